@@ -1,0 +1,54 @@
+"""Access records: which rows of which tables each task of a loop touches (thesis §7.2.2)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What planning has to know of one written table."""
+
+    name: str
+    rows: int
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class UniformRecords:
+    """Records of a loop in which every task makes the same sequence of accesses (MF: one row of W, one of H).
+
+    Only tables that the body writes are recorded; rows that are merely read from other tables cannot conflict.
+    """
+
+    tables: tuple[TableShape, ...]
+    access_tables: tuple[int, ...]  # table of access c, an index into `tables`
+    access_writes: tuple[bool, ...]  # whether access c writes
+    rows: NDArray[np.integer]  # (tasks, accesses): the row that access c of a task touches
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return int(self.rows.shape[0])
+
+
+@dataclass(frozen=True)
+class SparseRecords:
+    """Records of a loop whose tasks touch varying numbers of rows, in compressed form.
+
+    The accesses of task t are `offsets[t]:offsets[t + 1]`; one row may occur several times.
+    """
+
+    tables: tuple[TableShape, ...]
+    offsets: NDArray[np.int64]  # (tasks + 1,)
+    rows: NDArray[np.integer]  # (accesses,)
+    tags: NDArray[np.uint8] = field(repr=False)  # (accesses,): 2 * table + (1 if it writes)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.offsets) - 1
+
+
+AccessRecords = UniformRecords | SparseRecords

@@ -32,6 +32,10 @@ class UniformRecords:
         """Number of tasks."""
         return int(self.rows.shape[0])
 
+    def of_task(self, task: int) -> set[tuple[int, int]]:
+        """(table, row) of every access of one task."""
+        return set(zip(self.access_tables, self.rows[task].tolist(), strict=True))
+
 
 @dataclass(frozen=True)
 class SparseRecords:
@@ -49,6 +53,11 @@ class SparseRecords:
     def tasks(self) -> int:
         """Number of tasks."""
         return len(self.offsets) - 1
+
+    def of_task(self, task: int) -> set[tuple[int, int]]:
+        """(table, row) of every access of one task."""
+        accesses = slice(self.offsets[task], self.offsets[task + 1])
+        return set(zip((self.tags[accesses] >> 1).tolist(), self.rows[accesses].tolist(), strict=True))
 
 
 AccessRecords = UniformRecords | SparseRecords

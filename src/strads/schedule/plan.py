@@ -38,6 +38,9 @@ class Plan:
     parallelism: float  # all work / work on the longest chain of jobs
     locks: RowLocks | None = None
     details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
+    lane: NDArray[np.int32] | None = (
+        None  # (jobs,): which replica of the relaxed tables a job works on; barriers −1
+    )
 
     @property
     def jobs(self) -> int:
@@ -48,3 +51,35 @@ class Plan:
     def tasks(self) -> int:
         """Number of tasks."""
         return len(self.order)
+
+    @property
+    def work(self) -> NDArray[np.int64]:
+        """Work of each job: as the planner measured it, else the number of its tasks; shape (jobs,)."""
+        measured = self.details.get("work")
+        return measured if isinstance(measured, np.ndarray) else np.diff(self.offsets)
+
+    def explain(self) -> str:
+        """Say in several lines which strategy was chosen, why, and what parallelism it gives."""
+        from strads.schedule.explain import explain
+
+        return explain(self)
+
+    def with_lanes(self, lanes: int) -> "Plan":
+        """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
+
+        For loops with relaxed tables: each lane works on a replica of them, and the barriers are where the replicas
+        are summed (DESIGN §4.5).
+
+        Parameters
+        ----------
+        lanes
+            Replicas of the relaxed tables, at least 1.
+
+        Raises
+        ------
+        PlanError
+            If `lanes` is below 1, or if jobs of one stage wait for each other.
+        """
+        from strads.schedule.lanes import with_lanes
+
+        return with_lanes(self, lanes)

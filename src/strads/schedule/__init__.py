@@ -1,0 +1,18 @@
+"""What may run together: access records, conflicts, plans. Pure functions, no I/O."""
+
+from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.parallel import Parallel, sequential
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.planner import build_plan
+
+__all__ = [
+    "AccessRecords",
+    "Parallel",
+    "Plan",
+    "RowLocks",
+    "SparseRecords",
+    "TableShape",
+    "UniformRecords",
+    "build_plan",
+    "sequential",
+]

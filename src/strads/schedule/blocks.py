@@ -1,0 +1,115 @@
+"""Cutting tables into blocks of rows that carry equal work."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.parallel import TILE, Parallel, chunk_bounds, index_dtype
+from strads.schedule.written_rows import Touches, span, touched_row
+
+CACHE_BYTES = 512 * 1024  # rows of one block of a table that stay in a core's own cache
+
+
+def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]:
+    """Cut the rows of a table into contiguous blocks of about equal work.
+
+    Each block takes its share of the work that is left, so that a row heavier than a block's share costs the
+    other blocks nothing.
+
+    Parameters
+    ----------
+    work : (rows,)
+        How often each row is touched.
+    blocks
+        How many blocks to cut, at least 1.
+
+    Returns
+    -------
+    (cut + 1,) int64
+        Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at all;
+        with fewer touched rows than `blocks` there are fewer blocks.
+    """
+    before = np.concatenate([[0], np.cumsum(work, dtype=np.int64)])
+    total = before[-1]
+    if total == 0:
+        return np.array([0, len(work)], np.int64)
+    bounds = [0]
+    for block in range(blocks - 1):
+        done = before[bounds[-1]]
+        share = (total - done) / (blocks - block)
+        end = int(np.searchsorted(before, done + share))
+        nearest = end - 1 if done + share - before[end - 1] < before[end] - done - share else end
+        cut = nearest if before[nearest] > done else end
+        if before[cut] >= total:
+            break
+        bounds.append(cut)
+    return np.array([*bounds, len(work)], np.int64)
+
+
+def block_lookup(bounds: NDArray[np.int64], values: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Value of the block that each row belongs to; shape (rows,), dtype of `values`."""
+    return np.repeat(values, np.diff(bounds))
+
+
+def blocks_for_cache(table_bytes: int, most: int) -> int:
+    """Blocks of which each fits a core's cache, at most `most`."""
+    return min(most, -(-table_bytes // CACHE_BYTES))
+
+
+def apportion(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]:
+    """Share blocks among tables in proportion to their work: at least one for each table with work, none without."""
+    given = np.minimum(work, 1).astype(np.int64)
+    for _ in range(blocks - int(given.sum())):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            load = np.where(given > 0, work / given, 0.0)
+        given[int(np.argmax(load))] += 1 if np.any(given) else 0
+    return given
+
+
+@njit(nogil=True, cache=True)
+def _count_columns(
+    rows: NDArray[np.integer],
+    arity: int,
+    columns: NDArray[np.int64],
+    base: NDArray[np.int64],
+    begin: int,
+    end: int,
+    counts: NDArray[np.integer],
+) -> None:
+    for tile in range(begin, end, TILE):
+        last = min(tile + TILE, end)
+        for column in columns:
+            first = base[column]
+            for task in range(tile, last):
+                counts[first + rows[task * arity + column]] += 1
+
+
+@njit(nogil=True, cache=True)
+def _count_touches(touches: Touches, begin: int, end: int, counts: NDArray[np.integer]) -> None:
+    for task in range(begin, end):
+        first, last = span(touches, task)
+        for access in range(first, last):
+            row = touched_row(touches, access, first)
+            if row >= 0:
+                counts[row] += 1
+
+
+def row_work(
+    touches: Touches, columns: tuple[int, ...] | None, rows: int, tasks: int, threads: int, parallel: Parallel
+) -> NDArray[np.integer]:
+    """How often each written row is touched; shape (rows,), rows numbered through all tables."""
+    # Every chunk has counters of its own: no more of them than the accesses are worth.
+    bounds = chunk_bounds(tasks, max(1, min(threads, tasks // max(rows, 1))))
+    counts = np.zeros((len(bounds) - 1, rows), index_dtype(len(touches.rows)))
+    plain = columns is not None and len(touches.written) == 0
+
+    def count(chunk: int) -> None:
+        begin, end = bounds[chunk], bounds[chunk + 1]
+        if plain:
+            chosen = np.array(columns, np.int64)
+            _count_columns(touches.rows, touches.arity, chosen, touches.base, begin, end, counts[chunk])
+        else:
+            _count_touches(touches, begin, end, counts[chunk])
+
+    parallel(count, len(counts))
+    return counts[0] if len(counts) == 1 else counts.sum(axis=0, dtype=counts.dtype)

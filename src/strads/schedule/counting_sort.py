@@ -1,0 +1,66 @@
+"""Stable grouping of tasks by small keys, in one parallel pass; comparison sorts are too slow for millions of tasks."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.parallel import Parallel, index_dtype
+
+
+@njit(nogil=True, cache=True)
+def count_keys(keys: NDArray[np.integer], begin: int, end: int, counts: NDArray[np.integer]) -> None:
+    """Add to `counts` how often each key occurs in `keys[begin:end]`."""
+    for task in range(begin, end):
+        counts[keys[task]] += 1
+
+
+@njit(nogil=True, cache=True)
+def _scatter(
+    keys: NDArray[np.integer], begin: int, end: int, start: NDArray[np.integer], order: NDArray[np.integer]
+) -> None:
+    for task in range(begin, end):
+        key = keys[task]
+        position = start[key]
+        order[position] = task
+        start[key] = position + 1
+
+
+def group_by_key(
+    keys: NDArray[np.integer],
+    counts: NDArray[np.integer],
+    key_order: NDArray[np.integer],
+    bounds: NDArray[np.int64],
+    parallel: Parallel,
+) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    """Order tasks by key, tasks of one key in loop order.
+
+    Parameters
+    ----------
+    keys : (tasks,)
+        Key of each task.
+    counts : (chunks, keys)
+        How often each key occurs in each chunk of tasks.
+    key_order : (groups,)
+        Keys in the order wanted; every key that occurs is among them.
+    bounds : (chunks + 1,)
+        Chunk c has the tasks `bounds[c]:bounds[c + 1]`.
+    parallel
+        Runs chunks.
+
+    Returns
+    -------
+    order : (tasks,)
+        int32 below 2³¹ tasks.
+    offsets : (groups + 1,) int64
+        Group g is `order[offsets[g]:offsets[g + 1]]`.
+    """
+    chunks, tasks = len(counts), len(keys)
+    sizes = counts[:, key_order].T.astype(
+        np.int64
+    )  # (groups, chunks): earlier chunks come first within a group
+    ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
+    order = np.empty(tasks, index_dtype(tasks))
+    start = np.zeros(counts.shape, order.dtype)
+    start[:, key_order] = (ends - sizes).T
+    parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)
+    return order, np.concatenate([[0], ends[:, -1]]).astype(np.int64)

@@ -1,0 +1,29 @@
+"""How big passes over tasks are spread over threads: by a callable that the caller passes in."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parallel = Callable[[Callable[[int], None], int], None]
+"""`parallel(function, chunks)` calls `function(c)` for c = 0..chunks-1, in any order, and returns when all are done."""
+
+SMALLEST_CHUNK = 65_536  # tasks; below this, starting a thread costs more than the pass
+TILE = 4096  # tasks that a kernel takes through all columns while their rows are in the first cache
+
+
+def sequential(function: Callable[[int], None], chunks: int) -> None:
+    """Call `function` for each chunk, one after the other."""
+    for chunk in range(chunks):
+        function(chunk)
+
+
+def chunk_bounds(tasks: int, threads: int) -> NDArray[np.int64]:
+    """Cut 0..tasks into equal chunks, at most one a thread; chunk c is `bounds[c]:bounds[c + 1]`."""
+    chunks = max(1, min(threads, tasks // SMALLEST_CHUNK))
+    return np.arange(chunks + 1, dtype=np.int64) * tasks // chunks
+
+
+def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
+    """Smallest signed type that numbers `count` things."""
+    return np.int32 if count < 2**31 else np.int64

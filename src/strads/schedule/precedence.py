@@ -1,0 +1,125 @@
+"""Which job waits for which: chains of jobs per resource, and barriers between stages."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+class Precedence(NamedTuple):
+    """Edges between jobs; every edge leads from a lower to a higher number."""
+
+    predecessors: NDArray[np.int32]  # (jobs,): how many edges end at each job
+    successor_offsets: NDArray[np.int64]  # (jobs + 1,)
+    successors: NDArray[np.int32]
+
+
+@njit(nogil=True, cache=True)
+def _link(
+    resources: NDArray[np.int32], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Predecessors of each job (−1: none), their number, and the offsets of the successors."""
+    jobs, width = resources.shape
+    last = np.full(count, -1, np.int32)
+    before = np.full((jobs, width), -1, np.int32)
+    predecessors = np.zeros(jobs, np.int32)
+    offsets = np.zeros(jobs + 1, np.int64)
+    for job in range(jobs):
+        for position in range(width):
+            resource = resources[job, position]
+            if resource < 0 or last[resource] == job:
+                continue
+            other = last[resource]
+            last[resource] = job
+            known = other < 0
+            for earlier in range(position):
+                known |= before[job, earlier] == other
+            if not known:
+                before[job, position] = other
+                predecessors[job] += 1
+                offsets[other + 1] += 1
+    return before, predecessors, np.cumsum(offsets)
+
+
+@njit(nogil=True, cache=True)
+def _successors(before: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    successors = np.empty(offsets[-1], np.int32)
+    start = offsets[:-1].copy()
+    for job in range(before.shape[0]):
+        for other in before[job]:
+            if other >= 0:
+                successors[start[other]] = job
+                start[other] += 1
+    return successors
+
+
+def chain(resources: NDArray[np.int32], count: int) -> Precedence:
+    """Let the jobs that use a resource follow each other in the order of their numbers.
+
+    Parameters
+    ----------
+    resources : (jobs, width) int32
+        Resources (blocks of rows) that each job uses, each below `count`; −1 fills up.
+    count
+        Number of resources.
+    """
+    before, predecessors, offsets = _link(np.ascontiguousarray(resources, np.int32), count)
+    return Precedence(predecessors, offsets, _successors(before, offsets))
+
+
+def no_precedence(jobs: int) -> Precedence:
+    """Let all jobs run at once."""
+    return Precedence(np.zeros(jobs, np.int32), np.zeros(jobs + 1, np.int64), np.empty(0, np.int32))
+
+
+def barriers(sizes: list[int], *, after_last: bool) -> Precedence:
+    """Part stages by barriers: one empty job after the jobs of each stage.
+
+    Parameters
+    ----------
+    sizes
+        Jobs of each stage, barriers not counted. Numbers run through: jobs of stage 0, its barrier, jobs of stage 1, ….
+    after_last
+        Whether the last stage has a barrier too.
+    """
+    predecessors: list[NDArray[np.int32]] = []
+    degrees: list[NDArray[np.int64]] = []
+    successors: list[NDArray[np.int32]] = []
+    begin = 0
+    for stage, size in enumerate(sizes):
+        predecessors.append(np.full(size, stage > 0, np.int32))
+        closed = after_last or stage + 1 < len(sizes)
+        barrier = begin + size
+        degrees.append(np.full(size, closed, np.int64))
+        if closed:
+            following = sizes[stage + 1] if stage + 1 < len(sizes) else 0
+            predecessors.append(np.array([size], np.int32))
+            degrees.append(np.array([following], np.int64))
+            successors.append(np.full(size, barrier, np.int32))
+            successors.append(np.arange(barrier + 1, barrier + 1 + following, dtype=np.int32))
+        begin = barrier + 1
+    return Precedence(
+        np.concatenate([*predecessors, np.empty(0, np.int32)]),
+        np.concatenate([[0], np.cumsum(np.concatenate([*degrees, np.empty(0, np.int64)]))]).astype(np.int64),
+        np.concatenate([*successors, np.empty(0, np.int32)]),
+    )
+
+
+@njit(nogil=True, cache=True)
+def heaviest_chain(work: NDArray[np.int64], offsets: NDArray[np.int64], successors: NDArray[np.int32]) -> int:
+    """Work on the heaviest path of jobs: no number of threads finishes sooner."""
+    ready = np.zeros(len(work), np.int64)
+    heaviest = 0
+    for job in range(len(work)):
+        end = ready[job] + work[job]
+        heaviest = max(heaviest, end)
+        for successor in successors[offsets[job] : offsets[job + 1]]:
+            ready[successor] = max(ready[successor], end)
+    return heaviest
+
+
+def parallelism(work: NDArray[np.int64], precedence: Precedence) -> float:
+    """All work / work on the heaviest chain; 1 without work."""
+    longest = heaviest_chain(work, precedence.successor_offsets, precedence.successors)
+    return float(work.sum() / longest) if longest > 0 else 1.0

@@ -1,0 +1,150 @@
+"""What every strategy gets to see of a loop, and how it turns groups of tasks into a plan."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.access import AccessRecords, TableShape, UniformRecords
+from strads.schedule.blocks import row_work
+from strads.schedule.parallel import Parallel, index_dtype
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.precedence import Precedence, parallelism
+from strads.schedule.written_rows import Touches, find_written_rows, span, touched_row
+
+FEW_THREADS = 8  # plans do not depend on the number of threads up to here, so neither do results
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
+
+    tables: tuple[TableShape, ...]
+    touches: Touches
+    first_row: NDArray[np.int64]  # (tables + 1,): number of each table's first row
+    columns: tuple[int, ...] | None  # uniform records: columns that can conflict
+    column_tables: tuple[int, ...]  # table of every column; empty for sparse records
+    tasks: int
+    threads: int
+    seed: int
+    parallel: Parallel
+
+    @classmethod
+    def of(cls, records: AccessRecords, threads: int, seed: int, parallel: Parallel) -> "Problem":
+        """Find what can conflict in `records`.
+
+        Raises
+        ------
+        PlanError
+            If the records contradict themselves.
+        """
+        found = find_written_rows(records, threads, parallel)
+        tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
+        return cls(
+            records.tables,
+            found.touches,
+            found.first_row,
+            found.columns,
+            tables_of,
+            records.tasks,
+            threads,
+            seed,
+            parallel,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of all written tables."""
+        return int(self.first_row[-1])
+
+    @property
+    def planned_threads(self) -> int:
+        """Threads to plan for."""
+        return max(self.threads, FEW_THREADS)
+
+    @cached_property
+    def row_work(self) -> NDArray[np.integer]:
+        """How often each row is touched; shape (rows,)."""
+        return row_work(self.touches, self.columns, self.rows, self.tasks, self.threads, self.parallel)
+
+    def row_name(self, row: int) -> str:
+        """Name a row, given its number through all tables."""
+        table = int(np.searchsorted(self.first_row, row, side="right")) - 1
+        return f"row {row - int(self.first_row[table])} of {self.tables[table].name}"
+
+    def job_work(self, order: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Work of each job: tasks, or, where tasks differ, 1 + accesses of each; shape (jobs,)."""
+        if self.touches.arity >= 0:
+            return np.diff(offsets)
+        return _job_accesses(self.touches.offsets, order, offsets)
+
+    def plan(
+        self,
+        strategy: str,
+        reason: str,
+        groups: tuple[NDArray[np.integer], NDArray[np.int64]],
+        stage: NDArray[np.integer],
+        precedence: Precedence,
+        details: dict[str, object] | None = None,
+        locks: RowLocks | None = None,
+    ) -> Plan:
+        """Make a plan of groups of tasks (`order`, `offsets`), which become jobs in their order."""
+        order, offsets = groups
+        work = self.job_work(order, offsets)
+        return Plan(
+            strategy,
+            reason,
+            order,
+            offsets,
+            np.ascontiguousarray(stage, np.int32),
+            *precedence,
+            parallelism=parallelism(work, precedence),
+            locks=locks,
+            details={**(details or {}), "work": work},
+        )
+
+    def contiguous_groups(self, groups: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """Cut the loop, as it is, into at most `groups` groups of equal work."""
+        groups = min(groups, self.tasks)
+        shares = np.arange(groups + 1, dtype=np.int64)
+        bounds = shares * self.tasks // max(groups, 1)
+        if self.touches.arity < 0 and groups > 0:
+            before = np.arange(self.tasks + 1) + self.touches.offsets
+            bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
+        return np.arange(self.tasks, dtype=index_dtype(self.tasks)), bounds.astype(np.int64)
+
+    @cached_property
+    def busiest_row(self) -> tuple[int, int]:
+        """The row that most tasks touch, and how many do; (−1, 0) when no row is touched."""
+        if self.rows == 0:
+            return -1, 0
+        counts = _tasks_per_row(self.touches, self.tasks, np.zeros((2, self.rows), index_dtype(self.tasks)))
+        row = int(np.argmax(counts))
+        return (row, int(counts[row])) if counts[row] > 0 else (-1, 0)
+
+
+@njit(nogil=True, cache=True)
+def _job_accesses(
+    task_offsets: NDArray[np.int64], order: NDArray[np.integer], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    work = np.zeros(len(offsets) - 1, np.int64)
+    for job in range(len(work)):
+        for position in range(offsets[job], offsets[job + 1]):
+            task = order[position]
+            work[job] += 1 + task_offsets[task + 1] - task_offsets[task]
+    return work
+
+
+@njit(nogil=True, cache=True)
+def _tasks_per_row(touches: Touches, tasks: int, scratch: NDArray[np.integer]) -> NDArray[np.integer]:
+    counts, last_task = scratch[0], scratch[1]  # last_task: 1 + the last task that touched a row
+    for task in range(tasks):
+        first, end = span(touches, task)
+        for access in range(first, end):
+            row = touched_row(touches, access, first)
+            if row >= 0 and last_task[row] != task + 1:
+                last_task[row] = task + 1
+                counts[row] += 1
+    return counts

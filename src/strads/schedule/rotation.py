@@ -1,0 +1,165 @@
+"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.errors import PlanError
+from strads.schedule.blocks import block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.counting_sort import group_by_key
+from strads.schedule.parallel import TILE, chunk_bounds, index_dtype
+from strads.schedule.plan import Plan
+from strads.schedule.precedence import chain
+from strads.schedule.problem import Problem
+
+BLOCKS = {1: 32, 2: 32, 3: 8}  # of each table, by the number of tables
+MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
+MOST_KEYS = 65_536  # so that the job of a task fits uint16
+
+
+@njit(nogil=True, cache=True)
+def _grid_keys(
+    rows: NDArray[np.integer],
+    arity: int,
+    columns: NDArray[np.int64],
+    base: NDArray[np.int64],
+    share: NDArray[np.uint16],
+    begin: int,
+    end: int,
+    keys: NDArray[np.uint16],
+    counts: NDArray[np.integer],
+) -> None:
+    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs."""
+    for tile in range(begin, end, TILE):
+        last = min(tile + TILE, end)
+        first = base[columns[0]]
+        for task in range(tile, last):
+            keys[task] = share[first + rows[task * arity + columns[0]]]
+        for column in columns[1:]:
+            first = base[column]
+            for task in range(tile, last):
+                keys[task] += share[first + rows[task * arity + column]]
+        for task in range(tile, last):
+            counts[keys[task]] += 1
+
+
+def rotation(problem: Problem) -> Plan:
+    """Jobs are cells of the grid of blocks; a stage is a diagonal of it.
+
+    Raises
+    ------
+    PlanError
+        If the records are not uniform, or tasks touch two rows of a table, or more than three tables.
+    """
+    columns = _one_column_a_table(problem)
+    cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
+    shape = tuple(len(cut) - 1 for cut in cuts)
+    keys, counts, bounds = _keys(problem, columns, cuts, shape)
+    sizes = counts.sum(axis=0, dtype=np.int64)
+    present = np.flatnonzero(sizes)
+    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(
+        np.int32
+    )  # (jobs, k): blocks of each job
+    stage = _diagonal(cells, max(shape))
+    priority = np.lexsort((present, -sizes[present], stage))
+    cells = cells[priority]
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
+    first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
+    precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+    names = [problem.tables[problem.column_tables[column]].name for column in columns]
+    details: dict[str, object] = {
+        "blocks": dict(zip(names, shape, strict=True)),
+        "bounds": dict(zip(names, cuts, strict=True)),
+        "cells": cells,
+        "bottleneck": _bottleneck(names, shape),
+    }
+    reason = _reason(names, shape, len(np.unique(stage)), len(present))
+    compact = np.unique(stage[priority], return_inverse=True)[1]
+    return problem.plan("rotation", reason, groups, compact, precedence, details)
+
+
+def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
+    if problem.columns is None:
+        raise PlanError("tasks touch varying numbers of rows; rotation needs one row of each table")
+    tables = [problem.column_tables[column] for column in problem.columns]
+    for table in set(tables):
+        if tables.count(table) > 1:
+            name = problem.tables[table].name
+            raise PlanError(
+                f"a task touches {tables.count(table)} rows of {name}; rotation needs one row of each table"
+            )
+    if len(tables) > max(BLOCKS):
+        raise PlanError(
+            f"a task touches rows of {len(tables)} written tables; rotation serves up to {max(BLOCKS)}"
+        )
+    if not tables:
+        raise PlanError("no task touches a row that another writes; there is nothing to rotate")
+    return problem.columns
+
+
+def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
+    """Blocks to cut each table into; the same for every number of threads up to 8 (two tables) or 4 (three)."""
+    k = len(columns)
+    largest = int(MOST_KEYS ** (1 / k) + 1e-9)
+    if k == max(BLOCKS):
+        return min(largest, max(BLOCKS[k], 2 * problem.threads))
+    tables = [problem.tables[problem.column_tables[column]] for column in columns]
+    cached = max(blocks_for_cache(table.rows * table.row_bytes, MOST_FOR_CACHE) for table in tables)
+    return min(largest, max(BLOCKS[k], cached, 4 * problem.threads))
+
+
+def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
+    table = problem.column_tables[column]
+    begin, end = problem.first_row[table], problem.first_row[table + 1]
+    return equal_work_cuts(problem.row_work[begin:end], blocks)
+
+
+def _keys(
+    problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...]
+) -> tuple[NDArray[np.uint16], NDArray[np.integer], NDArray[np.int64]]:
+    """Number of each task's cell in the grid, in C order; how often each occurs in each chunk; the chunks."""
+    touches = problem.touches
+    share = np.zeros(problem.rows, np.uint16)
+    for axis, column in enumerate(columns):
+        stride = int(np.prod(shape[axis + 1 :]))
+        table = problem.column_tables[column]
+        values = (np.arange(shape[axis]) * stride).astype(np.uint16)
+        share[problem.first_row[table] : problem.first_row[table + 1]] = block_lookup(cuts[axis], values)
+    bounds = chunk_bounds(problem.tasks, problem.threads)
+    keys = np.empty(problem.tasks, np.uint16)
+    counts = np.zeros((len(bounds) - 1, int(np.prod(shape))), index_dtype(problem.tasks))
+    chosen = np.array(columns, np.int64)
+
+    def fill(chunk: int) -> None:
+        begin, end = bounds[chunk], bounds[chunk + 1]
+        _grid_keys(touches.rows, touches.arity, chosen, touches.base, share, begin, end, keys, counts[chunk])
+
+    problem.parallel(fill, len(counts))
+    return keys, counts, bounds
+
+
+def _diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
+    """Stage of each cell: (b₁ − b₀, b₂ − b₀, …) modulo `side`; cells of one stage differ in every coordinate."""
+    stage = np.zeros(len(cells), np.int64)
+    for axis in range(1, cells.shape[1]):
+        stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
+    return stage
+
+
+def _bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
+    axis = int(np.argmin(shape))
+    plural = "s" if shape[axis] > 1 else ""
+    return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
+
+
+def _reason(names: list[str], shape: tuple[int, ...], stages: int, jobs: int) -> str:
+    rows = " and ".join(f"one row of {name}" for name in names)
+    if len(set(shape)) == 1:
+        cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
+    else:
+        cut = "rows are cut into " + ", ".join(
+            f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True)
+        )
+    per_stage = -(-jobs // max(stages, 1))
+    most = "" if jobs == per_stage * stages else "up to "
+    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {most}{per_stage} jobs"

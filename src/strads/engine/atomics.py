@@ -1,0 +1,75 @@
+"""Atomic operations on array elements, and polite spinning, for compiled code that holds no GIL."""
+
+import os
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_ORDERING = "seq_cst"
+
+
+def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    view = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
+
+
+@intrinsic
+def fetch_add(typingctx: Any, array: Any, index: Any, amount: Any) -> Any:
+    """Add `amount` to `array[index]` atomically; returns the value before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _element_pointer(context, builder, array, args[0], args[1])
+        value = context.cast(builder, args[2], amount, array.dtype)
+        return builder.atomic_rmw("add", pointer, value, _ORDERING)
+
+    return array.dtype(array, types.intp, amount), codegen
+
+
+@intrinsic
+def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, desired: Any) -> Any:
+    """Set `array[index]` to `desired` if it equals `expected`, atomically; returns whether it did."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _element_pointer(context, builder, array, args[0], args[1])
+        old = context.cast(builder, args[2], expected, array.dtype)
+        new = context.cast(builder, args[3], desired, array.dtype)
+        result = builder.cmpxchg(pointer, old, new, _ORDERING, _ORDERING)
+        return builder.extract_value(result, 1)
+
+    return types.boolean(array, types.intp, expected, desired), codegen
+
+
+@intrinsic
+def exchange(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Set `array[index]` to `value` atomically; returns the value before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _element_pointer(context, builder, array, args[0], args[1])
+        new = context.cast(builder, args[2], value, array.dtype)
+        return builder.atomic_rmw("xchg", pointer, new, _ORDERING)
+
+    return array.dtype(array, types.intp, value), codegen
+
+
+@intrinsic
+def _yield_processor(typingctx: Any) -> Any:
+    """Let another thread run: without it, more threads than cores would burn their time slices waiting."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if os.name == "posix":
+            function_type = ir.FunctionType(ir.IntType(32), [])
+            function = cgutils.get_or_insert_function(builder.module, function_type, "sched_yield")
+            builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@njit(nogil=True)
+def pause(attempts: int) -> None:
+    """Wait a moment before the next attempt; after a while, give the processor away at each."""
+    if attempts > 64:
+        _yield_processor()

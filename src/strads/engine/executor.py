@@ -1,0 +1,222 @@
+"""Runs a plan on the threads of this machine: one compiled call per thread, no interpreter between jobs."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, typeof
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
+from strads.engine.job_pool import (
+    FINISHED,
+    STOPPED,
+    JobPool,
+    finish_locked,
+    jobs_done,
+    make_job_pool,
+    stop,
+    take_or_wait,
+)
+from strads.engine.view_types import bind_with
+from strads.schedule.plan import Plan, RowLocks
+
+Worker = Callable[..., int]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a worker has to know of a plan, as plain arrays."""
+
+    plan: Plan
+    indices: NDArray[np.integer]  # (tasks,): the loop index k of the task at each plan position
+
+    def lanes(self) -> NDArray[np.int32]:
+        """Lane of each job: the replica of relaxed tables that it works on."""
+        lane = self.plan.lane
+        return np.zeros(self.plan.jobs, np.int32) if lane is None else lane
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What one execution of a plan leaves behind."""
+
+    seconds: float
+    jobs: NDArray[np.int32]  # in the order in which they ended
+    sequence: NDArray[np.int64] | None  # `locked` plans when recorded: rank of each plan position
+
+
+@njit(nogil=True)
+def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped-def]
+    """Take a task's locks in ascending order; False if the run was stopped meanwhile."""
+    for entry in range(first, last):
+        attempts = 0
+        while not compare_and_swap(locks, ids[entry], 0, 1):
+            if state[STOPPED] != 0:
+                return False
+            attempts += 1
+            pause(attempts)
+    return True
+
+
+@njit(nogil=True)
+def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
+    for entry in range(first, last):
+        exchange(locks, ids[entry], 0)
+
+
+def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool) -> Any:
+    bind = bind_with(constructors)
+
+    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    def run_job(pool, locking, indices, order, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        for position in range(first, last):
+            body(indices[position], *bind(storages, (position, job, lane, order[position])))
+
+    return run_job
+
+
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool) -> Any:
+    bind = bind_with(constructors)
+
+    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    def run_job(pool, locking, indices, order, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        locks, offsets, ids, sequence, counter = locking
+        for position in range(first, last):
+            start, end = offsets[position], offsets[position + 1]
+            if not _acquire(locks, ids, start, end, pool.state):
+                return
+            body(indices[position], *bind(storages, (position, job, lane, order[position])))
+            if len(sequence) > 0:
+                sequence[position] = fetch_add(counter, 0, 1)
+            _release(locks, ids, start, end)
+
+    return run_job
+
+
+def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool) -> Worker:
+    """Compile-on-call worker of one body: takes jobs until none is left, or until a barrier asks for a sum.
+
+    Returns the number of a barrier job that the caller has to serve and finish, or `FINISHED`.
+    """
+    factory = _make_run_job_locked if locked else _make_run_job
+    run_job = factory(body, constructors, fastmath)
+
+    @njit(nogil=True)
+    def worker(pool, locking, indices, order, offsets, lanes, barriers, storages):  # type: ignore[no-untyped-def]
+        while True:
+            job = take_or_wait(pool)
+            if job == FINISHED:
+                return FINISHED
+            first, last = offsets[job], offsets[job + 1]
+            if barriers and first == last:
+                return job
+            run_job(pool, locking, indices, order, first, last, job, lanes[job], storages)
+            finish_locked(pool, job)
+
+    return worker
+
+
+def _worker_arguments(
+    pool: JobPool, locking: tuple[NDArray[Any], ...], schedule: Schedule, *, barriers: bool
+) -> tuple[Any, ...]:
+    plan = schedule.plan
+    return pool, locking, schedule.indices, plan.order, plan.offsets, schedule.lanes(), barriers
+
+
+def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
+    """Compile a worker for these arguments, so that errors come before any thread starts."""
+    locking = _locking(schedule.plan.locks, 0, False)
+    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, schedule, barriers=False)
+    worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
+
+
+def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
+    if locks is None:
+        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (np.zeros(0, np.int64),) * 2
+    sequence = np.zeros(tasks if record_order else 0, np.int64)
+    return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
+
+
+def execute(
+    worker: Worker,
+    schedule: Schedule,
+    storages: tuple[Any, ...],
+    team: ThreadTeam,
+    *,
+    replicas: Sequence["Replicas"] = (),
+    record_order: bool = False,
+) -> Execution:
+    """Execute a plan once.
+
+    Parameters
+    ----------
+    worker
+        From `make_worker`.
+    schedule
+        The plan and its loop indices.
+    storages
+        One storage for each argument of the body.
+    team
+        The threads that take jobs.
+    replicas
+        Relaxed tables; their deltas are summed at each barrier of the plan.
+    record_order
+        Whether to keep the order of tasks of a `locked` plan.
+
+    Raises
+    ------
+    Whatever the body raised first; the other threads stop after the job that they are at.
+    """
+    plan = schedule.plan
+    pool = make_job_pool(plan)
+    locking = _locking(plan.locks, plan.tasks, record_order)
+    arrays = _worker_arguments(pool, locking, schedule, barriers=bool(replicas))
+
+    def work(thread: int) -> None:
+        try:
+            while (barrier := worker(*arrays, storages)) != FINISHED:
+                for replica in replicas:
+                    replica.synchronize()
+                finish_locked(pool, barrier)
+        except BaseException:
+            stop(pool)
+            raise
+
+    start = time.perf_counter()
+    team.run(work, on_interrupt=lambda: stop(pool))
+    sequence = locking[3] if plan.locks is not None and record_order else None
+    return Execution(time.perf_counter() - start, jobs_done(pool), sequence)
+
+
+class Replicas:
+    """A relaxed table: a replica for each lane, whose changes are summed into the table at every barrier.
+
+    Lanes are summed in their order, so the result depends on the plan alone.
+    """
+
+    def __init__(self, table: NDArray[Any], lanes: int):
+        self.table = table
+        self.storage = np.repeat(table[None], lanes, axis=0)
+
+    def synchronize(self) -> None:
+        """Add every replica's change since the last call to the table, and start all from the sum."""
+        base = self.table.copy()
+        for replica in self.storage:
+            self.table += replica - base
+        self.storage[:] = self.table
+
+
+def serial_order(schedule: Schedule, execution: Execution) -> NDArray[np.integer]:
+    """Loop indices in a serial order that gives the same result as the execution.
+
+    Jobs end in a topological order of the plan's precedence; a `locked` plan needs its recorded sequence.
+    """
+    if execution.sequence is not None:
+        return schedule.indices[np.argsort(execution.sequence)]
+    offsets = schedule.plan.offsets
+    pieces = [schedule.indices[offsets[job] : offsets[job + 1]] for job in execution.jobs]
+    return np.concatenate(pieces) if pieces else schedule.indices[:0]

@@ -1,0 +1,133 @@
+"""The job pool (thesis §4.2.2): of the jobs whose turn it is, a thread takes the first in the plan's priority.
+
+The pool is a state machine over arrays: `take` and `finish` are its events. It knows neither threads nor tasks;
+compiled workers call it under one lock, and the tests drive it without any thread.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.engine.atomics import compare_and_swap, exchange, pause
+from strads.schedule.plan import Plan
+
+WAIT = -1  # no job is ready, but some are still to come
+FINISHED = -2  # every job has been finished, or the pool was stopped
+
+# Fields of `JobPool.state`.
+_LOCK, _READY, _TAKEN, _DONE, STOPPED = range(5)
+
+
+class JobPool(NamedTuple):
+    """Run-time state of one execution of a plan."""
+
+    state: NDArray[np.int64]  # lock, jobs in the heap, jobs taken, jobs done, stop flag
+    heap: NDArray[np.int32]  # ready jobs, the lowest number at the root
+    pending: NDArray[np.int32]  # unfinished predecessors of each job
+    finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
+    successor_offsets: NDArray[np.int64]
+    successors: NDArray[np.int32]
+
+
+def make_job_pool(plan: Plan) -> JobPool:
+    """Fill a pool with a plan's jobs; those without predecessors are ready."""
+    ready = np.flatnonzero(plan.predecessors == 0).astype(np.int32)  # ascending, so it is a heap
+    state = np.zeros(8, np.int64)
+    state[_READY] = len(ready)
+    heap = np.empty(plan.jobs, np.int32)
+    heap[: len(ready)] = ready
+    finished = np.empty(plan.jobs, np.int32)
+    return JobPool(state, heap, plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors)
+
+
+@njit(nogil=True, cache=True)
+def _push(pool: JobPool, job: int) -> None:
+    child = pool.state[_READY]
+    pool.state[_READY] += 1
+    while child > 0:
+        parent = (child - 1) // 2
+        if pool.heap[parent] <= job:
+            break
+        pool.heap[child] = pool.heap[parent]
+        child = parent
+    pool.heap[child] = job
+
+
+@njit(nogil=True, cache=True)
+def take(pool: JobPool) -> int:
+    """Take the first ready job; `WAIT` when there is none yet, `FINISHED` when there will be none."""
+    if pool.state[STOPPED] != 0 or pool.state[_TAKEN] == len(pool.pending):
+        return FINISHED
+    size = pool.state[_READY]
+    if size == 0:
+        return WAIT
+    first = pool.heap[0]
+    size -= 1
+    pool.state[_READY] = size
+    pool.state[_TAKEN] += 1
+    last = pool.heap[size]
+    parent = 0
+    while 2 * parent + 1 < size:
+        child = 2 * parent + 1
+        if child + 1 < size and pool.heap[child + 1] < pool.heap[child]:
+            child += 1
+        if last <= pool.heap[child]:
+            break
+        pool.heap[parent] = pool.heap[child]
+        parent = child
+    pool.heap[parent] = last
+    return first
+
+
+@njit(nogil=True, cache=True)
+def finish(pool: JobPool, job: int) -> None:
+    """Record that a job has ended; successors that waited for it alone become ready."""
+    pool.finished[pool.state[_DONE]] = job
+    pool.state[_DONE] += 1
+    for position in range(pool.successor_offsets[job], pool.successor_offsets[job + 1]):
+        successor = pool.successors[position]
+        pool.pending[successor] -= 1
+        if pool.pending[successor] == 0:
+            _push(pool, successor)
+
+
+@njit(nogil=True)
+def _lock(pool: JobPool) -> None:
+    attempts = 0
+    while not compare_and_swap(pool.state, _LOCK, 0, 1):
+        attempts += 1
+        pause(attempts)
+
+
+@njit(nogil=True)
+def take_or_wait(pool: JobPool) -> int:
+    """`take` for several threads: waits until a job is ready; returns it, or `FINISHED`."""
+    attempts = 0
+    while True:
+        _lock(pool)
+        job = take(pool)
+        exchange(pool.state, _LOCK, 0)
+        if job != WAIT:
+            return job
+        attempts += 1
+        pause(attempts)
+
+
+@njit(nogil=True)
+def finish_locked(pool: JobPool, job: int) -> None:
+    """`finish` for several threads."""
+    _lock(pool)
+    finish(pool, job)
+    exchange(pool.state, _LOCK, 0)
+
+
+def stop(pool: JobPool) -> None:
+    """Let every worker return after the job it is at (a flag that only ever goes up needs no lock)."""
+    pool.state[STOPPED] = 1
+
+
+def jobs_done(pool: JobPool) -> NDArray[np.int32]:
+    """Jobs in the order in which they ended."""
+    return pool.finished[: int(pool.state[_DONE])]

@@ -1,0 +1,99 @@
+"""How a view of a table is made known to Numba: a plain struct of values, passed in registers.
+
+`structref` would put every view on the heap and count references to it; a struct model costs nothing once the
+body is inlined.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
+
+
+class ViewType(types.Type):
+    """Base of all view types; `members` are the Numba types of the fields, in their order."""
+
+    fields: tuple[str, ...] = ()
+
+    def __init__(self, members: tuple[types.Type, ...]):
+        self.members = members
+        super().__init__(f"{type(self).__name__}({', '.join(map(str, members))})")
+
+    def member(self, field: str) -> types.Type:
+        """Return the Numba type of one field."""
+        return self.members[self.fields.index(field)]
+
+
+def define_view(name: str, *fields: str) -> tuple[type[ViewType], Any]:
+    """Define a view with the given fields; returns its Numba type and a constructor for compiled code.
+
+    The constructor takes one tuple with the values of the fields. Each field is readable as an attribute.
+    """
+    view_type = type(name, (ViewType,), {"fields": fields})
+
+    class Model(models.StructModel):
+        def __init__(self, manager: Any, frontend_type: ViewType):
+            super().__init__(manager, frontend_type, list(zip(fields, frontend_type.members, strict=True)))
+
+    register_model(view_type)(Model)
+    for field in fields:
+        make_attribute_wrapper(view_type, field, field)
+
+    @intrinsic
+    def construct(typingctx: Any, values: Any) -> Any:
+        result = view_type(tuple(types.unliteral(value) for value in values.types))
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            view = cgutils.create_struct_proxy(result)(context, builder)
+            for position, field in enumerate(fields):
+                value = builder.extract_value(args[0], position)
+                value = context.cast(builder, value, values.types[position], result.members[position])
+                context.nrt.incref(builder, result.members[position], value)
+                setattr(view, field, value)
+            return view._getvalue()
+
+        return result(values), codegen
+
+    return view_type, construct
+
+
+def bind_with(constructors: tuple[Any | None, ...]) -> Any:
+    """Make a compiled function `bind(storages, context)` that turns a tuple of storages into one of views.
+
+    Parameters
+    ----------
+    constructors
+        For each argument of the body: None to pass the storage as it is, or a compiled function
+        `constructor(storage, context)` that returns the view.
+    """
+
+    @intrinsic
+    def bind(typingctx: Any, storages: Any, context_value: Any) -> Any:
+        views = [
+            storage
+            if constructor is None
+            else typingctx.resolve_function_type(
+                types.Dispatcher(constructor), (storage, context_value), {}
+            ).return_type
+            for constructor, storage in zip(constructors, storages.types, strict=True)
+        ]
+        result = types.Tuple(views)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            values = []
+            for position, (constructor, storage) in enumerate(
+                zip(constructors, storages.types, strict=True)
+            ):
+                value = builder.extract_value(args[0], position)
+                if constructor is None:
+                    context.nrt.incref(builder, storage, value)
+                else:
+                    call = views[position](storage, context_value)
+                    value = context.compile_internal(builder, constructor.py_func, call, [value, args[1]])
+                values.append(value)
+            return context.make_tuple(builder, result, values)
+
+        return result(storages, context_value), codegen
+
+    return bind

@@ -1,0 +1,307 @@
+"""Views: the container types against which Numba compiles one and the same loop body (DESIGN §4.2).
+
+A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
+`Ragged`, `Accumulating`, `Guarded` (checks each access against the records) and, for reconnaissance, `Ghost` and
+`Scratch`, which log each access and hand out something that the body may read and write without any effect.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import overload, overload_attribute, overload_method, register_jitable
+
+from strads.engine.view_types import ViewType, define_view
+
+# Fields of the `state` array of a recording.
+LOGGED, TASK, SLOTS = 0, 1, 2  # accesses so far, position of the current task, then scratch slots per table
+
+# A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
+SILENT = 128
+MAX_TABLES = SILENT // 2
+
+AlignedType, make_aligned = define_view("Aligned", "data", "position")
+RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
+AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
+IgnoringType, make_ignoring = define_view("Ignoring", "total")
+CheckedType, make_checked = define_view("Checked", "data")
+ClampedType, make_clamped = define_view("Clamped", "data")
+GuardedType, make_guarded = define_view("Guarded", "data", "table", "offsets", "rows", "tags", "task")
+GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "state", "fill")
+GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
+ScratchType, make_scratch = define_view(
+    "Scratch", "data", "tag", "rows", "tags", "state", "copies", "stamps", "slots"
+)
+
+_INDEX_ERROR = "index out of range"
+SCRATCH_FULL = "scratch rows used up"
+PATTERN_CHANGED = "access outside the recorded ones"
+
+_RECORDING = (GhostType, ScratchType)
+_TABLES = (AlignedType, RaggedType, CheckedType, ClampedType, GuardedType, GhostType, ScratchType)
+
+
+@register_jitable
+def _wrap(index, rows):  # type: ignore[no-untyped-def]
+    """Python's meaning of an index: negative from the end, an error when outside."""
+    position = index + rows if index < 0 else index
+    if position < 0 or position >= rows:
+        raise IndexError(_INDEX_ERROR)
+    return position
+
+
+@register_jitable
+def _log(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access; beyond the buffer it is only counted, and the caller repeats with a larger one."""
+    if view.tag >= SILENT:
+        return
+    entry = view.state[LOGGED]
+    if entry < len(view.rows):
+        view.rows[entry] = position
+        view.tags[entry] = view.tag | write
+    view.state[LOGGED] = entry + 1
+
+
+@register_jitable
+def _scratch_slot(view, position):  # type: ignore[no-untyped-def]
+    """Slot of this task's private copy of a row; made at the task's first access to it."""
+    task = view.state[TASK]
+    if view.stamps[position] == task:
+        return view.slots[position]
+    counter = SLOTS + ((view.tag & (SILENT - 1)) >> 1)
+    slot = view.state[counter]
+    if slot >= len(view.copies):
+        raise RuntimeError(SCRATCH_FULL)
+    view.state[counter] = slot + 1
+    view.stamps[position] = task
+    view.slots[position] = slot
+    return slot
+
+
+@register_jitable
+def _check_recorded(view, position):  # type: ignore[no-untyped-def]
+    for entry in range(view.offsets[view.task], view.offsets[view.task + 1]):
+        if view.rows[entry] == position and view.tags[entry] >> 1 == view.table:
+            return
+    raise RuntimeError(PATTERN_CHANGED)
+
+
+def _rows_are_scalars(data: Any) -> bool:
+    """Whether indexing a table of this type by one integer gives a value, not a row or record."""
+    return isinstance(data, types.Array) and data.ndim == 1 and not isinstance(data.dtype, types.Record)
+
+
+def _refuse_index(view: ViewType, index: Any) -> None:
+    message = f"a table that the loop writes is indexed by row number, not by {index}; loop over the rows"
+    raise TypingError(message)
+
+
+def _ghost_getitem(view: ViewType) -> Any:
+    data = view.member("data")
+    if _rows_are_scalars(data):
+
+        def scalar(view, index):  # type: ignore[no-untyped-def]
+            _log(view, _wrap(index, len(view.data)), 0)
+            return view.fill
+
+        return scalar
+    if isinstance(data, RaggedType):
+
+        def ragged_row(view, index):  # type: ignore[no-untyped-def]
+            position = _wrap(index, len(view.data))
+            _log(view, position, 1)
+            offsets = view.data.offsets
+            return make_ghost_row((offsets[position + 1] - offsets[position], view.fill))
+
+        return ragged_row
+    if data.ndim == 2:
+
+        def row(view, index):  # type: ignore[no-untyped-def]
+            _log(view, _wrap(index, len(view.data)), 1)
+            return make_ghost_row((view.data.shape[1], view.fill))
+
+        return row
+    raise TypingError("only rows of one dimension can be recorded as ghosts")
+
+
+def _scratch_getitem(view: ViewType) -> Any:
+    data = view.member("data")
+    if isinstance(data, RaggedType):
+
+        def ragged_row(view, index):  # type: ignore[no-untyped-def]
+            position = _wrap(index, len(view.data))
+            _log(view, position, 1)
+            length = view.data.offsets[position + 1] - view.data.offsets[position]
+            fresh = view.stamps[position] != view.state[TASK]
+            row = view.copies[_scratch_slot(view, position), :length]
+            if fresh:
+                row[:] = view.data[position]
+            return row
+
+        return ragged_row
+    write = 0 if _rows_are_scalars(data) else 1
+
+    def row(view, index):  # type: ignore[no-untyped-def]
+        position = _wrap(index, len(view.data))
+        _log(view, position, write)
+        fresh = view.stamps[position] != view.state[TASK]
+        slot = _scratch_slot(view, position)
+        if fresh:
+            view.copies[slot] = view.data[position]
+        return view.copies[slot]
+
+    return row
+
+
+@overload(operator.getitem)
+def _view_getitem(view, index):  # type: ignore[no-untyped-def]
+    if not isinstance(view, (*_TABLES, GhostRowType)):
+        return None
+    if isinstance(index, types.BaseTuple):
+        if len(index) == 1:
+            return lambda view, index: view[index[0]]
+        if len(index) == 2:
+            return lambda view, index: view[index[0]][index[1]]
+        return lambda view, index: view[index[0]][index[1:]]
+    if not isinstance(index, types.Integer | types.Boolean):
+        if isinstance(view, AlignedType):
+            return lambda view, index: view.data[index]
+        return _refuse_index(view, index)
+    if isinstance(view, AlignedType):
+        return lambda view, index: view.data[view.position]
+    if isinstance(view, RaggedType):
+
+        def ragged(view, index):  # type: ignore[no-untyped-def]
+            position = _wrap(index, len(view.offsets) - 1)
+            return view.values[view.offsets[position] : view.offsets[position + 1]]
+
+        return ragged
+    if isinstance(view, CheckedType):
+        return lambda view, index: view.data[_wrap(index, len(view.data))]
+    if isinstance(view, ClampedType):
+        return lambda view, index: view.data[min(max(index, 0), len(view.data) - 1)]
+    if isinstance(view, GuardedType):
+
+        def guarded(view, index):  # type: ignore[no-untyped-def]
+            position = _wrap(index, len(view.data))
+            _check_recorded(view, position)
+            return view.data[position]
+
+        return guarded
+    if isinstance(view, GhostRowType):
+
+        def element(view, index):  # type: ignore[no-untyped-def]
+            _wrap(index, view.length)
+            return view.fill
+
+        return element
+    return _ghost_getitem(view) if isinstance(view, GhostType) else _scratch_getitem(view)
+
+
+@overload(operator.setitem)
+def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
+    if not isinstance(view, (GuardedType, GhostType, GhostRowType, ScratchType)):
+        return None
+    if isinstance(index, types.BaseTuple):
+        if len(index) == 2:
+
+            def nested(view, index, value):  # type: ignore[no-untyped-def]
+                view[index[0]][index[1]] = value
+
+            return nested
+
+        def deeper(view, index, value):  # type: ignore[no-untyped-def]
+            view[index[0]][index[1:]] = value
+
+        return deeper
+    if not isinstance(index, types.Integer | types.Boolean):
+        return _refuse_index(view, index)
+    if isinstance(view, GuardedType):
+
+        def guarded(view, index, value):  # type: ignore[no-untyped-def]
+            position = _wrap(index, len(view.data))
+            _check_recorded(view, position)
+            view.data[position] = value
+
+        return guarded
+    if isinstance(view, GhostRowType):
+
+        def element(view, index, value):  # type: ignore[no-untyped-def]
+            _wrap(index, view.length)
+
+        return element
+    if isinstance(view, GhostType):
+
+        def ghost(view, index, value):  # type: ignore[no-untyped-def]
+            _log(view, _wrap(index, len(view.data)), 1)
+
+        return ghost
+
+    def scratch(view, index, value):  # type: ignore[no-untyped-def]
+        position = _wrap(index, len(view.data))
+        _log(view, position, 1)
+        view.copies[_scratch_slot(view, position)] = value
+
+    return scratch
+
+
+@overload(len)
+def _view_len(view):  # type: ignore[no-untyped-def]
+    if isinstance(view, RaggedType):
+        return lambda view: len(view.offsets) - 1
+    if isinstance(view, GhostRowType):
+        return lambda view: view.length
+    if isinstance(view, _TABLES):
+        return lambda view: len(view.data)
+    return None
+
+
+def _shape(view: ViewType) -> Any:
+    if isinstance(view, GhostRowType):
+        return lambda view: (view.length,)
+    if isinstance(view, RaggedType) or isinstance(view.member("data"), ViewType):
+        return lambda view: (len(view),)
+    return lambda view: view.data.shape
+
+
+def _size(view: ViewType) -> Any:
+    if isinstance(view, GhostRowType):
+        return lambda view: view.length
+    if isinstance(view, RaggedType):
+        return lambda view: len(view.values)
+    return lambda view: view.data.size
+
+
+def _ndim(view: ViewType) -> Any:
+    data = None if isinstance(view, GhostRowType | RaggedType) else view.member("data")
+    ndim = data.ndim if isinstance(data, types.Array) else 1
+    return lambda view: ndim
+
+
+for _type in (*_TABLES, GhostRowType):
+    overload_attribute(_type, "shape")(_shape)
+    overload_attribute(_type, "size")(_size)
+    overload_attribute(_type, "ndim")(_ndim)
+
+
+@overload_method(AccumulatingType, "add")
+def _accumulating_add(view, amount):  # type: ignore[no-untyped-def]
+    def add(view, amount):  # type: ignore[no-untyped-def]
+        view.totals[view.job, 0] += amount
+
+    return add
+
+
+@overload_method(IgnoringType, "add")
+def _ignoring_add(view, amount):  # type: ignore[no-untyped-def]
+    def add(view, amount):  # type: ignore[no-untyped-def]
+        return None
+
+    return add
+
+
+def ghost_fill(dtype: np.dtype[Any]) -> Any:
+    """Return the value that stands for every element of a ghost: one, or for integers zero (a legal index)."""
+    return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)

@@ -1,0 +1,6 @@
+"""Loops over shared tables, run in parallel."""
+
+from strads.loops.async_for import async_for
+from strads.loops.statistics import LoopStatistics
+
+__all__ = ["LoopStatistics", "async_for"]

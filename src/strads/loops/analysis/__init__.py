@@ -1,0 +1,5 @@
+"""What a loop body does with its tables, read off its bytecode before it runs (DESIGN §4.3)."""
+
+from strads.loops.analysis.body import BodyAnalysis, TableKind, analyse_body
+
+__all__ = ["BodyAnalysis", "TableKind", "analyse_body"]

@@ -1,0 +1,166 @@
+"""The facts about a body that planning and compilation rest on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strads.errors import ArgumentError
+from strads.loops.analysis.dataflow import Access, Effects, FunctionAnalysis
+from strads.loops.analysis.values import OPAQUE, Alias, Value
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """What the analysis has to know of an argument that is a table."""
+
+    depth: int  # integer indices that lead to a value (ragged rows: 2) or to a record
+    record: bool = False
+    relaxed: bool = False
+    readonly: bool = False
+
+
+@dataclass(frozen=True)
+class BodyAnalysis:
+    """Facts about one body; arguments are numbered from 0, without the loop index.
+
+    Attributes
+    ----------
+    written
+        Tables that the body writes, or may write.
+    aligned
+        Tables that it only reads, and only as A[k].
+    deciding
+        Arguments whose contents decide which rows are touched: a change of them needs a new reconnaissance.
+    dynamic
+        Rows of written tables are chosen by values that the loop itself changes, or by random numbers.
+    dynamic_reads
+        Tables that are only read, at indices that no reconnaissance can check.
+    dynamic_parts
+        Some row is indexed within by such values.
+    needs_values
+        Reconnaissance has to compute with real values: a loop runs until such a value says so.
+    """
+
+    written: frozenset[int]
+    aligned: frozenset[int]
+    deciding: frozenset[int]
+    dynamic: bool
+    dynamic_reads: frozenset[int]
+    dynamic_parts: bool
+    needs_values: bool
+    dynamic_line: int = 0
+
+
+def analyse_body(
+    body: Callable[..., Any], kinds: Sequence[TableKind | None], same: Sequence[int] | None = None
+) -> BodyAnalysis:
+    """Analyse a loop body.
+
+    Parameters
+    ----------
+    body
+        The function; its first parameter is the loop index.
+    kinds
+        For each further parameter its kind of table, or None (a scalar, an accumulator).
+    same
+        For each further parameter the first one that is passed the same table; by default all differ.
+
+    Raises
+    ------
+    ArgumentError
+        When the body surely writes a table that was declared `readonly`.
+    numba.core.errors.NumbaError
+        When the bytecode is not supported.
+    """
+    same = range(len(kinds)) if same is None else same
+    arguments = {0: Value(is_index=True, expression=("index",))}
+    for position, kind in enumerate(kinds):
+        expression = ("argument", position)
+        if kind is None:
+            value = Value(sources=frozenset({position}), expression=expression)
+        else:
+            alias = Alias(same[position], kind.depth, whole=True, record=kind.record)
+            value = Value(frozenset({alias}), expression=expression)
+        arguments[position + 1] = value
+    analysis = FunctionAnalysis(body, arguments, frozenset())
+    analysis.run()
+    return _spread(_conclude(body, kinds, analysis.effects), same)
+
+
+def _conclude(
+    body: Callable[..., Any], kinds: Sequence[TableKind | None], effects: Effects
+) -> BodyAnalysis:
+    tables = {position for position, kind in enumerate(kinds) if kind is not None}
+    readonly = {position for position in tables if kinds[position].readonly}  # type: ignore[union-attr]
+    relaxed = {position for position in tables if kinds[position].relaxed}  # type: ignore[union-attr]
+    _refuse_written_readonly(body, effects, readonly)
+    written = ((set(effects.writes) | effects.doubtful) - readonly) & tables
+    volatile = written | {OPAQUE}
+    conflicting = written - relaxed
+    whole = [access for access in effects.accesses if access.whole]
+    deciding: set[int] = set()
+    for access in effects.accesses:
+        deciding |= access.sources | access.control
+    dynamic = [access for access in whole if access.argument in conflicting and _is_dynamic(access, whole, volatile)]
+    unchecked = {a.argument for a in whole if a.argument not in conflicting and a.sources & volatile}
+    parts = any(not a.whole and a.sources & volatile for a in effects.accesses)
+    return BodyAnalysis(
+        written=frozenset(written),
+        aligned=frozenset(_aligned(tables - written, whole, effects)),
+        deciding=frozenset(deciding - volatile),
+        dynamic=bool(dynamic),
+        dynamic_reads=frozenset(unchecked),
+        dynamic_parts=parts,
+        needs_values=bool(effects.loop_sources & volatile) or bool(dynamic),
+        dynamic_line=min((access.line for access in dynamic), default=0),
+    )
+
+
+def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
+    """Give every parameter the facts of the table that it was passed."""
+
+    def all_with(chosen: frozenset[int]) -> frozenset[int]:
+        return frozenset(position for position, first in enumerate(same) if first in chosen)
+
+    return replace(
+        facts,
+        written=all_with(facts.written),
+        aligned=all_with(facts.aligned),
+        deciding=all_with(facts.deciding),
+        dynamic_reads=all_with(facts.dynamic_reads),
+    )
+
+
+def _is_dynamic(access: Access, whole: list[Access], volatile: set[int]) -> bool:
+    if access.sources & volatile:
+        return True
+    if not access.control & volatile:
+        return False
+    # A conditional access is harmless when the task touches the same row in any case.
+    return access.expression is None or not any(
+        other.argument == access.argument
+        and other.expression == access.expression
+        and not (other.sources | other.control) & volatile
+        for other in whole
+    )
+
+
+def _aligned(candidates: set[int], whole: list[Access], effects: Effects) -> set[int]:
+    accesses: dict[int, list[Access]] = {}
+    for access in whole:
+        accesses.setdefault(access.argument, []).append(access)
+    return {
+        position
+        for position in candidates - effects.escapes
+        if position in accesses and all(access.by_loop_index for access in accesses[position])
+    }
+
+
+def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:
+    names = body.__code__.co_varnames[1:]
+    for position in sorted(readonly & set(effects.writes)):
+        where = f"{body.__code__.co_filename}:{effects.writes[position]}"
+        raise ArgumentError(
+            f"{where}: the body writes {names[position]!r}, which was passed as strads.readonly(...); "
+            "pass the table itself"
+        )

@@ -1,0 +1,445 @@
+"""Data flow through a loop body's Numba IR: every access to a table, and what decides its index.
+
+The analysis runs on bytecode, so it needs no source text. It is flow-insensitive within a function (a variable has
+one abstract value) and follows calls to other Python functions with the values of the actual arguments.
+"""
+
+import types as python_types
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numba.core import ir
+from numba.core.analysis import compute_cfg_from_blocks
+from numba.core.compiler import run_frontend
+
+from strads.loops.analysis import calls
+from strads.loops.analysis.values import (
+    NOT_CONSTANT,
+    OPAQUE,
+    Alias,
+    Value,
+    all_aliases,
+    all_sources,
+    derived,
+    join,
+)
+
+_SHAPE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"})
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True)
+class Access:
+    """One place in the program where a table is indexed."""
+
+    argument: int
+    whole: bool  # indexes the table; False: a part of one of its rows
+    by_loop_index: bool
+    write: bool
+    sources: frozenset[int]  # what decides the index
+    control: frozenset[int]  # what decides whether the access happens
+    expression: object
+    line: int
+
+
+@dataclass
+class Effects:
+    """What a body does, collected over its functions."""
+
+    accesses: set[Access]
+    writes: dict[int, int]  # argument → first line that surely writes it
+    doubtful: set[int]  # arguments that an unknown function may write
+    escapes: set[int]  # tables used as a whole: iterated, passed to a function, sliced
+    loop_sources: set[int]  # what decides how often a loop runs that no `range` bounds
+
+    @classmethod
+    def empty(cls) -> "Effects":
+        """No effects."""
+        return cls(set(), {}, set(), set(), set())
+
+    def add(self, other: "Effects") -> None:
+        """Take over the effects of a called function."""
+        self.accesses |= other.accesses
+        self.writes = other.writes | self.writes
+        self.doubtful |= other.doubtful
+        self.escapes |= other.escapes
+        self.loop_sources |= other.loop_sources
+
+
+class FunctionAnalysis:
+    """Analyses one call of one function."""
+
+    def __init__(
+        self,
+        function: Any,
+        arguments: Mapping[int, Value],
+        control: frozenset[int],
+        depth: int = 0,
+    ):
+        self.ir = run_frontend(function)
+        self.arguments = arguments
+        self.outer_control = control
+        self.effects = Effects.empty()
+        self.depth = depth
+        self.values: dict[str, Value] = {}
+        self.returned: Value | None = None
+        self.cfg = compute_cfg_from_blocks(self.ir.blocks)
+        self.controllers = _controllers(self.cfg)
+        self.control: dict[int, frozenset[int]] = dict.fromkeys(self.ir.blocks, control)
+        self.copies = _copy_classes(self.ir)
+        self.assignments = _count_assignments(self.ir)
+        self.line = 0
+
+    def run(self) -> Value:
+        """Iterate to the fixed point; returns the function's value."""
+        while True:
+            before = (dict(self.values), self.returned, dict(self.control))
+            self.effects = Effects.empty()  # only the last pass sees the final values
+            for label, block in self.ir.blocks.items():
+                for statement in block.body:
+                    self.line = statement.loc.line
+                    self._statement(statement, label)
+            self._update_control()
+            if before == (self.values, self.returned, self.control):
+                break
+        self._collect_loop_sources()
+        return self.returned or Value()
+
+    # -- control -------------------------------------------------------------------------------------------
+
+    def _condition(self, label: int) -> frozenset[int]:
+        last = self.ir.blocks[label].body[-1]
+        if not isinstance(last, ir.Branch):
+            return frozenset()
+        return all_sources(self._value(last.cond))
+
+    def _update_control(self) -> None:
+        for label in self.ir.blocks:
+            sources = self.outer_control
+            for controller in self.controllers[label]:
+                sources |= self._condition(controller) | self.control[controller]
+            self.control[label] = sources
+
+    def _collect_loop_sources(self) -> None:
+        for loop in self.cfg.loops().values():
+            for label in loop.body:
+                leaves = any(target not in loop.body for target, _ in self.cfg.successors(label))
+                if leaves:
+                    self.effects.loop_sources |= self._condition(label)
+
+    # -- statements ----------------------------------------------------------------------------------------
+
+    def _value(self, variable: Any) -> Value:
+        return self.values.get(variable.name, Value())
+
+    def _assign(self, name: str, value: Value) -> None:
+        self.values[name] = join(self.values.get(name), value)
+
+    def _statement(self, statement: Any, label: int) -> None:
+        control = self.control[label]
+        if isinstance(statement, ir.Assign):
+            value = self._expression(statement.value, control)
+            if control and self.assignments[statement.target.name] > 1:
+                value = value.with_sources(control)  # which assignment holds depends on the branch taken
+            self._assign(statement.target.name, value)
+        elif isinstance(statement, ir.SetItem | ir.StaticSetItem):
+            index = self._index_of(statement)
+            self._store(statement.target, index, self._value(statement.value), control)
+        elif isinstance(statement, ir.SetAttr):
+            self._store(statement.target, Value(), self._value(statement.value), control)
+        elif isinstance(statement, ir.Return):
+            self.returned = join(self.returned, self._value(statement.value))
+
+    def _index_of(self, node: Any) -> Value:
+        if isinstance(node, ir.StaticSetItem) or getattr(node, "op", "") == "static_getitem":
+            return _constant_index(node.index)
+        return self._value(node.index)
+
+    def _store(self, target: Any, index: Value, value: Value, control: frozenset[int]) -> None:
+        container = self._value(target)
+        aliases = all_aliases(container)
+        for alias in aliases:
+            self._write(alias.argument)
+            self._access(alias, index, control, write=True)
+        if not aliases:
+            # A local container: whoever reads it later depends on what was stored and where.
+            stored = all_sources(value) | all_sources(index) | control
+            for name in self.copies.get(target.name, {target.name}):
+                self._assign(name, self.values.get(name, Value()).with_sources(stored))
+
+    def _write(self, argument: int) -> None:
+        self.effects.writes.setdefault(argument, self.line)
+
+    def _access(self, alias: Alias, index: Value, control: frozenset[int], *, write: bool) -> None:
+        sources = all_sources(index)
+        self.effects.accesses.add(
+            Access(
+                alias.argument,
+                alias.whole,
+                index.is_index,
+                write,
+                sources,
+                control,
+                index.expression,
+                self.line,
+            )
+        )
+
+    # -- expressions ---------------------------------------------------------------------------------------
+
+    def _expression(self, node: Any, control: frozenset[int]) -> Value:
+        if isinstance(node, ir.Arg):
+            return self.arguments.get(node.index, Value())
+        if isinstance(node, ir.Const | ir.Global | ir.FreeVar):
+            return Value(constant=node.value, expression=("constant", repr(node.value)))
+        if isinstance(node, ir.Var):
+            return self._value(node)
+        if isinstance(node, ir.Expr):
+            handler = getattr(self, f"_{node.op}", None)
+            if handler is not None:
+                value: Value = handler(node, control)
+                return value
+            return derived(self._value(variable) for variable in node.list_vars())
+        return Value(sources=frozenset({OPAQUE}))
+
+    def _cast(self, node: Any, control: frozenset[int]) -> Value:
+        return self._value(node.value)
+
+    _exhaust_iter = _getiter = _iternext = _cast
+
+    def _pair_first(self, node: Any, control: frozenset[int]) -> Value:
+        iterated = self._value(node.value)
+        self._escape(iterated)
+        return self._element(iterated, Value(), control, expression=None)
+
+    def _pair_second(self, node: Any, control: frozenset[int]) -> Value:
+        iterated = self._value(node.value)
+        # How many elements a table or row has is no question of their contents.
+        return Value() if iterated.aliases else derived([iterated])
+
+    def _getitem(self, node: Any, control: frozenset[int]) -> Value:
+        index = self._index_of(node)
+        expression = None
+        container = self._value(node.value)
+        if container.expression is not None and index.expression is not None:
+            expression = ("item", container.expression, index.expression)
+        return self._element(container, index, control, expression=expression)
+
+    def _static_getitem(self, node: Any, control: frozenset[int]) -> Value:
+        items = self._value(node.value).items
+        if items is not None and isinstance(node.index, int) and -len(items) <= node.index < len(items):
+            return items[node.index]
+        return self._getitem(node, control)
+
+    def _element(
+        self, container: Value, index: Value, control: frozenset[int], *, expression: Any
+    ) -> Value:
+        parts: set[Alias] = set()
+        sources = all_sources(container) | all_sources(index)
+        for alias in container.aliases:
+            self._access(alias, _row_index(index) if alias.whole else index, control, write=False)
+            sources |= {alias.argument}
+            if alias.whole and (index.is_slice or _has_slice(index)):
+                self._escape(Value(frozenset({alias})))
+            depth = alias.depth - _indices(index)
+            if depth > 0 or (depth == 0 and alias.record):
+                still_whole = alias.whole and index.is_slice
+                parts.add(Alias(alias.argument, depth, still_whole, alias.record))
+        items_aliases = {alias for item in container.items or () for alias in all_aliases(item)}
+        return Value(frozenset(parts | items_aliases), sources, expression=expression)
+
+    def _getattr(self, node: Any, control: frozenset[int]) -> Value:
+        owner = self._value(node.value)
+        if owner.constant is not NOT_CONSTANT:
+            constant = owner.constant
+            member = getattr(constant, node.attr, NOT_CONSTANT)
+            return Value(constant=member, expression=("constant", repr(member)))
+        if owner.aliases and node.attr in _SHAPE_ATTRIBUTES:
+            return Value(expression=(node.attr, owner.expression) if owner.expression else None)
+        expression = (node.attr, owner.expression) if owner.expression is not None else None
+        kept = frozenset(
+            alias for alias in owner.aliases if not (alias.record and alias.depth == 0 and not alias.whole)
+        )
+        method = node.attr if kept else None
+        sources = all_sources(owner)
+        return Value(kept, sources, method=method, expression=expression)
+
+    def _inplace_binop(self, node: Any, control: frozenset[int]) -> Value:
+        left, right = self._value(node.lhs), self._value(node.rhs)
+        for alias in left.aliases:
+            self._write(alias.argument)
+            self._access(alias, Value(is_slice=True), control, write=True)
+        result = derived([left, right])
+        return Value(left.aliases, result.sources)
+
+    def _binop(self, node: Any, control: frozenset[int]) -> Value:
+        left, right = self._value(node.lhs), self._value(node.rhs)
+        expression = None
+        if left.expression is not None and right.expression is not None:
+            expression = (repr(node.fn), left.expression, right.expression)
+        return derived([left, right], expression)
+
+    def _build_tuple(self, node: Any, control: frozenset[int]) -> Value:
+        items = tuple(self._value(item) for item in node.items)
+        expressions = tuple(item.expression for item in items)
+        return Value(items=items, expression=None if None in expressions else ("tuple", expressions))
+
+    def _build_list(self, node: Any, control: frozenset[int]) -> Value:
+        values = [self._value(item) for item in node.items]
+        aliases = frozenset(alias for value in values for alias in all_aliases(value))
+        return Value(aliases, derived(values).sources)
+
+    def _make_function(self, node: Any, control: frozenset[int]) -> Value:
+        captured = self._value(node.closure) if isinstance(node.closure, ir.Var) else Value()
+        return Value(all_aliases(captured), all_sources(captured) | {OPAQUE}, method="<lambda>")
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def _call(self, node: Any, control: frozenset[int]) -> Value:
+        callee = self._value(node.func)
+        arguments = [self._value(argument) for argument in node.args]
+        keywords = {name: self._value(variable) for name, variable in node.kws}
+        if node.vararg is not None:
+            arguments.append(self._value(node.vararg))
+        everything = arguments + list(keywords.values())
+        function = callee.constant
+        if function is NOT_CONSTANT:
+            return self._call_method(callee, everything, control)
+        if function is slice:
+            return Value(sources=derived(everything).sources, is_slice=True)
+        if function is len:
+            return Value() if arguments and all_aliases(arguments[0]) else derived(everything)
+        python_function = getattr(function, "py_func", function)
+        if isinstance(python_function, python_types.FunctionType) and not calls.is_pure(function):
+            return self._call_python(python_function, node, arguments, keywords, control)
+        return self._call_known(function, arguments, keywords, control)
+
+    def _call_known(
+        self, function: Any, arguments: list[Value], keywords: dict[str, Value], control: frozenset[int]
+    ) -> Value:
+        everything = arguments + list(keywords.values())
+        for value in everything:
+            self._escape(value)
+        if not calls.is_pure(function):
+            self._doubt(everything)
+            return Value(sources=derived(everything).sources | {OPAQUE})
+        for position in calls.written_arguments(function, len(arguments), frozenset(keywords)):
+            for alias in all_aliases(arguments[position]) if position < len(arguments) else ():
+                self._write(alias.argument)
+        for alias in all_aliases(keywords["out"]) if "out" in keywords else ():
+            self._write(alias.argument)
+        result = derived(everything)
+        aliases = frozenset(alias for value in everything for alias in all_aliases(value))
+        sources = result.sources | {alias.argument for alias in aliases}
+        if function in (enumerate, zip, reversed, iter) or calls.is_view(getattr(function, "__name__", "")):
+            return Value(aliases, sources)
+        expressions = tuple(value.expression for value in arguments)
+        known = not keywords and None not in expressions
+        return Value(sources=sources, expression=(repr(function), expressions) if known else None)
+
+    def _call_method(self, callee: Value, arguments: list[Value], control: frozenset[int]) -> Value:
+        sources = derived(arguments).sources | callee.sources | {a.argument for a in callee.aliases}
+        if not callee.aliases or callee.method is None:
+            self._doubt([callee, *arguments])
+            return Value(sources=sources | {OPAQUE})
+        self._escape(callee)
+        writes = calls.method_writes(callee.method)
+        if writes is None:
+            self._doubt([callee, *arguments])
+            sources |= {OPAQUE}
+        elif writes:
+            for alias in callee.aliases:
+                self._write(alias.argument)
+        return Value(callee.aliases if calls.is_view(callee.method) else frozenset(), sources)
+
+    def _call_python(
+        self,
+        function: Any,
+        node: Any,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        control: frozenset[int],
+    ) -> Value:
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        unknown = set(keywords) - set(names) or len(arguments) > len(names) or node.vararg is not None
+        if self.depth >= _MAX_DEPTH or unknown:
+            everything = arguments + list(keywords.values())
+            self._doubt(everything)
+            return Value(sources=derived(everything).sources | {OPAQUE})
+        bound = dict(enumerate(arguments))
+        bound |= {names.index(name): value for name, value in keywords.items()}
+        inner = FunctionAnalysis(function, bound, control, self.depth + 1)
+        value = inner.run()
+        self.effects.add(inner.effects)
+        return value
+
+    def _doubt(self, values: list[Value]) -> None:
+        for value in values:
+            self.effects.doubtful |= {alias.argument for alias in all_aliases(value)}
+
+    def _escape(self, value: Value) -> None:
+        self.effects.escapes |= {alias.argument for alias in all_aliases(value) if alias.whole}
+
+
+def _constant_index(index: Any) -> Value:
+    if isinstance(index, tuple):
+        return Value(items=tuple(map(_constant_index, index)), expression=("constant", repr(index)))
+    return Value(is_slice=isinstance(index, slice), expression=("constant", repr(index)))
+
+
+def _indices(index: Value) -> int:
+    """Number of dimensions that an index takes away."""
+    if index.is_slice:
+        return 0
+    if index.items is not None:
+        return sum(not item.is_slice for item in index.items)
+    return 1
+
+
+def _has_slice(index: Value) -> bool:
+    return any(item.is_slice for item in (index.items or ())[:1])
+
+
+def _row_index(index: Value) -> Value:
+    """Return the part of an index that chooses the row."""
+    return index.items[0] if index.items else index
+
+
+def _controllers(cfg: Any) -> dict[int, set[int]]:
+    """Control dependence: the branching blocks that decide whether a block runs (Ferrante et al. 1987)."""
+    post = cfg.post_dominators()
+    result: dict[int, set[int]] = {label: set() for label in cfg.nodes()}
+    for branch in cfg.nodes():
+        successors = [target for target, _ in cfg.successors(branch)]
+        if len(successors) < 2:
+            continue
+        for label in cfg.nodes():
+            reached = any(label in post[target] for target in successors)
+            if reached and not (label in post[branch] and label != branch):
+                result[label].add(branch)
+    return result
+
+
+def _count_assignments(function_ir: Any) -> Counter[str]:
+    return Counter(
+        statement.target.name
+        for block in function_ir.blocks.values()
+        for statement in block.body
+        if isinstance(statement, ir.Assign)
+    )
+
+
+def _copy_classes(function_ir: Any) -> dict[str, set[str]]:
+    """Variables connected by plain copies: they may be the same local container."""
+    classes: dict[str, set[str]] = {}
+    for block in function_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var):
+                first = classes.setdefault(statement.target.name, {statement.target.name})
+                second = classes.setdefault(statement.value.name, {statement.value.name})
+                merged = first | second
+                for name in merged:
+                    classes[name] = merged
+    return classes

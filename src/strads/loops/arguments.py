@@ -1,0 +1,238 @@
+"""The arguments of a loop body: tables with their hints, accumulators, scalars, constant arrays."""
+
+import inspect
+import numbers
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.dds import Accumulator, RaggedArray, Readonly, Relaxed, dvector
+from strads.errors import ArgumentError
+from strads.loops.analysis import TableKind
+
+Storage = NDArray[Any] | RaggedArray
+
+
+@dataclass(frozen=True)
+class TableArgument:
+    """A table, or (without `table`) a NumPy array that the body only reads."""
+
+    name: str
+    storage: Storage
+    table: dvector | None
+    relaxed: bool = False
+    readonly: bool = False
+
+    @property
+    def ragged(self) -> bool:
+        """Whether the rows have lengths of their own."""
+        return isinstance(self.storage, RaggedArray)
+
+    @property
+    def record(self) -> bool:
+        """Whether the rows are records."""
+        return self.storage.dtype.names is not None
+
+    @property
+    def dense(self) -> NDArray[Any]:
+        """The array of a table that is not ragged."""
+        assert isinstance(self.storage, np.ndarray)
+        return self.storage
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """All values, whatever the rows."""
+        return self.storage.values if isinstance(self.storage, RaggedArray) else self.storage
+
+    @property
+    def kind(self) -> TableKind:
+        """What the analysis has to know."""
+        if self.ragged:
+            return TableKind(2, relaxed=self.relaxed, readonly=self.readonly)
+        depth = self.dense.ndim
+        return TableKind(depth, self.record, self.relaxed, self.readonly)
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """Equal keys compile to the same code."""
+        ndim = 0 if self.ragged else self.dense.ndim
+        is_constant = self.table is None
+        layout = self.dense.flags.writeable, self.dense.flags.c_contiguous if is_constant else (True, True)
+        if self.ragged:
+            layout = (True, True)
+        return "table", self.storage.dtype, ndim, self.relaxed, self.readonly, is_constant, layout
+
+    @property
+    def raw(self) -> Any:
+        """What compiled code is given: the array, or values and offsets."""
+        if isinstance(self.storage, RaggedArray):
+            return self.storage.values, self.storage.offsets
+        return self.storage
+
+    def content_key(self) -> object:
+        """Return a key that changes when the content does."""
+        if self.table is not None:
+            return self.table.version
+        return zlib.crc32(np.ascontiguousarray(self.dense).view(np.uint8).reshape(-1).data)
+
+
+@dataclass(frozen=True)
+class AccumulatorArgument:
+    """A sum that the body adds to."""
+
+    name: str
+    accumulator: Accumulator
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype in which the jobs sum."""
+        return np.dtype(np.float64 if isinstance(self.accumulator.value, float) else np.int64)
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """Equal keys compile to the same code."""
+        return "accumulator", self.dtype
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A number, a bool, None, or a tuple of them."""
+
+    name: str
+    value: Any
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """Equal keys compile to the same code."""
+        return "scalar", _scalar_type(self.value)
+
+
+Argument = TableArgument | AccumulatorArgument | ScalarArgument
+
+
+@dataclass(frozen=True)
+class BoundArguments:
+    """All arguments of one call, in the order of the body's parameters after the loop index."""
+
+    arguments: tuple[Argument, ...]
+    same: tuple[int, ...]  # for each argument the first one with the same table
+    float_dtype: np.dtype[Any]
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """Equal keys compile to the same code."""
+        return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype
+
+    def tables(self) -> dict[int, TableArgument]:
+        """Position → table argument."""
+        return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
+
+
+def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundArguments:
+    """Classify the arguments of a loop and give Python floats the tables' floating dtype.
+
+    Raises
+    ------
+    ArgumentError
+        For a wrong number of arguments or an unsupported type, naming the parameter.
+    """
+    names = _parameter_names(body, arguments)
+    bound = [_classify(name, value) for name, value in zip(names, arguments, strict=True)]
+    float_dtype = _float_dtype(bound)
+    bound = [
+        ScalarArgument(item.name, _weak(item.value, float_dtype)) if isinstance(item, ScalarArgument) else item
+        for item in bound
+    ]
+    return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
+
+
+def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
+    if not inspect.isfunction(getattr(body, "py_func", body)):
+        raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
+    parameters = list(inspect.signature(getattr(body, "py_func", body)).parameters.values())
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    name = body.__name__
+    if not parameters or any(parameter.kind not in plain for parameter in parameters):
+        raise ArgumentError(
+            f"{name} must have the loop index as its first parameter and no *args, **kwargs or keyword-only "
+            "parameters"
+        )
+    given, expected = len(arguments), len(parameters) - 1
+    if given != expected:
+        listed = ", ".join(parameter.name for parameter in parameters[1:])
+        raise ArgumentError(f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given")
+    return [parameter.name for parameter in parameters[1:]]
+
+
+def _classify(name: str, value: Any) -> Argument:
+    if isinstance(value, dvector):
+        return TableArgument(name, value.storage, value)
+    if isinstance(value, Relaxed):
+        return TableArgument(name, value.table.storage, value.table, relaxed=True)
+    if isinstance(value, Readonly):
+        return TableArgument(name, value.table.storage, value.table, readonly=True)
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        if value.dtype.kind not in "iufbV" or value.dtype == object:
+            raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
+        return TableArgument(name, value, None)
+    if isinstance(value, Accumulator):
+        return AccumulatorArgument(name, value)
+    if _is_scalar(value):
+        return ScalarArgument(name, value)
+    raise ArgumentError(
+        f"argument {name!r} is a {type(value).__name__}; a loop body takes dvectors (also as strads.relaxed(v) or "
+        "strads.readonly(v)), strads.accumulator(...), numbers, tuples of numbers, and NumPy arrays that it only reads"
+    )
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_scalar, value))
+    return value is None or isinstance(value, numbers.Number | np.bool_)
+
+
+def _scalar_type(value: Any) -> object:
+    return tuple(map(_scalar_type, value)) if isinstance(value, tuple) else type(value)
+
+
+def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_weak(item, dtype) for item in value)
+    return dtype.type(value) if type(value) is float else value
+
+
+def _float_dtype(arguments: Sequence[Argument]) -> np.dtype[Any]:
+    """Return the widest floating dtype of the tables; of the records' fields if no table has one; else double."""
+    tables = [argument for argument in arguments if isinstance(argument, TableArgument)]
+    plain = [table.storage.dtype for table in tables if table.storage.dtype.kind == "f"]
+    fields = [
+        field[0].base
+        for table in tables
+        for field in (table.storage.dtype.fields or {}).values()
+        if field[0].base.kind == "f"
+    ]
+    chosen = [dtype for dtype in plain or fields if dtype.itemsize in (4, 8)]
+    return np.result_type(*chosen) if chosen else np.dtype(np.float64)
+
+
+def _same_tables(arguments: Sequence[Argument]) -> tuple[int, ...]:
+    first: dict[int, int] = {}
+    same = []
+    for position, argument in enumerate(arguments):
+        if not isinstance(argument, TableArgument) or argument.table is None:
+            same.append(position)
+            continue
+        original = first.setdefault(id(argument.table), position)
+        other = arguments[original]
+        assert isinstance(other, TableArgument)
+        if other.relaxed != argument.relaxed:
+            raise ArgumentError(
+                f"arguments {other.name!r} and {argument.name!r} are the same table, one relaxed and one not: "
+                "pass it relaxed in both places or in none"
+            )
+        same.append(original)
+    return tuple(same)

@@ -1,0 +1,252 @@
+"""`async_for`: a loop over shared tables, in parallel and serializable (thesis §7.1.3, §7.2.4)."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strads import cluster
+from strads.cluster import ThreadTeam
+from strads.engine.executor import Execution, Replicas, execute, serial_order
+from strads.engine.views import PATTERN_CHANGED
+from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, bind_arguments
+from strads.loops.functions import plain_function
+from strads.loops.indices import LoopIndices
+from strads.loops.preparation import PreparedLoop, prepare
+from strads.loops.program import LoopProgram, find_program
+from strads.loops.python_mode import run_checked
+from strads.loops.source_location import describe
+from strads.loops.statistics import LoopStatistics
+from strads.schedule.plan import Plan
+
+STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
+_MODES = ("compiled", "python")
+_SLOT = 8  # doubles between two jobs' totals: a cache line of its own each
+
+
+def async_for(
+    indices: Any,
+    body: Callable[..., Any],
+    *arguments: Any,
+    strategy: str = "auto",
+    mode: str = "compiled",
+    fastmath: bool = True,
+    threads: int | None = None,
+    seed: int = 0,
+    record_order: bool = False,
+) -> LoopStatistics:
+    """Run `body(k, *arguments)` for every k in `indices`, in parallel; the result is that of some serial order.
+
+    On its first call a loop is run once without effect, to find which rows each task touches and to check every
+    index; from that a plan is made in which no two threads ever touch the same written row. Plans are kept: a call
+    with the same body, indices and index tables goes straight to work.
+
+    Parameters
+    ----------
+    indices
+        A range, a number of iterations, or a one-dimensional sequence of integers.
+    body
+        A plain Python function in the subset that Numba compiles. Its first parameter is the loop index. It may
+        call other functions; it must not choose rows by values that the loop itself changes.
+    *arguments
+        dvectors, `strads.relaxed(v)`, `strads.readonly(v)`, `strads.accumulator(...)`, numbers, tuples of numbers,
+        and NumPy arrays that it only reads. A Python float takes the floating dtype of the tables, as do float
+        literals in the body.
+    strategy
+        "auto", or the one to use: "independent", "rotation", "buckets", "components", "locked". The result of a
+        "locked" loop depends on timing; that of all others on the plan alone.
+    mode
+        "compiled", or "python": run by the interpreter, one task at a time in the plan's order, each access
+        checked against the recorded ones. Slow; for debugging.
+    fastmath
+        Whether sums may be reordered, which lets the compiler vectorize them.
+    threads
+        Number of threads; by default that of `strads.init`.
+    seed
+        Decides the order of tasks where a strategy samples them.
+    record_order
+        Whether `order` of the result gives an equivalent serial order.
+
+    Returns
+    -------
+    LoopStatistics
+        Times, strategy, parallelism, and the plan: `print(stats.plan.explain())`.
+
+    Raises
+    ------
+    ArgumentError
+        For a wrong argument.
+    CompileError
+        For a body that Numba cannot compile; the offending line first.
+    BodyIndexError
+        For an index out of range: line, table, index, bound. No table has been changed.
+    AccessPatternError
+        When the rows that a task touches change while the loop runs. Tables are as before the call.
+    BodyError
+        When the body raises.
+    PlanError
+        For a strategy that cannot serve this loop.
+    """
+    start = time.perf_counter()
+    _check_options(strategy, mode, seed)
+    team = cluster.current().team(threads)
+    loop_indices = LoopIndices.of(indices)
+    bound = bind_arguments(body, arguments)
+    program = find_program(body, bound, fastmath=fastmath)
+    compiled_before = program.compile_seconds if program.used else 0.0
+    program.used = True
+    prepared = prepare(
+        program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=mode == "python"
+    )
+    call = _Call(program, bound, loop_indices, prepared, team)
+    execution = call.run_in_python() if mode == "python" else call.run(record_order)
+    plan = prepared.schedule.plan
+    return LoopStatistics(
+        tasks=len(loop_indices),
+        seconds=time.perf_counter() - start,
+        compile_seconds=program.compile_seconds - compiled_before,
+        reconnaissance_seconds=prepared.reconnaissance_seconds,
+        planning_seconds=prepared.planning_seconds,
+        execution_seconds=execution.seconds,
+        strategy=plan.strategy,
+        parallelism=plan.parallelism,
+        threads=team.size,
+        plan=plan,
+        order=serial_order(prepared.schedule, execution) if record_order else None,
+    )
+
+
+def _check_options(strategy: str, mode: str, seed: int) -> None:
+    if strategy not in STRATEGIES:
+        raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of {', '.join(STRATEGIES)}")
+    if mode not in _MODES:
+        raise ArgumentError(f"mode={mode!r} is unknown; choose one of {', '.join(_MODES)}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more")
+
+
+@dataclass
+class _Call:
+    """One execution of a prepared loop on its tables."""
+
+    program: LoopProgram
+    bound: BoundArguments
+    indices: LoopIndices
+    prepared: PreparedLoop
+    team: ThreadTeam
+
+    def run(self, record_order: bool) -> Execution:
+        """Execute the plan with compiled code."""
+        plan = self.prepared.schedule.plan
+        replicas = self._replicas(plan)
+        totals = {
+            position: np.zeros((plan.jobs, _SLOT), argument.dtype)
+            for position, argument in enumerate(self.bound.arguments)
+            if isinstance(argument, AccumulatorArgument)
+        }
+        storages = tuple(
+            self._storage(position, replicas, totals) for position in range(len(self.bound.arguments))
+        )
+        worker = self.program.worker(self.bound, self.prepared.schedule, storages)
+        before = self._snapshot()
+        try:
+            execution = execute(
+                worker,
+                self.prepared.schedule,
+                storages,
+                self.team,
+                replicas=list(replicas.values()),
+                record_order=record_order,
+            )
+        except Exception as error:
+            raise self._explain(error, before) from error
+        finally:
+            self._mark_written()
+        for position, sums in totals.items():
+            argument = self.bound.arguments[position]
+            assert isinstance(argument, AccumulatorArgument)
+            argument.accumulator.add(sums[:, 0].sum().item())
+        return execution
+
+    def run_in_python(self) -> Execution:
+        """Execute the plan in the interpreter, on one thread, with every access checked."""
+        prepared, plan = self.prepared, self.prepared.schedule.plan
+        assert prepared.records is not None
+        start = time.perf_counter()
+        try:
+            run_checked(
+                self.program.body,
+                self.bound,
+                self.program.table_of,
+                self.indices,
+                plan.order,
+                prepared.records,
+            )
+        finally:
+            self._mark_written()
+        # Job by job: numbers are priorities, so the plan's own order obeys every precedence.
+        jobs = np.arange(plan.jobs, dtype=np.int32)
+        sequence = np.arange(plan.tasks) if plan.locks is not None else None
+        return Execution(time.perf_counter() - start, jobs, sequence)
+
+    def _replicas(self, plan: Plan) -> dict[int, Replicas]:
+        replicas: dict[int, Replicas] = {}
+        lanes = 1 if plan.lane is None else int(plan.lane.max(initial=0)) + 1
+        for position, argument in self.bound.tables().items():
+            if argument.relaxed and position in self.program.facts.written:
+                same = self.bound.same[position]
+                replicas[position] = replicas.get(same) or Replicas(argument.dense, lanes)
+        return replicas
+
+    def _storage(self, position: int, replicas: dict[int, Replicas], totals: dict[int, Any]) -> Any:
+        argument = self.bound.arguments[position]
+        if isinstance(argument, ScalarArgument):
+            return argument.value
+        if isinstance(argument, AccumulatorArgument):
+            return totals[position]
+        if position in replicas:
+            return replicas[position].storage
+        if position in self.program.facts.aligned:
+            return self.prepared.aligned_storage(position, argument, self.team)
+        if self.prepared.guards is not None and position in self.program.table_of:
+            return (argument.raw, self.program.table_of[position], *self.prepared.guards)
+        return argument.raw
+
+    def _written_tables(self) -> list[TableArgument]:
+        written = self.program.facts.written
+        return [argument for position, argument in self.bound.tables().items() if position in written]
+
+    def _mark_written(self) -> None:
+        for argument in self._written_tables():
+            if argument.table is not None:
+                argument.table.mark_written()
+
+    def _snapshot(self) -> list[np.ndarray[Any, Any]] | None:
+        """Copy what the loop writes, if indices that no reconnaissance could check may stop it half way."""
+        facts = self.program.facts
+        if not (facts.dynamic or facts.dynamic_reads or facts.dynamic_parts):
+            return None
+        return [argument.values.copy() for argument in self._written_tables()]
+
+    def _explain(self, error: Exception, before: list[np.ndarray[Any, Any]] | None) -> Exception:
+        if before is not None:
+            for argument, values in zip(self._written_tables(), before, strict=True):
+                argument.values[...] = values
+        changed = "tables are as before the call" if before is not None else "tables keep the updates so far"
+        body = plain_function(self.program.body)
+        where = describe(body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno)
+        if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
+            return AccessPatternError(
+                f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "
+                f"that the loop changes or on random numbers; {changed}. Choose rows by indices or read-only tables "
+                "(draw random indices beforehand), or read every row before the branch that may need it"
+            )
+        if isinstance(error, IndexError):
+            return BodyIndexError(
+                f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
+                f"{changed}. mode='python' shows the line"
+            )
+        return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

@@ -1,0 +1,143 @@
+"""Prepares a plain Python function, and those that it calls, for compilation by Numba."""
+
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+Function = Callable[..., Any]
+_OWN_MODULES = ("numpy", "numba", "math", "builtins")
+
+
+def plain_function(function: Function) -> types.FunctionType:
+    """Return the Python function behind a Numba dispatcher, or the function itself."""
+    return getattr(function, "py_func", function)  # type: ignore[return-value]
+
+
+def compile_function(function: Function, float_dtype: np.dtype[Any], **options: Any) -> Dispatcher:
+    """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
+
+    Float literals take the floating dtype of the tables, as in NumPy's promotion rules (NEP 50), where a Python
+    float never widens an array: otherwise `0.5 * w[f]` would compute in double precision among float32 tables.
+
+    Parameters
+    ----------
+    function
+        The loop body.
+    float_dtype
+        Dtype of float literals.
+    options
+        Passed to `numba.njit`.
+    """
+    return _Specializer(float_dtype, options).dispatcher(plain_function(function))
+
+
+def fingerprint(function: Function) -> tuple[Any, ...]:
+    """Return a key that is equal for functions that compile to the same code.
+
+    It covers code, closure and globals, so that a body defined anew in each epoch compiles once, and one whose
+    globals have changed compiles again.
+    """
+    return _fingerprint(plain_function(function), frozenset())
+
+
+def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[Any, ...]:
+    if id(function) in active:
+        return ("recursion", function.__name__)
+    active |= {id(function)}
+    referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
+    referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
+    values = tuple((name, _value_key(value, active)) for name, value in referenced)
+    return function.__code__, function.__defaults__, values
+
+
+def _value_key(value: Any, active: frozenset[int]) -> Any:
+    if _is_helper(value):
+        return _fingerprint(plain_function(value), active)
+    if isinstance(value, bool | int | float | complex | str | np.generic | None):
+        return type(value), repr(value)
+    return _ById(value)
+
+
+class _ById:
+    """Compares by identity and keeps its object alive, so that the identity stays unique."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _global_names(function: types.FunctionType) -> list[str]:
+    return sorted(name for name in _all_names(function.__code__) if name in function.__globals__)
+
+
+def _all_names(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _all_names(constant)
+    return names
+
+
+def _cell_value(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that is not bound yet
+        return None
+
+
+def _is_helper(value: Any) -> bool:
+    """Whether a value is a function that has to be compiled with the body."""
+    if isinstance(value, Dispatcher):
+        return True
+    module = getattr(value, "__module__", None) or ""
+    return isinstance(value, types.FunctionType) and module.split(".")[0] not in _OWN_MODULES
+
+
+class _Specializer:
+    """Rewrites a function and its helpers once each."""
+
+    def __init__(self, float_dtype: np.dtype[Any], options: dict[str, Any]):
+        self.float_dtype = float_dtype
+        self.options = options
+        self.done: dict[types.FunctionType, Dispatcher] = {}
+
+    def dispatcher(self, function: types.FunctionType) -> Dispatcher:
+        if function not in self.done:
+            scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+            cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
+            rewritten = types.FunctionType(
+                self._code(function.__code__), scope, function.__name__, function.__defaults__, cells
+            )
+            self.done[function] = njit(**self.options)(rewritten)
+            # Filled afterwards: a helper may refer back to this function.
+            scope |= {name: self._replace(function.__globals__[name]) for name in _global_names(function)}
+            for cell in cells:
+                cell.cell_contents = self._replace(cell.cell_contents)
+        return self.done[function]
+
+    def _replace(self, value: Any) -> Any:
+        return self.dispatcher(plain_function(value)) if _is_helper(value) else value
+
+    def _code(self, code: types.CodeType) -> types.CodeType:
+        return code.replace(co_consts=tuple(map(self._literal, code.co_consts)))
+
+    def _literal(self, value: Any) -> Any:
+        if isinstance(value, types.CodeType):
+            return self._code(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._literal, value))
+        if type(value) is not float or self.float_dtype == np.float64:
+            return value
+        limits = np.finfo(self.float_dtype)
+        fits = value == 0 or limits.tiny <= abs(value) <= limits.max or not math.isfinite(value)
+        return self.float_dtype.type(value) if fits else value

@@ -1,0 +1,71 @@
+"""The index space of a loop: a range, or an array of indices."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import ArgumentError
+
+_NO_VALUES = np.zeros(0, np.int64)
+
+
+class LoopIndices:
+    """Loop indices by position; a range is never materialized."""
+
+    def __init__(self, start: int, step: int, values: NDArray[np.int64], length: int):
+        self.start = start
+        self.step = step
+        self.values = values  # empty for a range
+        self._length = length
+
+    @classmethod
+    def of(cls, indices: Any) -> "LoopIndices":
+        """Accept a range, a number of iterations, or a one-dimensional sequence of integers.
+
+        Raises
+        ------
+        ArgumentError
+            For anything else.
+        """
+        if isinstance(indices, bool | float | str):
+            raise ArgumentError(f"indices={indices!r}: give a range, a number of iterations, or integers")
+        if isinstance(indices, int | np.integer):
+            indices = range(int(indices))
+        if isinstance(indices, range):
+            return cls(indices.start, indices.step, _NO_VALUES, len(indices))
+        values = np.asarray(indices)
+        if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size > 0):
+            kind = f"an array of {values.dtype} with shape {values.shape}"
+            raise ArgumentError(f"indices is {kind}: give a range, a number of iterations, or integers")
+        return cls(0, 1, np.array(values, np.int64), len(values))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LoopIndices)
+            and (self.start, self.step, len(self)) == (other.start, other.step, len(other))
+            and np.array_equal(self.values, other.values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether every index equals its position."""
+        return len(self.values) == 0 and self.start == 0 and self.step == 1
+
+    def at(self, positions: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the indices at the given positions; shares memory with them where it can."""
+        if self.is_counting:
+            return positions
+        if len(self.values) > 0:
+            return self.values[positions]
+        return self.start + self.step * positions.astype(np.int64)
+
+    def __getitem__(self, position: int) -> int:
+        if len(self.values) > 0:
+            return int(self.values[position])
+        return self.start + self.step * position

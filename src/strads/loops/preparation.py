@@ -1,0 +1,192 @@
+"""From a call to a plan: reconnaissance and planning, done once and kept while they stay valid (DESIGN §4.3)."""
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.dds import RaggedArray, dvector
+from strads.engine.executor import Schedule
+from strads.engine.gather import gather_ragged, gather_rows
+from strads.loops.arguments import Argument, BoundArguments, ScalarArgument, TableArgument
+from strads.loops.indices import LoopIndices
+from strads.loops.program import LoopProgram
+from strads.schedule.access import AccessRecords
+from strads.schedule.planner import build_plan
+
+_MAX_KEPT = 8
+
+
+@dataclass(eq=False)
+class PreparedLoop:
+    """A plan for one call, and the tables that are stored in its order."""
+
+    schedule: Schedule
+    records: AccessRecords | None  # kept only where every access is checked against them
+    guards: tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]] | None
+    validity: "_Validity"
+    reconnaissance_seconds: float = 0.0
+    planning_seconds: float = 0.0
+    aligned: dict[int, tuple[object, Any]] = field(default_factory=dict)  # position → (content key, copy)
+
+    def aligned_storage(self, position: int, argument: TableArgument, team: ThreadTeam) -> Any:
+        """Return the table in plan order; copied again only when its content has changed."""
+        key = argument.content_key()
+        if position not in self.aligned or self.aligned[position][0] != key:
+            self.aligned.pop(position, None)  # free the old copy first
+            self.aligned[position] = (key, _in_plan_order(argument, self.schedule.indices, team))
+        return self.aligned[position][1]
+
+
+def _in_plan_order(argument: TableArgument, indices: NDArray[np.integer], team: ThreadTeam) -> Any:
+    if isinstance(argument.storage, RaggedArray):
+        return gather_ragged(argument.storage.values, argument.storage.offsets, indices, team)
+    return gather_rows(argument.dense, indices, team)
+
+
+@dataclass(eq=False)
+class _Validity:
+    """What a plan was made for; it holds as long as this is unchanged."""
+
+    program: "weakref.ref[LoopProgram]"
+    indices: LoopIndices
+    options: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    contents: tuple[Any, ...]
+    tables: "tuple[weakref.ref[dvector], ...]"
+
+    @classmethod
+    def of(
+        cls,
+        program: LoopProgram,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        options: tuple[Any, ...],
+        on_death: Callable[["weakref.ref[dvector]"], None] | None = None,
+    ) -> "_Validity":
+        deciding = sorted(program.facts.deciding)
+        tables = [argument.table for argument in bound.tables().values() if argument.table is not None]
+        return cls(
+            weakref.ref(program),
+            indices,
+            options,
+            tuple(len(argument.storage) for argument in bound.tables().values()),
+            tuple(_content(bound.arguments[position]) for position in deciding),
+            tuple(weakref.ref(table, on_death) for table in tables),
+        )
+
+    def same_as(self, other: "_Validity") -> bool:
+        mine, theirs = self._key(), other._key()
+        return mine == theirs and self.indices == other.indices
+
+    def _key(self) -> tuple[Any, ...]:
+        identities = tuple(id(reference()) for reference in self.tables)
+        return id(self.program()), self.options, self.shapes, self.contents, identities
+
+
+def _content(argument: Argument) -> object:
+    if isinstance(argument, TableArgument):
+        return argument.content_key()
+    return argument.value if isinstance(argument, ScalarArgument) else None
+
+
+_kept: list[PreparedLoop] = []
+
+
+def prepare(
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    *,
+    strategy: str,
+    seed: int,
+    keep_records: bool,
+) -> PreparedLoop:
+    """Return a plan for this call, an earlier one if nothing that decides it has changed.
+
+    A body whose rows depend on values that the loop changes is recorded anew in every call.
+    """
+    lanes = team.size if _has_relaxed(program, bound) else None
+    options = (strategy, seed, team.size)
+    wanted = _Validity.of(program, bound, indices, options)
+    if not program.facts.dynamic:
+        for kept in _kept:
+            if kept.validity.same_as(wanted) and (kept.records is not None or not keep_records):
+                kept.reconnaissance_seconds = kept.planning_seconds = 0.0
+                _kept.remove(kept)
+                _kept.append(kept)
+                return kept
+    _forget(program, wanted)
+    prepared = _prepare(program, bound, indices, team, strategy, seed, lanes, keep_records)
+    prepared.validity = _Validity.of(program, bound, indices, options, lambda _: _drop(prepared_reference))
+    prepared_reference = weakref.ref(prepared)
+    if not program.facts.dynamic:
+        _kept.append(prepared)
+        del _kept[:-_MAX_KEPT]
+    return prepared
+
+
+def _drop(reference: "weakref.ref[PreparedLoop]") -> None:
+    """Let go of a plan, and of the copies it holds, once one of its tables is gone."""
+    prepared = reference()
+    if prepared in _kept:
+        _kept.remove(prepared)
+
+
+def _forget(program: LoopProgram, wanted: _Validity) -> None:
+    """Free what an outdated plan of the same loop over the same tables holds, before the next one is made."""
+    for kept in list(_kept):
+        same_tables = [r() for r in kept.validity.tables] == [r() for r in wanted.tables]
+        if kept.validity.program() is program and same_tables and kept.validity.options == wanted.options:
+            _kept.remove(kept)
+
+
+def _has_relaxed(program: LoopProgram, bound: BoundArguments) -> bool:
+    return any(argument.relaxed and p in program.facts.written for p, argument in bound.tables().items())
+
+
+def _prepare(
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    strategy: str,
+    seed: int,
+    lanes: int | None,
+    keep_records: bool,
+) -> PreparedLoop:
+    program.compile_recorder(bound, indices)
+    start = time.perf_counter()
+    records: AccessRecords | None = program.record(bound, indices, team)
+    recorded = time.perf_counter()
+    assert records is not None
+    plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each)
+    if lanes is not None:
+        plan = plan.with_lanes(lanes)
+    guards = _guards(records) if program.facts.dynamic else None
+    if not keep_records:
+        records = None  # as large as the data: gone before tables are copied into plan order
+    schedule = Schedule(plan, indices.at(plan.order))
+    prepared = PreparedLoop(schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
+    for position in sorted(program.facts.aligned):
+        argument = bound.arguments[position]
+        assert isinstance(argument, TableArgument)
+        prepared.aligned_storage(position, argument, team)
+    prepared.planning_seconds = time.perf_counter() - recorded
+    return prepared
+
+
+def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]]:
+    """Records in compressed form, as compiled code checks against them."""
+    if hasattr(records, "offsets"):
+        return records.offsets, records.rows, records.tags
+    tasks, accesses = records.rows.shape
+    tags = np.array([2 * table for table in records.access_tables], np.uint8)
+    offsets = np.arange(tasks + 1, dtype=np.int64) * accesses
+    return offsets, np.ascontiguousarray(records.rows).reshape(-1), np.tile(tags, tasks)

@@ -1,0 +1,204 @@
+"""A loop body compiled for one combination of argument types: its analysis, its recorder and its worker."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core.errors import NumbaError
+
+from strads.cluster import ThreadTeam
+from strads.engine import live
+from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
+from strads.errors import ArgumentError, BodyError, BodyIndexError
+from strads.loops.analysis import BodyAnalysis, analyse_body
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, TableArgument
+from strads.loops.compile_errors import explain
+from strads.loops.functions import compile_function, fingerprint, plain_function
+from strads.loops.indices import LoopIndices
+from strads.loops.python_mode import explain_failure
+from strads.loops.reconnaissance import Recorder, TaskFailed, can_be_ghost, conflict_tables
+from strads.schedule.access import AccessRecords
+
+_programs: dict[tuple[Any, ...], "LoopProgram"] = {}
+_MAX_PROGRAMS = 64
+
+
+class LoopProgram:
+    """Everything that is compiled for a body; tables and plans come with each call."""
+
+    def __init__(self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool):
+        self.body = body
+        self.fastmath = fastmath
+        self.compile_seconds = 0.0
+        self.used = False
+        with self._compiling():
+            self.facts = self._analyse(bound)
+        self.table_of = conflict_tables(bound, self.facts)
+        self._recorders: dict[bool, Recorder] = {}
+        self._workers: dict[tuple[Any, ...], Worker] = {}
+        self._live_body: Any = None
+
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.compile_seconds += time.perf_counter() - start
+
+    # -- analysis ------------------------------------------------------------------------------------------
+
+    def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
+        kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
+        try:
+            facts = analyse_body(plain_function(self.body), kinds, bound.same)
+        except NumbaError as error:
+            raise explain(error, plain_function(self.body)) from error
+        for position, argument in bound.tables().items():
+            if argument.table is None and position in facts.written:
+                raise ArgumentError(
+                    f"the body writes {argument.name!r}, which is a NumPy array (or passes it to a function that may "
+                    "write it): pass strads.dvector(array), or strads.readonly(strads.dvector(array)) if it does not"
+                )
+        return facts
+
+    # -- reconnaissance ------------------------------------------------------------------------------------
+
+    def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
+        if scratch not in self._recorders:
+            body = compile_function(
+                self.body,
+                bound.float_dtype,
+                nogil=True,
+                forceinline=True,
+                error_model="numpy",
+                boundscheck=True,
+            )
+            recorder = Recorder(body, bound, self.facts, scratch=scratch)
+            with self._compiling():
+                recorder.compile(bound, indices)
+            self._recorders[scratch] = recorder
+        return self._recorders[scratch]
+
+    def _ghosts_suffice(self, bound: BoundArguments) -> bool:
+        seen = [a for p, a in bound.tables().items() if p in self.table_of or a.relaxed]
+        return not self.facts.needs_values and all(map(can_be_ghost, seen))
+
+    def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
+        """Compile the fastest recorder that the body allows; compiling again is free.
+
+        Raises
+        ------
+        CompileError
+            With the offending line first.
+        """
+        if True in self._recorders or not self._ghosts_suffice(bound):
+            return self._compile_scratch(bound, indices)
+        try:
+            return self._recorder(bound, indices, scratch=False)
+        except NumbaError:  # the body treats rows as arrays: it needs real ones
+            return self._compile_scratch(bound, indices)
+
+    def _compile_scratch(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
+        try:
+            return self._recorder(bound, indices, scratch=True)
+        except NumbaError as error:
+            raise explain(error, plain_function(self.body)) from error
+
+    def record(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
+        """Run reconnaissance over all tasks.
+
+        Raises
+        ------
+        BodyIndexError, BodyError
+            When a task fails; nothing has been written.
+        """
+        recorder = self.compile_recorder(bound, indices)
+        try:
+            return recorder.run(bound, indices, team)
+        except TaskFailed as failure:
+            index = indices[failure.task]
+            explain_failure(self.body, bound, self.table_of, index)
+            if not recorder.scratch:  # only the ghosts' made-up values failed
+                return self._record_scratch(bound, indices, team)
+            raise _unexplained(failure, index) from failure.__cause__
+
+    def _record_scratch(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam
+    ) -> AccessRecords:
+        try:
+            return self._compile_scratch(bound, indices).run(bound, indices, team)
+        except TaskFailed as failure:
+            index = indices[failure.task]
+            explain_failure(self.body, bound, self.table_of, index)
+            raise _unexplained(failure, index) from failure.__cause__
+
+    # -- execution -----------------------------------------------------------------------------------------
+
+    def _live_constructor(self, position: int, argument: Any) -> Any | None:
+        if isinstance(argument, AccumulatorArgument):
+            return live.accumulating_view
+        if not isinstance(argument, TableArgument):
+            return None
+        unchecked = position in self.facts.dynamic_reads
+        if argument.relaxed and position in self.facts.written:
+            return live.checked_replica_view if unchecked else live.replica_view
+        if self.facts.dynamic and position in self.table_of:
+            return live.guarded_ragged_view if argument.ragged else live.guarded_view
+        if position in self.facts.aligned:
+            return live.aligned_ragged_view if argument.ragged else live.aligned_view
+        if argument.ragged:
+            return live.ragged_view
+        return live.checked_view if unchecked else None
+
+    def worker(self, bound: BoundArguments, schedule: Schedule, storages: tuple[Any, ...]) -> Worker:
+        """Compile the worker that executes plans; compiling again is free.
+
+        Raises
+        ------
+        CompileError
+            With the offending line first.
+        """
+        key = (schedule.plan.locks is not None, schedule.plan.order.dtype, schedule.indices.dtype)
+        if key not in self._workers:
+            if self._live_body is None:
+                self._live_body = compile_function(
+                    self.body,
+                    bound.float_dtype,
+                    nogil=True,
+                    forceinline=True,
+                    error_model="numpy",
+                    fastmath=self.fastmath,
+                    boundscheck=self.facts.dynamic_parts or None,
+                )
+            constructors = tuple(
+                self._live_constructor(position, argument)
+                for position, argument in enumerate(bound.arguments)
+            )
+            worker = make_worker(self._live_body, constructors, locked=key[0], fastmath=self.fastmath)
+            try:
+                with self._compiling():
+                    compile_worker(worker, schedule, storages)
+            except NumbaError as error:
+                raise explain(error, plain_function(self.body)) from error
+            self._workers[key] = worker
+        return self._workers[key]
+
+
+def _unexplained(failure: TaskFailed, index: int) -> Exception:
+    cause = failure.__cause__
+    kind = BodyIndexError if isinstance(cause, IndexError) else BodyError
+    return kind(f"task {index} raised {type(cause).__name__}: {cause}; no table was changed")
+
+
+def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool) -> LoopProgram:
+    """Return the compiled program for a body and argument types; programs are kept for the next call."""
+    key = (fingerprint(body), bound.type_key, fastmath)
+    program = _programs.pop(key, None)
+    if program is None:
+        program = LoopProgram(body, bound, fastmath=fastmath)
+    _programs[key] = program  # the most recently used is last
+    while len(_programs) > _MAX_PROGRAMS:
+        del _programs[next(iter(_programs))]
+    return program

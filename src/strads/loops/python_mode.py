@@ -1,0 +1,264 @@
+"""The debugger's view: a loop run by the Python interpreter, one task after the other, every access checked.
+
+The same tables also explain a failed reconnaissance: the task is run again on private copies, and Python's
+traceback gives the line.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from strads.errors import AccessPatternError, BodyError, BodyIndexError, StradsError
+from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.functions import plain_function
+from strads.loops.indices import LoopIndices
+from strads.loops.source_location import innermost_user_line
+from strads.schedule.access import AccessRecords
+
+
+class _OutOfBounds(IndexError):
+    pass
+
+
+class _Unrecorded(Exception):
+    pass
+
+
+@dataclass
+class _Task:
+    """What is allowed to the task at work, and what it has done."""
+
+    index: int
+    recorded: set[tuple[int, int]] | None  # (table, row); None: everything is allowed
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+
+class CheckedTable:
+    """A table as a body sees it in Python mode.
+
+    Parameters
+    ----------
+    argument
+        The table.
+    number
+        Its number in the access records, or None for a table that is only read.
+    private
+        Whether rows are copies that last as long as the task.
+    """
+
+    def __init__(self, argument: TableArgument, number: int | None, *, private: bool):
+        self._argument = argument
+        self._number = number
+        self._private = private
+        self._copies: dict[int, Any] = {}
+        self._task = _Task(0, None)
+        storage = argument.storage
+        self._data: Any = storage
+        if argument.record:
+            self._data = argument.dense.view(np.recarray)
+
+    def begin(self, task: _Task) -> None:
+        """Start a task: private copies are forgotten."""
+        self._task = task
+        self._copies.clear()
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(rows, …); (rows,) for ragged rows."""
+        return (len(self),) if self._argument.ragged else self._argument.dense.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the values."""
+        return self._argument.storage.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._require_readonly("as a whole")
+        return np.array(self._data, dtype=dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._require_readonly("as a whole")
+        return iter(self._frozen(self._data))
+
+    def _require_readonly(self, how: str) -> None:
+        if self._number is not None:
+            name = self._argument.name
+            raise _Unrecorded(f"{name} is used {how}, but the loop writes it: index it row by row")
+
+    def _row(self, index: Any) -> int:
+        position = int(index) + len(self) if index < 0 else int(index)
+        if not 0 <= position < len(self):
+            raise _OutOfBounds(
+                f"index {int(index)} is out of range for table {self._argument.name!r} with {len(self)} rows"
+            )
+        if self._number is not None:
+            access = (self._number, position)
+            self._task.seen.add(access)
+            if self._task.recorded is not None and access not in self._task.recorded:
+                rows = sorted(row for table, row in self._task.recorded if table == self._number)
+                raise _Unrecorded(
+                    f"it touches row {position} of {self._argument.name!r}; recorded for this task were rows {rows}"
+                )
+        return position
+
+    @staticmethod
+    def _frozen(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            row = self[index[0]]
+            rest = index[1:]
+            return row[rest if len(rest) > 1 else rest[0]] if rest else row
+        if not hasattr(index, "__index__"):
+            self._require_readonly(f"with the index {index!r}")
+            return self._frozen(self._data[index])
+        position = self._row(index)
+        if self._private and self._writable:
+            if position not in self._copies:
+                value = self._data[position]
+                self._copies[position] = value.copy() if hasattr(value, "copy") else value
+            return self._copies[position]
+        value = self._data[position]
+        return value if self._writable else self._frozen(value)
+
+    @property
+    def _writable(self) -> bool:
+        return self._number is not None or self._argument.relaxed
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, tuple):
+            row = self[index[0]]
+            row[index[1:] if len(index) > 2 else index[1]] = value
+            return
+        if not self._writable:
+            raise _Unrecorded(f"it writes {self._argument.name!r}, which reconnaissance took for read-only")
+        if not hasattr(index, "__index__"):
+            self._require_readonly(f"with the index {index!r}")
+        position = self._row(index)
+        if not self._private:
+            self._data[position] = value
+            return
+        current = self[index]
+        if isinstance(current, np.ndarray):
+            current[...] = value
+        else:
+            self._copies[position] = self.dtype.type(value)
+
+
+class _Ignored:
+    """An accumulator whose sum is not wanted."""
+
+    def add(self, amount: Any) -> None:
+        """Add nothing."""
+
+
+def _arguments(bound: BoundArguments, table_of: dict[int, int], *, private: bool) -> list[Any]:
+    tables: dict[int, CheckedTable] = {}
+    result: list[Any] = []
+    for position, argument in enumerate(bound.arguments):
+        if isinstance(argument, TableArgument):
+            same = bound.same[position]
+            if same not in tables:
+                tables[same] = CheckedTable(argument, table_of.get(position), private=private)
+            result.append(tables[same])
+        elif hasattr(argument, "accumulator"):
+            result.append(_Ignored() if private else argument.accumulator)
+        else:
+            result.append(argument.value)
+    return result
+
+
+def run_checked(
+    body: Callable[..., Any],
+    bound: BoundArguments,
+    table_of: dict[int, int],
+    indices: LoopIndices,
+    order: np.ndarray[Any, Any],
+    records: AccessRecords,
+) -> None:
+    """Run a loop in the interpreter, in the order of its plan; every access is checked.
+
+    Raises
+    ------
+    AccessPatternError
+        At the first access that differs from the recorded ones; the message names task, line, table and row.
+    BodyIndexError, BodyError
+        When the body fails.
+    """
+    arguments = _arguments(bound, table_of, private=False)
+    tables = [argument for argument in arguments if isinstance(argument, CheckedTable)]
+    function = plain_function(body)
+    with np.errstate(all="ignore"):
+        for position in order:
+            task = _Task(indices[int(position)], records.of_task(int(position)))
+            _run_task(function, task, arguments, tables, "")
+            _check_complete(task, bound, table_of)
+
+
+def _check_complete(task: _Task, bound: BoundArguments, table_of: dict[int, int]) -> None:
+    missing = sorted((task.recorded or set()) - task.seen)
+    if missing:
+        table, row = missing[0]
+        name = next(bound.arguments[position].name for position, number in table_of.items() if number == table)
+        raise AccessPatternError(
+            f"task {task.index}: row {row} of {name!r} was recorded, but the body did not touch it this time; "
+            "its accesses must not depend on values that change"
+        )
+
+
+def explain_failure(
+    body: Callable[..., Any], bound: BoundArguments, table_of: dict[int, int], index: int
+) -> None:
+    """Run one task on private copies; raises what went wrong with its line, or returns if nothing does."""
+    arguments = _arguments(bound, table_of, private=True)
+    tables = [argument for argument in arguments if isinstance(argument, CheckedTable)]
+    with np.errstate(all="ignore"):
+        _run_task(plain_function(body), _Task(index, None), arguments, tables, "; no table was changed")
+
+
+def _run_task(
+    function: Callable[..., Any],
+    task: _Task,
+    arguments: list[Any],
+    tables: list[CheckedTable],
+    consequence: str,
+) -> None:
+    for table in tables:
+        table.begin(task)
+    try:
+        function(task.index, *arguments)
+    except Exception as error:
+        _translate(error, task, consequence)
+
+
+def _translate(error: Exception, task: _Task, consequence: str) -> NoReturn:
+    where = innermost_user_line(error.__traceback__)
+    if isinstance(error, StradsError):
+        raise error
+    if isinstance(error, _Unrecorded):
+        raise AccessPatternError(
+            f"{where}\n  task {task.index}: {error}. The plan would not be safe: the rows that a body touches may "
+            "depend on indices and read-only tables, not on values that the loop changes"
+        ) from None
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        raise AccessPatternError(
+            f"{where}\n  task {task.index} writes a row of a table that reconnaissance took for read-only"
+        ) from error
+    if isinstance(error, IndexError):
+        detail = str(error) if isinstance(error, _OutOfBounds) else f"within a row, {error}"
+        raise BodyIndexError(f"{where}\n  task {task.index}: {detail}{consequence}") from error
+    raise BodyError(f"{where}\n  task {task.index} raised {type(error).__name__}: {error}{consequence}") from error

@@ -1,0 +1,297 @@
+"""Reconnaissance execution: one read-only run of a loop that finds which rows each task touches (thesis §7.2.2)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, typeof
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.engine import recording
+from strads.engine.views import LOGGED, MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
+from strads.errors import ArgumentError
+from strads.loops.analysis import BodyAnalysis
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument
+from strads.loops.indices import LoopIndices
+from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+
+_CHUNK = 1 << 16  # tasks recorded by one thread at a time
+_PROBE = 64  # tasks whose accesses suggest the pattern of all
+_FIRST_SCRATCH_ROWS = 64
+
+
+class TaskFailed(Exception):
+    """A task raised an exception during reconnaissance; `__cause__` is the exception."""
+
+    def __init__(self, task: int):
+        super().__init__(task)
+        self.task = task
+
+
+@dataclass
+class _Log:
+    """Buffers of one thread for one chunk."""
+
+    state: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    rows: NDArray[np.integer]
+    tags: NDArray[np.uint8]
+
+
+@njit(nogil=True, cache=True)
+def _is_uniform(counts, tags, pattern):  # type: ignore[no-untyped-def]
+    """Whether every task of a chunk logged exactly the pattern of tags."""
+    arity = len(pattern)
+    for count in counts:
+        if count != arity:
+            return False
+    for task in range(len(counts)):
+        for access in range(arity):
+            if tags[task * arity + access] != pattern[access]:
+                return False
+    return True
+
+
+class Recorder:
+    """Records the accesses of one body; compiled once, used for every reconnaissance.
+
+    Parameters
+    ----------
+    body
+        Numba dispatcher of the body.
+    bound, facts
+        The arguments and what the analysis says of them.
+    scratch
+        Whether tasks compute with copies of real rows rather than with ghosts.
+    """
+
+    def __init__(self, body: Any, bound: BoundArguments, facts: BodyAnalysis, *, scratch: bool):
+        self.scratch = scratch
+        self.facts = facts
+        self.table_of = conflict_tables(bound, facts)
+        self.tables = len(self.table_of) + len(bound.arguments)
+        if self.tables > MAX_TABLES:
+            raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
+        constructors = tuple(
+            self._constructor(position, argument) for position, argument in enumerate(bound.arguments)
+        )
+        self._record = recording.make_recorder(body, constructors)
+
+    def _constructor(self, position: int, argument: Any) -> Any | None:
+        if isinstance(argument, AccumulatorArgument):
+            return recording.ignoring_view
+        if not isinstance(argument, TableArgument):
+            return None
+        if position in self.table_of or argument.relaxed:
+            if self.scratch:
+                return recording.scratch_ragged_view if argument.ragged else recording.scratch_view
+            return recording.ghost_ragged_view if argument.ragged else recording.ghost_view
+        if argument.ragged:
+            return recording.plain_ragged_view
+        if position in self.facts.dynamic_reads and not self.scratch:
+            return recording.clamped_view
+        return None
+
+    def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
+        """Compile for these arguments, so that errors come before any thread starts."""
+        log = self._new_log(1, 1, _row_dtype(bound, self.table_of))
+        storages = self._storages(bound, log, 1)
+        arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
+        self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
+
+    def run(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
+        """Record all tasks.
+
+        Raises
+        ------
+        TaskFailed
+            When a task raises, an index out of range above all. Nothing has been written.
+        """
+        shapes = table_shapes(bound, self.table_of)
+        dtype = _row_dtype(bound, self.table_of)
+        tasks = len(indices)
+        probe = self._record_chunk(bound, indices, 0, min(tasks, _PROBE), 4 * _PROBE, dtype)
+        arity = int(probe.counts[0]) if tasks else 0
+        pattern = probe.tags[:arity].copy()
+        if _is_uniform(probe.counts, probe.tags, pattern):
+            rows = self._run_uniform(bound, indices, team, pattern, dtype)
+            if rows is not None:
+                tables = tuple(int(tag) >> 1 for tag in pattern)
+                writes = tuple(bool(tag & 1) for tag in pattern)
+                return UniformRecords(shapes, tables, writes, rows)
+        return self._run_sparse(bound, indices, team, shapes, dtype)
+
+    def _run_uniform(
+        self,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        team: ThreadTeam,
+        pattern: NDArray[np.uint8],
+        dtype: type[np.integer],
+    ) -> NDArray[np.integer] | None:
+        """Record straight into the array of rows; None as soon as a chunk does not follow the pattern."""
+        arity = len(pattern)
+        rows = np.empty((len(indices), arity), dtype)
+        flat = rows.reshape(-1)
+        follows = [True]
+
+        def record(chunk: int) -> None:
+            if not follows[0]:
+                return
+            first, count = _chunk_bounds(chunk, len(indices))
+            buffer = flat[first * arity : (first + count) * arity]
+            log = self._new_log(count, count * arity, dtype, buffer)
+            self._call(bound, indices, first, count, log)
+            if log.state[LOGGED] != count * arity or not _is_uniform(log.counts, log.tags, pattern):
+                follows[0] = False
+
+        team.for_each(record, _chunks(len(indices)))
+        return rows if follows[0] else None
+
+    def _run_sparse(
+        self,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        team: ThreadTeam,
+        shapes: tuple[TableShape, ...],
+        dtype: type[np.integer],
+    ) -> SparseRecords:
+        logs: list[_Log | None] = [None] * _chunks(len(indices))
+
+        def record(chunk: int) -> None:
+            first, count = _chunk_bounds(chunk, len(indices))
+            logs[chunk] = self._record_chunk(bound, indices, first, count, 4 * count, dtype)
+
+        team.for_each(record, len(logs))
+        recorded = [log for log in logs if log is not None]
+        offsets = np.zeros(len(indices) + 1, np.int64)
+        if recorded:
+            np.cumsum(np.concatenate([log.counts for log in recorded]), out=offsets[1:])
+        rows = np.concatenate([log.rows for log in recorded]) if recorded else np.empty(0, dtype)
+        tags = np.concatenate([log.tags for log in recorded]) if recorded else np.empty(0, np.uint8)
+        return SparseRecords(shapes, offsets, rows, tags)
+
+    def _record_chunk(
+        self,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        first: int,
+        count: int,
+        capacity: int,
+        dtype: type[np.integer],
+    ) -> _Log:
+        log = self._new_log(count, capacity, dtype)
+        self._call(bound, indices, first, count, log)
+        used = int(log.state[LOGGED])
+        if used > capacity:  # now its size is known
+            log = self._new_log(count, used, dtype)
+            self._call(bound, indices, first, count, log)
+        return _Log(log.state, log.counts, log.rows[:used].copy(), log.tags[:used].copy())
+
+    def _call(self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log) -> None:
+        scratch_rows = _FIRST_SCRATCH_ROWS
+        while True:
+            storages = self._storages(bound, log, scratch_rows)
+            log.state[:] = 0
+            try:
+                self._record(
+                    indices.start,
+                    indices.step,
+                    indices.values,
+                    first,
+                    count,
+                    log.state,
+                    log.counts,
+                    storages,
+                )
+                return
+            except RuntimeError as error:
+                if error.args != (SCRATCH_FULL,):
+                    raise TaskFailed(int(log.state[TASK])) from error
+                scratch_rows *= 4
+            except Exception as error:
+                raise TaskFailed(int(log.state[TASK])) from error
+
+    def _new_log(
+        self, count: int, capacity: int, dtype: type[np.integer], rows: NDArray[np.integer] | None = None
+    ) -> _Log:
+        state = np.zeros(SLOTS + self.tables, np.int64)
+        buffer = np.empty(capacity, dtype) if rows is None else rows
+        return _Log(state, np.zeros(count, np.int32), buffer, np.empty(capacity, np.uint8))
+
+    def _storages(self, bound: BoundArguments, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
+        storages: dict[int, Any] = {}
+        for position, argument in enumerate(bound.arguments):
+            if isinstance(argument, ScalarArgument):
+                storages[position] = argument.value
+            elif isinstance(argument, AccumulatorArgument):
+                storages[position] = argument.dtype.type(0)
+            elif position in self.table_of:
+                same = bound.same[position]
+                storages[position] = storages.get(same) or self._recording_storage(
+                    argument, 2 * self.table_of[position], log, scratch_rows
+                )
+            elif argument.relaxed:
+                tag = SILENT | 2 * (len(self.table_of) + position)
+                storages[position] = self._recording_storage(argument, tag, log, scratch_rows)
+            else:
+                storages[position] = argument.raw
+        return tuple(storages[position] for position in range(len(bound.arguments)))
+
+    def _recording_storage(
+        self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int
+    ) -> tuple[Any, ...]:
+        common = (argument.raw, np.uint8(tag), log.rows, log.tags, log.state)
+        if not self.scratch:
+            return (*common, ghost_fill(argument.storage.dtype))
+        rows = len(argument.storage)
+        copies = np.empty((scratch_rows, *_row_shape(argument)), argument.storage.dtype)
+        return (*common, copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32))
+
+
+def conflict_tables(bound: BoundArguments, facts: BodyAnalysis) -> dict[int, int]:
+    """Position of each argument whose accesses are recorded → number of its table in the records."""
+    numbers: dict[int, int] = {}
+    result = {}
+    for position, argument in bound.tables().items():
+        if position in facts.written and not argument.relaxed:
+            result[position] = numbers.setdefault(bound.same[position], len(numbers))
+    return result
+
+
+def table_shapes(bound: BoundArguments, table_of: dict[int, int]) -> tuple[TableShape, ...]:
+    """Shapes of the recorded tables, in the order of their numbers."""
+    shapes: dict[int, TableShape] = {}
+    for position, table in table_of.items():
+        argument = bound.arguments[position]
+        assert isinstance(argument, TableArgument)
+        rows = len(argument.storage)
+        shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
+    return tuple(shapes[table] for table in range(len(shapes)))
+
+
+def can_be_ghost(argument: TableArgument) -> bool:
+    """Whether a written table can be recorded without values: numbers in rows of at most one dimension."""
+    return argument.ragged or (not argument.record and argument.dense.ndim <= 2)
+
+
+def _row_dtype(bound: BoundArguments, table_of: dict[int, int]) -> type[np.integer]:
+    longest = max((shape.rows for shape in table_shapes(bound, table_of)), default=0)
+    return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
+
+
+def _row_shape(argument: TableArgument) -> tuple[int, ...]:
+    if argument.ragged:
+        offsets = argument.raw[1]
+        return (int(np.diff(offsets).max(initial=0)),)
+    return argument.dense.shape[1:]
+
+
+def _chunks(tasks: int) -> int:
+    return -(-tasks // _CHUNK)
+
+
+def _chunk_bounds(chunk: int, tasks: int) -> tuple[int, int]:
+    first = chunk * _CHUNK
+    return first, min(_CHUNK, tasks - first)

@@ -1,0 +1,24 @@
+"""Where in a user's program something went wrong."""
+
+import linecache
+import os
+import traceback
+from types import TracebackType
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def describe(filename: str, line: int) -> str:
+    """Return `file:line: source text` (without text when the source is not there)."""
+    text = linecache.getline(filename, line).strip()
+    return f"{filename}:{line}: {text}" if text else f"{filename}:{line}"
+
+
+def innermost_user_line(trace: TracebackType | None) -> str:
+    """Describe the deepest line of a traceback that is neither strads's nor a library's."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(trace)
+        if not frame.filename.startswith(_PACKAGE) and "site-packages" not in frame.filename
+    ]
+    return describe(frames[-1].filename, frames[-1].lineno or 0) if frames else "the loop body"

@@ -1,0 +1,22 @@
+"""What is stored: tables of rows, records and ragged sequences, the files they come from, access hints."""
+
+from strads.dds._ragged import RaggedArray
+from strads.dds.dvector import dvector, from_arrow, from_numpy
+from strads.dds.hints import Accumulator, Readonly, Relaxed, accumulator, readonly, relaxed
+from strads.dds.readers import read_csv, read_parquet, read_text
+
+__all__ = [
+    "Accumulator",
+    "RaggedArray",
+    "Readonly",
+    "Relaxed",
+    "accumulator",
+    "dvector",
+    "from_arrow",
+    "from_numpy",
+    "read_csv",
+    "read_parquet",
+    "read_text",
+    "readonly",
+    "relaxed",
+]

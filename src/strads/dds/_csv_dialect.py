@@ -1,0 +1,114 @@
+"""How the lines of a delimited text file are cut into fields, and how that is found out."""
+
+import csv
+from dataclasses import dataclass
+
+from strads.errors import InputError
+
+WHITESPACE = " "
+_CANDIDATES = (",", "\t", ";", "::", "|", WHITESPACE)
+_UNIT_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Delimiter and comment mark of a file.
+
+    A delimiter of one space stands for any run of spaces and tabs. Quotes are understood around fields, but
+    between tabs, whitespace and delimiters of several characters they are ordinary characters of a text.
+    """
+
+    delimiter: str
+    comment: str | None = None
+
+    @property
+    def quoted(self) -> bool:
+        """Whether a quoted field may contain the delimiter."""
+        return len(self.delimiter.encode()) == 1 and not self.delimiter.isspace()
+
+    @property
+    def arrow_delimiter(self) -> str:
+        """The one character that separates fields after `for_arrow`."""
+        return self.delimiter if len(self.delimiter.encode()) == 1 else _UNIT_SEPARATOR
+
+    def split(self, line: str) -> list[str]:
+        """The fields of a line, without quotes and surrounding blanks.
+
+        Raises
+        ------
+        InputError
+            If a quote is not closed on the line.
+        """
+        if self.delimiter == WHITESPACE:
+            return [_strip(field) for field in line.split()]
+        if not self.quoted or '"' not in line:
+            return [_strip(field) for field in line.split(self.delimiter)]
+        try:
+            fields = next(csv.reader([line], delimiter=self.delimiter, strict=True))
+        except csv.Error as error:
+            raise InputError(
+                f"a quote is not closed on the line, or does not enclose a field ({error})"
+            ) from error
+        return [field.strip() for field in fields]
+
+    def is_skipped(self, line: str) -> bool:
+        """Whether a line is blank or a comment."""
+        return not line.strip() or (self.comment is not None and line.startswith(self.comment))
+
+    def for_arrow(self, block: bytes) -> bytes:
+        """The lines of a block with one character between fields, and comments made blank."""
+        if self.comment is not None and self.comment.encode() in block:
+            mark = self.comment.encode()
+            block = b"\n".join(b"" if line.startswith(mark) else line for line in block.split(b"\n"))
+        if self.delimiter == WHITESPACE:
+            return _single_spaces(block)
+        if self.arrow_delimiter != self.delimiter:
+            return block.replace(self.delimiter.encode(), _UNIT_SEPARATOR.encode())
+        return block
+
+
+def sniff_delimiter(lines: list[str], columns: int) -> str:
+    """The delimiter that makes at least `columns` numbers out of most lines.
+
+    Parameters
+    ----------
+    lines : list of str
+        First lines of a file, without blank ones and comments; one of them may be a header.
+    columns : int
+        Number of numeric columns that are to be read.
+    """
+
+    def score(delimiter: str) -> tuple[int, int]:
+        fields = [_try_split(Dialect(delimiter), line) for line in lines]
+        numeric = sum(sum(map(is_number, line)) >= columns for line in fields)
+        return numeric, sum(len(line) >= max(columns, 2) for line in fields)
+
+    return max(_CANDIDATES, key=score)
+
+
+def is_number(text: str) -> bool:
+    """Whether a field can be read as a number, infinite and NaN included."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _try_split(dialect: Dialect, line: str) -> list[str]:
+    try:
+        return dialect.split(line)
+    except InputError:
+        return []
+
+
+def _strip(field: str) -> str:
+    field = field.strip()
+    return field[1:-1].strip() if len(field) > 1 and field[0] == field[-1] == '"' else field
+
+
+def _single_spaces(block: bytes) -> bytes:
+    block = block.replace(b"\t", b" ").replace(b"\r\n", b"\n")
+    while b"  " in block:
+        block = block.replace(b"  ", b" ")
+    return block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")

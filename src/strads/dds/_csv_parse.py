@@ -1,0 +1,195 @@
+"""From lines of delimited text to records: quickly with Arrow, or field by field to name an error."""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from strads.dds._csv_dialect import Dialect, is_number
+from strads.errors import InputError
+
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of the records stand in a file.
+
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    dialect : Dialect
+        How lines are cut.
+    record : dtype
+        Aligned, one numeric field for each column that is read.
+    places : tuple of int
+        Position in a line of each field of `record`.
+    width : int
+        Number of fields that every line must have.
+    first_line : int
+        The line that fixed `width`.
+    """
+
+    name: str
+    dialect: Dialect
+    record: np.dtype
+    places: tuple[int, ...]
+    width: int
+    first_line: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that are read."""
+        return self.record.names or ()
+
+
+def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
+    """Records of the lines of a block, the first of which is line `first_line` of the file.
+
+    Raises
+    ------
+    InputError
+        At the first malformed line.
+    """
+    records = _parse_with_arrow(block, layout)
+    return _parse_fields(block, first_line, layout) if records is None else records
+
+
+def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
+    """Records, or None if any line needs a closer look."""
+    dialect = layout.dialect
+    labels = [f"{place}" for place in range(layout.width)]
+    wanted = {
+        labels[p]: pa.from_numpy_dtype(layout.record[n])
+        for n, p in zip(layout.columns, layout.places, strict=True)
+    }
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(dialect.for_arrow(block)),
+            read_options=pyarrow.csv.ReadOptions(column_names=labels),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=wanted, include_columns=list(wanted), null_values=[], check_utf8=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if dialect.quoted and b'"' in block and table.num_rows != _count_lines(block, dialect):
+        # A quote that is open at the end of its line made Arrow join lines.
+        return None
+    records = np.empty(table.num_rows, layout.record)
+    for name, label in zip(layout.columns, wanted, strict=True):
+        values = table.column(label).to_numpy()
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            return None
+        records[name] = values
+    return records
+
+
+def _count_lines(block: bytes, dialect: Dialect) -> int:
+    return sum(not dialect.is_skipped(line.decode("utf-8", "replace")) for line in block.split(b"\n"))
+
+
+def _parse_fields(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
+    """Records, read in Python; slow, but knows the line of every field."""
+    dialect = layout.dialect
+    rows = []
+    for number, line in enumerate(block.decode("utf-8", "replace").split("\n"), first_line):
+        if dialect.is_skipped(line):
+            continue
+        where = f"{layout.name}:{number}"
+        try:
+            fields = dialect.split(line)
+        except InputError as error:
+            raise InputError(
+                f"{where}: {error}: {_quote(line)}; quoted fields must not span lines"
+            ) from error
+        if len(fields) != layout.width:
+            _refuse_width(where, line, len(fields), layout)
+        rows.append(
+            tuple(
+                _number(fields[p], n, where, layout)
+                for n, p in zip(layout.columns, layout.places, strict=True)
+            )
+        )
+    return np.array(rows, layout.record)
+
+
+def _refuse_width(where: str, line: str, found: int, layout: Layout) -> NoReturn:
+    delimiter = "whitespace" if layout.dialect.delimiter == " " else repr(layout.dialect.delimiter)
+    raise InputError(
+        f"{where}: expected {layout.width} fields separated by {delimiter}, as on line {layout.first_line}, "
+        f"but found {found}: {_quote(line)}; correct or remove the line"
+    )
+
+
+def _number(text: str, column: str, where: str, layout: Layout) -> float:
+    """One field as a number that fits its column."""
+    dtype = layout.record[column]
+    start = f"{where}: column {column!r} (field {layout.places[layout.columns.index(column)] + 1})"
+    if not text:
+        raise InputError(
+            f"{start}: the field is empty, expected {_expected(dtype)}; fill it in or remove the line"
+        )
+    found = f"expected {_expected(dtype)}, found {_quote(text)}"
+    if dtype.kind == "b":
+        if text.lower() not in _BOOLS:
+            raise InputError(f"{start}: {found}; correct or remove the line")
+        return _BOOLS[text.lower()]
+    if not is_number(text) and not (dtype.kind in "iu" and _integer(text) is not None):
+        raise InputError(f"{start}: {found}; correct or remove the line")
+    return (
+        _check_integer(text, dtype, start, found)
+        if dtype.kind in "iu"
+        else _check_float(text, dtype, start, found)
+    )
+
+
+def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:
+    value = _integer(text)
+    if value is None:
+        raise InputError(f"{start}: {found}; declare the column as 'f4' or 'f8', or correct the line")
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise InputError(
+            f"{start}: {found}, outside {limits.min} … {limits.max}; "
+            "declare the column as a wider type or correct the line"
+        )
+    return value
+
+
+def _check_float(text: str, dtype: np.dtype, start: str, found: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise InputError(f"{start}: {found}, which is not finite; remove the line or fill in a number")
+    if abs(value) > float(np.finfo(dtype).max):
+        raise InputError(
+            f"{start}: {found}, beyond {np.finfo(dtype).max}; declare the column as 'f8' or correct the line"
+        )
+    return value
+
+
+def _integer(text: str) -> int | None:
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+    except ValueError:
+        return None
+
+
+def _expected(dtype: np.dtype) -> str:
+    if dtype.kind == "b":
+        return "true or false"
+    return f"{'an integer' if dtype.kind in 'iu' else 'a finite number'} ({dtype})"
+
+
+def _quote(text: str) -> str:
+    text = text.rstrip("\r")
+    return repr(text if len(text) <= 60 else text[:59] + "…")

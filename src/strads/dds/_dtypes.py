@@ -1,0 +1,59 @@
+"""Which dtypes a table may have."""
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from strads.errors import ArgumentError
+
+NUMERIC_KINDS = "biufc"
+
+
+def resolve_dtype(dtype: DTypeLike) -> np.dtype:
+    """The dtype as strads stores it: in native byte order, numeric or a record of numeric fields.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+        Anything `np.dtype` takes. Alignment and padding of records are kept.
+
+    Raises
+    ------
+    ArgumentError
+        If NumPy does not know the dtype, or if it cannot be stored.
+    """
+    try:
+        resolved = np.dtype(dtype)
+    except TypeError as error:
+        raise ArgumentError(f"{dtype!r} is not a dtype that NumPy knows ({error})") from error
+    check_dtype(resolved)
+    native = resolved.newbyteorder("=")
+    return np.dtype((np.void, native)) if native.names is not None else native
+
+
+def check_dtype(dtype: np.dtype) -> None:
+    """Refuse a dtype that compiled loops cannot work on, and say what to do instead."""
+    if dtype.names is None:
+        if dtype.kind not in NUMERIC_KINDS:
+            raise ArgumentError(f"a dvector cannot hold {dtype!r}: {_remedy(dtype)}")
+        return
+    if not dtype.names:
+        raise ArgumentError("a dvector cannot hold records without fields")
+    for name in dtype.names:
+        field = dtype[name].base
+        if field.names is not None:
+            raise ArgumentError(
+                f"field {name!r} is itself a record, but fields must be numbers: make several fields of it"
+            )
+        if field.kind not in NUMERIC_KINDS:
+            raise ArgumentError(f"field {name!r} cannot hold {field!r}: {_remedy(field)}")
+
+
+def _remedy(dtype: np.dtype) -> str:
+    if dtype.kind in "SUT":
+        return "strings must become numbers first, for instance np.unique(strings, return_inverse=True)[1]"
+    if dtype.kind in "mM":
+        return "convert times to numbers first, for instance array.astype('i8')"
+    return (
+        "give an array of numbers (.astype('f4')), an array with a structured dtype for records, "
+        "or a list of sequences of numbers for ragged rows"
+    )

@@ -1,0 +1,143 @@
+"""Access hints for loops, used where inference is not enough (thesis §7.1.3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strads.dds.dvector import dvector
+from strads.errors import ArgumentError, InputError
+
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Readonly:
+    """A table that the loop body is promised not to write; made by `readonly`."""
+
+    table: dvector
+
+    def __post_init__(self) -> None:
+        _check_table("readonly", self.table)
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """A table of which each thread has a replica; made by `relaxed`."""
+
+    table: dvector
+
+    def __post_init__(self) -> None:
+        _check_table("relaxed", self.table)
+        if self.table.is_ragged or self.table.is_records:
+            kind = "ragged rows" if self.table.is_ragged else "records"
+            raise ArgumentError(
+                f"relaxed sums the changes of replicas, so it needs rows of numbers, not {kind}"
+            )
+
+
+def readonly(v: dvector) -> Readonly:
+    """Promise that the loop body does not write `v`.
+
+    Raises
+    ------
+    ArgumentError
+        If `v` is not a dvector.
+    """
+    return Readonly(v)
+
+
+def relaxed(v: dvector) -> Relaxed:
+    """Let each thread work on a replica of `v`; changes are summed at synchronization points.
+
+    Accesses to `v` do not count as conflicts, so the result is not serializable with respect to it.
+
+    Raises
+    ------
+    ArgumentError
+        If `v` is not a dvector of numbers.
+    """
+    return Relaxed(v)
+
+
+class Accumulator:
+    """A sum that all tasks of a loop add to and none reads; made by `accumulator`.
+
+    Parameters
+    ----------
+    initial : float or int
+        Where the sum starts, and what `reset` returns to. A float sums in float64, an int or bool in int64.
+
+    Raises
+    ------
+    ArgumentError
+        If `initial` is not a real number.
+    """
+
+    def __init__(self, initial: float = 0.0) -> None:
+        if isinstance(initial, bool | int | np.bool_ | np.integer):
+            self._initial: float = _int64(int(initial))
+        elif isinstance(initial, float | np.floating):
+            self._initial = float(initial)
+        else:
+            raise ArgumentError(f"an accumulator starts from a float or an int, not from {initial!r:.60}")
+        self._value = self._initial
+
+    @property
+    def value(self) -> float:
+        """The sum so far, a Python float or int."""
+        return self._value
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float64 or int64."""
+        return np.dtype(np.int64 if isinstance(self._initial, int) else np.float64)
+
+    def add(self, x: float) -> None:
+        """Add a number.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` is not a real number, or a fraction when the sum is an int.
+        InputError
+            If an int sum leaves the range of int64.
+        """
+        is_integer = isinstance(x, bool | int | np.bool_ | np.integer)
+        if not is_integer and not isinstance(x, float | np.floating):
+            raise ArgumentError(f"an accumulator adds numbers, not {x!r:.60}")
+        if isinstance(self._initial, float):
+            self._value += float(x)
+        elif is_integer:
+            self._value = _int64(int(self._value) + int(x))
+        else:
+            raise ArgumentError(
+                f"this accumulator sums ints and cannot add {x!r}: make it with accumulator(0.0)"
+            )
+
+    def reset(self) -> None:
+        """Return to the initial value."""
+        self._value = self._initial
+
+    def __repr__(self) -> str:
+        return f"accumulator({self._value!r})"
+
+
+def accumulator(initial: float = 0.0) -> Accumulator:
+    """A sum over the tasks of a loop: the body calls `loss.add(x)`, afterwards `loss.value` is the sum.
+
+    See `Accumulator` for dtypes and errors.
+    """
+    return Accumulator(initial)
+
+
+def _check_table(hint: str, table: object) -> None:
+    if not isinstance(table, dvector):
+        raise ArgumentError(
+            f"{hint} takes a dvector, not {type(table).__name__}: make one with strads.dvector(…)"
+        )
+
+
+def _int64(total: int) -> int:
+    if not _INT64.min <= total <= _INT64.max:
+        raise InputError(f"the sum {total} does not fit into int64: use accumulator(0.0)")
+    return total

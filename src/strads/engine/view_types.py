@@ -58,6 +58,25 @@ def define_view(name: str, *fields: str) -> tuple[type[ViewType], Any]:
     return view_type, construct
 
 
+def _borrow(context: Any, builder: Any, value_type: types.Type, value: Any) -> Any:
+    """Take the reference count out of every array of a value.
+
+    The caller of the loop keeps the arrays alive. Counting references to them in each task would cost more than
+    many a loop body: Numba cannot prune the counting where an index error may leave the body.
+    """
+    if isinstance(value_type, types.Array):
+        array = context.make_array(value_type)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()
+    if isinstance(value_type, types.BaseTuple):
+        items = [
+            _borrow(context, builder, item_type, builder.extract_value(value, position))
+            for position, item_type in enumerate(value_type)
+        ]
+        return context.make_tuple(builder, value_type, items)
+    return value
+
+
 def bind_with(constructors: tuple[Any | None, ...]) -> Any:
     """Make a compiled function `bind(storages, context)` that turns a tuple of storages into one of views.
 
@@ -85,10 +104,8 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
             for position, (constructor, storage) in enumerate(
                 zip(constructors, storages.types, strict=True)
             ):
-                value = builder.extract_value(args[0], position)
-                if constructor is None:
-                    context.nrt.incref(builder, storage, value)
-                else:
+                value = _borrow(context, builder, storage, builder.extract_value(args[0], position))
+                if constructor is not None:
                     call = views[position](storage, context_value)
                     value = context.compile_internal(builder, constructor.py_func, call, [value, args[1]])
                 values.append(value)

@@ -19,7 +19,7 @@ class TableShape:
 class UniformRecords:
     """Records of a loop in which every task makes the same sequence of accesses (MF: one row of W, one of H).
 
-    Only tables that the body writes are recorded; rows that are merely read from other tables cannot conflict.
+    Only tables that the body writes are recorded; rows that are only read from other tables cannot conflict.
     """
 
     tables: tuple[TableShape, ...]

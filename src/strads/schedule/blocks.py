@@ -26,8 +26,8 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
     Returns
     -------
     (cut + 1,) int64
-        Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at all;
-        with fewer touched rows than `blocks` there are fewer blocks.
+        Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at
+        all; with fewer touched rows than `blocks` there are fewer blocks.
     """
     before = np.concatenate([[0], np.cumsum(work, dtype=np.int64)])
     total = before[-1]
@@ -57,7 +57,7 @@ def blocks_for_cache(table_bytes: int, most: int) -> int:
 
 
 def apportion(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]:
-    """Share blocks among tables in proportion to their work: at least one for each table with work, none without."""
+    """Share blocks among tables in proportion to their work; at least one for each table that has any."""
     given = np.minimum(work, 1).astype(np.int64)
     for _ in range(blocks - int(given.sum())):
         with np.errstate(divide="ignore", invalid="ignore"):

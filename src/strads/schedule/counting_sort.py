@@ -1,4 +1,4 @@
-"""Stable grouping of tasks by small keys, in one parallel pass; comparison sorts are too slow for millions of tasks."""
+"""Stable grouping of tasks by small keys: comparison sorts are too slow for millions of tasks."""
 
 import numpy as np
 from numba import njit

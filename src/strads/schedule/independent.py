@@ -46,7 +46,7 @@ def independent(problem: Problem) -> Plan:
     groups = problem.contiguous_groups(JOBS_PER_THREAD * max(problem.threads, FEW_THREADS))
     jobs = len(groups[1]) - 1
     reason = f"no written row is touched by two tasks: the loop is cut into {jobs} jobs that run in any order"
-    return problem.plan("independent", reason, groups, np.zeros(jobs), no_precedence(jobs))
+    return problem.plan("independent", reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))
 
 
 def _refuse_crowded_tables(problem: Problem) -> None:

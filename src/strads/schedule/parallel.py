@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Parallel = Callable[[Callable[[int], None], int], None]
-"""`parallel(function, chunks)` calls `function(c)` for c = 0..chunks-1, in any order, and returns when all are done."""
+"""`parallel(function, chunks)` calls `function(c)` for c = 0..chunks-1, in any order, and waits for all."""
 
 SMALLEST_CHUNK = 65_536  # tasks; below this, starting a thread costs more than the pass
 TILE = 4096  # tasks that a kernel takes through all columns while their rows are in the first cache
@@ -24,6 +24,6 @@ def chunk_bounds(tasks: int, threads: int) -> NDArray[np.int64]:
     return np.arange(chunks + 1, dtype=np.int64) * tasks // chunks
 
 
-def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
+def index_dtype(count: int) -> np.dtype[np.signedinteger]:
     """Smallest signed type that numbers `count` things."""
-    return np.int32 if count < 2**31 else np.int64
+    return np.dtype(np.int32 if count < 2**31 else np.int64)

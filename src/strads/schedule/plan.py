@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RowLocks:
-    """Locks that each task of a `locked` plan takes: ascending, without repetition, so that no deadlock is possible.
+    """Locks that each task of a `locked` plan takes: ascending, without repetition, so that none deadlocks.
 
     The locks of the task at plan position p are `ids[offsets[p]:offsets[p + 1]]`, each below `count`.
     """
@@ -23,8 +23,9 @@ class Plan:
     """Jobs over a permutation of the tasks, and the precedence between jobs.
 
     A job is a group of tasks that one thread runs in order. Jobs are numbered by priority: of those that are
-    ready, the lowest number goes first, and `stage` never decreases with the number. Two jobs that touch a common
-    written row are ordered by a path of successors, so every timing gives the same result. An empty job is a barrier.
+    ready, the lowest number goes first, and `stage` never decreases with the number. Two jobs that touch a
+    common written row are ordered by a path of successors, so every timing gives the same result. An empty
+    job is a barrier.
     """
 
     strategy: str
@@ -67,8 +68,8 @@ class Plan:
     def with_lanes(self, lanes: int) -> "Plan":
         """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
-        For loops with relaxed tables: each lane works on a replica of them, and the barriers are where the replicas
-        are summed (DESIGN §4.5).
+        For loops with relaxed tables: each lane works on a replica of them, and the barriers are where the
+        replicas are summed (DESIGN §4.5).
 
         Parameters
         ----------

@@ -79,7 +79,8 @@ def barriers(sizes: list[int], *, after_last: bool) -> Precedence:
     Parameters
     ----------
     sizes
-        Jobs of each stage, barriers not counted. Numbers run through: jobs of stage 0, its barrier, jobs of stage 1, ….
+        Jobs of each stage, barriers not counted. Numbers run through: jobs of stage 0, its barrier, jobs of
+        stage 1, ….
     after_last
         Whether the last stage has a barrier too.
     """

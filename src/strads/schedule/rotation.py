@@ -1,4 +1,4 @@
-"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
+"""Strategy *rotation*: one row of each of k written tables a task (thesis §4.1, algorithms 3 and 4)."""
 
 import numpy as np
 from numba import njit
@@ -73,7 +73,7 @@ def rotation(problem: Problem) -> Plan:
         "cells": cells,
         "bottleneck": _bottleneck(names, shape),
     }
-    reason = _reason(names, shape, len(np.unique(stage)), len(present))
+    reason = _reason(names, shape, np.unique(stage, return_counts=True)[1])
     compact = np.unique(stage[priority], return_inverse=True)[1]
     return problem.plan("rotation", reason, groups, compact, precedence, details)
 
@@ -98,7 +98,7 @@ def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
 
 
 def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
-    """Blocks to cut each table into; the same for every number of threads up to 8 (two tables) or 4 (three)."""
+    """Blocks to cut each table into; the same for up to 8 threads (two tables) or 4 (three)."""
     k = len(columns)
     largest = int(MOST_KEYS ** (1 / k) + 1e-9)
     if k == max(BLOCKS):
@@ -139,7 +139,7 @@ def _keys(
 
 
 def _diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
-    """Stage of each cell: (b₁ − b₀, b₂ − b₀, …) modulo `side`; cells of one stage differ in every coordinate."""
+    """Stage of each cell: (b₁ − b₀, b₂ − b₀) modulo `side`; cells of one stage differ in every block."""
     stage = np.zeros(len(cells), np.int64)
     for axis in range(1, cells.shape[1]):
         stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
@@ -152,7 +152,7 @@ def _bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
     return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
 
 
-def _reason(names: list[str], shape: tuple[int, ...], stages: int, jobs: int) -> str:
+def _reason(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.intp]) -> str:
     rows = " and ".join(f"one row of {name}" for name in names)
     if len(set(shape)) == 1:
         cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
@@ -160,6 +160,6 @@ def _reason(names: list[str], shape: tuple[int, ...], stages: int, jobs: int) ->
         cut = "rows are cut into " + ", ".join(
             f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True)
         )
-    per_stage = -(-jobs // max(stages, 1))
-    most = "" if jobs == per_stage * stages else "up to "
-    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {most}{per_stage} jobs"
+    stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
+    up_to = "" if np.all(stage_jobs == most) else "up to "
+    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"

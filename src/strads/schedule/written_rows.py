@@ -47,7 +47,7 @@ def span(touches: Touches, task: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def touched_row(touches: Touches, access: int, begin: int) -> int:
-    """Number of the row that an access touches, −1 when it cannot conflict; `begin` is its task's first access."""
+    """Row that an access touches, −1 when it cannot conflict; `begin` is its task's first access."""
     first = touches.base[access - begin] if touches.arity >= 0 else touches.base[touches.tags[access]]
     if first < 0:
         return -1
@@ -74,7 +74,7 @@ def _first_out_of_bounds(touches: Touches, limit: NDArray[np.int64], begin: int,
 def _columns_out_of_bounds(
     rows: NDArray[np.unsignedinteger], arity: int, limit: NDArray[np.unsignedinteger], begin: int, end: int
 ) -> bool:
-    """Whether any row of tasks begin..end is outside its column's table; no early exit, so that it vectorizes.
+    """Whether a row of tasks begin..end is outside its column's table; no early exit, so that it vectorizes.
 
     Rows and limits come as unsigned numbers: a negative row is a very large one.
     """
@@ -90,7 +90,7 @@ def _columns_out_of_bounds(
 
 @njit(nogil=True, cache=True)
 def _columns_equal(rows: NDArray[np.integer], arity: int, first: int, second: int) -> bool:
-    for start in range(0, len(rows), arity):
+    for start in range(0, len(rows), arity):  # noqa: SIM110 - Numba compiles no generator expressions
         if rows[start + first] != rows[start + second]:
             return False
     return True
@@ -108,7 +108,7 @@ def _mark_column(
 def _column_touches_written(
     rows: NDArray[np.integer], arity: int, column: int, first: int, written: NDArray[np.uint8]
 ) -> bool:
-    for access in range(column, len(rows), arity):
+    for access in range(column, len(rows), arity):  # noqa: SIM110 - Numba compiles no generator expressions
         if written[first + rows[access]] != 0:
             return True
     return False
@@ -195,7 +195,7 @@ def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> Writt
 def _merge_duplicates(
     records: UniformRecords, rows: NDArray[np.integer], columns: list[int]
 ) -> tuple[list[int], dict[int, bool]]:
-    """Keep the first of the columns of a table that always name the same row; it writes if any of them does."""
+    """Keep the first of columns that always name the same row of a table; it writes if any of them does."""
     kept: list[int] = []
     writes: dict[int, bool] = {}
     for column in columns:
@@ -293,5 +293,6 @@ def _check_bounds(
         task = int(np.searchsorted(touches.offsets, access, side="right")) - 1
         table = records.tables[int(touches.tags[access]) // 2]
     raise PlanError(
-        f"task {task} touches row {int(touches.rows[access])} of table '{table.name}', which has {table.rows} rows"
+        f"task {task} touches row {int(touches.rows[access])} of table '{table.name}', "
+        f"which has {table.rows} rows"
     )

@@ -1,0 +1,188 @@
+"""Strategy *components*: connected components of batches of tasks (CYCLADES, Pan et al. 2016)."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.counting_sort import count_keys, group_by_key
+from strads.schedule.packing import pack
+from strads.schedule.parallel import chunk_bounds, index_dtype
+from strads.schedule.plan import Plan
+from strads.schedule.precedence import barriers, no_precedence
+from strads.schedule.problem import Problem
+from strads.schedule.written_rows import Touches, span, touched_row
+
+MOST_JOBS = 32  # of a batch; a fixed number, so that plans do not depend on the number of threads
+SMALLEST_BATCH = 64  # tasks a thread, so that a barrier costs little beside the batch
+WORTH_BARRIERS = 1.2  # with less parallelism than that in a batch, barriers cost more than they bring
+
+
+@njit(nogil=True, cache=True)
+def _root(parent: NDArray[np.integer], row: int) -> int:
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row
+
+
+@njit(nogil=True, cache=True)
+def _join_rows(touches: Touches, tasks: NDArray[np.integer], parent: NDArray[np.integer]) -> None:
+    """Union–find: rows that one of the tasks touches together get the same root."""
+    for task in tasks:
+        first, last = span(touches, task)
+        for access in range(first, last):
+            row = touched_row(touches, access, first)
+            if row >= 0:
+                parent[row] = row
+    for task in tasks:
+        first, last = span(touches, task)
+        root = -1
+        for access in range(first, last):
+            row = touched_row(touches, access, first)
+            if row < 0:
+                continue
+            other = _root(parent, row)
+            if root < 0:
+                root = other
+            elif other != root:
+                parent[max(root, other)] = min(root, other)
+                root = min(root, other)
+
+
+@njit(nogil=True, cache=True)
+def _find_components(
+    touches: Touches, tasks: NDArray[np.integer], parent: NDArray[np.integer], label: NDArray[np.integer]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Component of each of the tasks, numbered by first appearance, and the work of each component.
+
+    `parent` and `label` are scratch memory, one entry a row; `label` is −1 throughout, before and after.
+    """
+    _join_rows(touches, tasks, parent)
+    component = np.empty(len(tasks), np.int32)
+    work = np.zeros(len(tasks), np.int64)
+    roots = np.empty(len(tasks), parent.dtype)
+    count = 0
+    for position in range(len(tasks)):
+        first, last = span(touches, tasks[position])
+        root = -1
+        for access in range(first, last):
+            row = touched_row(touches, access, first)
+            if row >= 0:
+                root = _root(parent, row)
+                break
+        roots[position] = root
+        if root >= 0 and label[root] >= 0:
+            component[position] = label[root]
+        else:
+            component[position] = count
+            if root >= 0:
+                label[root] = count
+            count += 1
+        work[component[position]] += 1 + last - first
+    for root in roots:
+        if root >= 0:
+            label[root] = -1
+    return component, work[:count].copy()
+
+
+class _Finder:
+    """Finds components of sets of tasks, in scratch memory of one entry a row."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._touches = problem.touches
+        self._parent = np.empty(problem.rows, index_dtype(problem.rows))
+        self._label = np.full(problem.rows, -1, np.int32)
+
+    def __call__(self, tasks: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        component, work = _find_components(self._touches, tasks, self._parent, self._label)
+        return component, work
+
+
+def components(problem: Problem) -> Plan:
+    """Components of all tasks at once, or, where one is too heavy, of random batches parted by barriers.
+
+    Serves every loop; the parallelism is 1 when even small batches hang together.
+    """
+    find = _Finder(problem)
+    everything = np.arange(problem.tasks, dtype=index_dtype(problem.tasks))
+    found = find(everything)
+    if _balance(found[1]) >= _wanted(problem):
+        batches, batch_order = 1, everything
+    else:
+        batches, batch_order = _split(problem, find, _balance(found[1]))
+    job_of = np.empty(problem.tasks, np.int32)
+    sizes: list[int] = []
+    first_job = 0
+    for batch in range(batches):
+        tasks = batch_order[batch * problem.tasks // batches : (batch + 1) * problem.tasks // batches]
+        component, work = found if batches == 1 else find(tasks)
+        jobs, count = _jobs(component, work, max(MOST_JOBS, 4 * problem.threads))
+        job_of[tasks] = jobs + first_job
+        sizes.append(count)
+        first_job += count + 1  # the barrier has a number too
+    return _plan(problem, job_of, sizes, len(found[1]))
+
+
+def _balance(work: NDArray[np.int64]) -> float:
+    """How many times the work of the heaviest component all of them have."""
+    return float(work.sum() / work.max()) if len(work) else 1.0
+
+
+def _wanted(problem: Problem) -> int:
+    return max(2 * problem.threads, 4)
+
+
+def _split(problem: Problem, find: _Finder, whole: float) -> tuple[int, NDArray[np.integer]]:
+    """How many random batches to cut the tasks into, and the tasks by batch, in loop order within each.
+
+    Batches are halved until the components of the first one balance; the best size seen counts if none does.
+    """
+    shuffled = (
+        np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
+    )
+    smallest = SMALLEST_BATCH * problem.planned_threads
+    best, batches, count = max(whole, WORTH_BARRIERS), 1, 2
+    while problem.tasks // count >= smallest:
+        balance = _balance(find(shuffled[: problem.tasks // count])[1])
+        if balance > best:
+            best, batches = balance, count
+        if balance >= _wanted(problem):
+            break
+        count *= 2
+    batch_of = np.empty(problem.tasks, np.int32)
+    batch_of[shuffled] = np.arange(problem.tasks, dtype=np.int64) * batches // problem.tasks
+    return batches, _group(problem, batch_of, batches)[0]
+
+
+def _group(
+    problem: Problem, keys: NDArray[np.int32], count: int
+) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    bounds = chunk_bounds(problem.tasks, min(problem.threads, 1 + problem.tasks // count))
+    counts = np.zeros((len(bounds) - 1, count), index_dtype(problem.tasks))
+    problem.parallel(lambda c: count_keys(keys, bounds[c], bounds[c + 1], counts[c]), len(counts))
+    return group_by_key(keys, counts, np.arange(count), bounds, problem.parallel)
+
+
+def _jobs(component: NDArray[np.int32], work: NDArray[np.int64], most: int) -> tuple[NDArray[np.int32], int]:
+    """Job of each task, the heaviest job first, and the number of jobs."""
+    bin_of, load = pack(work, most)
+    rank = np.empty(most, np.int32)
+    rank[np.argsort(-load, kind="stable")] = np.arange(most, dtype=np.int32)
+    return rank[bin_of][component], int(np.count_nonzero(load))
+
+
+def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: int) -> Plan:
+    stages = len(sizes)
+    groups = _group(problem, job_of, sum(sizes) + stages - 1)
+    stage = np.repeat(np.arange(stages), [size + (s + 1 < stages) for s, size in enumerate(sizes)])
+    plural = "s" if count > 1 else ""
+    if stages == 1:
+        reason = f"tasks that share rows form {count} component{plural}, packed into {sizes[0]} jobs"
+        precedence = no_precedence(sizes[0])
+    else:
+        reason = (
+            f"all tasks together form {count} component{plural}, one too heavy: {stages} random batches, "
+            f"the components of each packed into up to {max(sizes)} jobs, with barriers between batches"
+        )
+        precedence = barriers(sizes, after_last=False)
+    return problem.plan("components", reason, groups, stage, precedence, {"batches": stages})

@@ -1,0 +1,87 @@
+"""Plans for loops with relaxed tables: a replica a lane, summed at barriers (DESIGN §4.5)."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import PlanError
+from strads.schedule.packing import pack
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.precedence import barriers, parallelism
+
+
+def with_lanes(plan: Plan, lanes: int) -> Plan:
+    """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`)."""
+    if lanes < 1:
+        raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
+    _refuse_waiting_within_stage(plan)
+    filled = np.flatnonzero(np.diff(plan.offsets))
+    stages = np.unique(plan.stage[filled])
+    members: list[NDArray[np.intp]] = []  # old jobs of each new job; none for a barrier
+    lane: list[int] = []
+    stage: list[int] = []
+    sizes: list[int] = []
+    for number, old_stage in enumerate(stages):
+        jobs = filled[plan.stage[filled] == old_stage]
+        bin_of, load = pack(plan.work[jobs], lanes)
+        used = [b for b in np.argsort(-load, kind="stable") if np.any(bin_of == b)]
+        members += [jobs[bin_of == b] for b in used] + [np.empty(0, np.intp)]
+        lane += [int(b) for b in used] + [-1]
+        stage += [number] * (len(used) + 1)
+        sizes.append(len(used))
+    return _merged(plan, members, np.array(lane, np.int32), np.array(stage, np.int32), sizes)
+
+
+def _merged(
+    plan: Plan,
+    members: list[NDArray[np.intp]],
+    lane: NDArray[np.int32],
+    stage: NDArray[np.int32],
+    sizes: list[int],
+) -> Plan:
+    work = np.array([plan.work[jobs].sum() for jobs in members], np.int64)
+    tasks = np.array([np.diff(plan.offsets)[jobs].sum() for jobs in members], np.int64)
+    sequence = np.concatenate([*members, np.empty(0, np.intp)])
+    positions = [slice(int(plan.offsets[job]), int(plan.offsets[job + 1])) for job in sequence]
+    order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
+    precedence = barriers(sizes, after_last=True)
+    details = {key: value for key, value in plan.details.items() if key != "cells"}
+    return replace(
+        plan,
+        reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
+        order=order,
+        offsets=np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        stage=stage,
+        predecessors=precedence.predecessors,
+        successor_offsets=precedence.successor_offsets,
+        successors=precedence.successors,
+        parallelism=parallelism(work, precedence),
+        locks=_moved_locks(plan.locks, positions),
+        details={**details, "work": work},
+        lane=lane,
+    )
+
+
+def _moved_locks(locks: RowLocks | None, positions: list[slice]) -> RowLocks | None:
+    if locks is None:
+        return None
+    sizes = np.diff(locks.offsets)
+    moved = np.concatenate([*(sizes[p] for p in positions), sizes[:0]])
+    pieces = [locks.ids[locks.offsets[p.start] : locks.offsets[p.stop]] for p in positions]
+    offsets = np.concatenate([[0], np.cumsum(moved)]).astype(np.int64)
+    return RowLocks(locks.count, offsets, np.concatenate([*pieces, locks.ids[:0]]))
+
+
+def _refuse_waiting_within_stage(plan: Plan) -> None:
+    """Lanes run the jobs of a stage in any order: an edge between two of them would be lost."""
+    source = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
+    filled = np.diff(plan.offsets) > 0
+    target = plan.successors
+    waiting = (plan.stage[source] == plan.stage[target]) & filled[source] & filled[target]
+    if np.any(waiting):
+        edge = int(np.flatnonzero(waiting)[0])
+        raise PlanError(
+            f"job {int(target[edge])} waits for job {int(source[edge])} of the same stage: "
+            "lanes need stages whose jobs do not wait for each other"
+        )

@@ -1,0 +1,80 @@
+"""Strategy *locked*: a component too heavy for one thread, split under row locks (thesis §7.2.4)."""
+
+from dataclasses import replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.independent import JOBS_PER_THREAD
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.precedence import no_precedence
+from strads.schedule.problem import Problem
+from strads.schedule.written_rows import Touches, span, touched_row
+
+MOST_LOCKS = 2**16
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hashing (Knuth, vol. 3, §6.4)
+
+
+@njit(nogil=True, cache=True)
+def _count_touched(touches: Touches, tasks: int) -> int:
+    count = 0
+    for task in range(tasks):
+        first, last = span(touches, task)
+        for access in range(first, last):
+            count += touched_row(touches, access, first) >= 0
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _fill_locks(
+    touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.int64], ids: NDArray[np.int32]
+) -> int:
+    """Locks of each task, ascending without repetition; returns how many there are."""
+    end = 0
+    for task in range(len(offsets) - 1):
+        begin = end
+        first, last = span(touches, task)
+        for access in range(first, last):
+            row = touched_row(touches, access, first)
+            if row >= 0:
+                ids[end] = (np.uint64(row) * GOLDEN) >> np.uint64(shift) if hashed else np.uint64(row)
+                end += 1
+        ids[begin:end].sort()
+        kept = begin
+        for position in range(begin, end):
+            if position == begin or ids[position] != ids[kept - 1]:
+                ids[kept] = ids[position]
+                kept += 1
+        end = kept
+        offsets[task + 1] = end
+    return end
+
+
+def row_locks(problem: Problem) -> RowLocks:
+    """Locks of each task in loop order; rows of all tables share at most 2¹⁶ locks by a hash."""
+    bits = max(1, min(MOST_LOCKS, problem.rows) - 1).bit_length()
+    offsets = np.zeros(problem.tasks + 1, np.int64)
+    ids = np.empty(_count_touched(problem.touches, problem.tasks), np.int32)
+    used = _fill_locks(problem.touches, problem.rows > MOST_LOCKS, 64 - bits, offsets, ids)
+    return RowLocks(2**bits, offsets, ids[:used].copy())
+
+
+def locked(problem: Problem) -> Plan:
+    """Chunks of the loop as jobs without precedence, each task under locks of its rows. Serves every loop."""
+    groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
+    jobs = len(groups[1]) - 1
+    locks = row_locks(problem)
+    row, sharing = problem.busiest_row
+    reason = f"the loop is cut into {jobs} jobs that run in any order, each task under locks of its rows"
+    if row >= 0:
+        reason += f" ({sharing} of {problem.tasks} tasks share {problem.row_name(row)})"
+    reason += "; the result depends on timing"
+    stage = np.zeros(jobs, np.int32)
+    plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), {"locks": locks.count}, locks)
+    return replace(plan, parallelism=min(plan.parallelism, lock_parallelism(problem)))
+
+
+def lock_parallelism(problem: Problem) -> float:
+    """Most parallelism that row locks can give: the tasks of the busiest row run one after the other."""
+    return problem.tasks / max(problem.busiest_row[1], 1)

@@ -1,0 +1,50 @@
+"""Packing unequal pieces into bins of about equal load: longest processing time first (Graham 1969)."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+ALL_SORTED = 4096  # up to so many pieces, all are sorted; of more, only those that can matter for balance
+LIGHT = 32  # a piece this many times lighter than a bin's share cannot spoil the balance
+
+
+@njit(nogil=True, cache=True)
+def _pack(
+    work: NDArray[np.int64], heavy: NDArray[np.int64], bin_of: NDArray[np.int32], load: NDArray[np.int64]
+) -> None:
+    for piece in heavy:
+        lightest = np.argmin(load)
+        bin_of[piece] = lightest
+        load[lightest] += work[piece]
+    share = -(-work.sum() // len(load))
+    current = 0
+    for piece in range(len(work)):
+        if bin_of[piece] < 0:
+            while load[current] >= share and current + 1 < len(load):
+                current += 1
+            bin_of[piece] = current
+            load[current] += work[piece]
+
+
+def pack(work: NDArray[np.int64], bins: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Put heavy pieces, heaviest first, into the lightest bin each; then light ones fill the bins in order.
+
+    Parameters
+    ----------
+    work : (pieces,) int64
+        Work of each piece.
+    bins
+        Number of bins, at least 1.
+
+    Returns
+    -------
+    bin_of : (pieces,) int32
+    load : (bins,) int64
+    """
+    heavy = np.arange(len(work))
+    if len(work) > ALL_SORTED:
+        heavy = np.flatnonzero(work * (bins * LIGHT) >= work.sum())
+    heavy = heavy[np.lexsort((heavy, -work[heavy]))]
+    bin_of, load = np.full(len(work), -1, np.int32), np.zeros(bins, np.int64)
+    _pack(work, heavy, bin_of, load)
+    return bin_of, load

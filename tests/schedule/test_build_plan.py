@@ -1,0 +1,296 @@
+"""Whatever the loop and the strategy, a plan orders all conflicts and runs every task once."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from access_patterns import any_loops, edges, k_partite_loops, ratings, scattered, sparse, uniform
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strads.errors import PlanError
+from strads.schedule import AccessRecords, Plan, build_plan, verify_plan
+from strads.schedule.planner import STRATEGIES
+
+
+def same(one: Plan, other: Plan) -> bool:
+    names = ["order", "offsets", "stage", "predecessors", "successor_offsets", "successors"]
+    return one.strategy == other.strategy and all(
+        np.array_equal(getattr(one, n), getattr(other, n)) for n in names
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_loops(), st.sampled_from([1, 2, 16]))
+def test_auto_is_safe(records: AccessRecords, threads: int) -> None:
+    plan = build_plan(records, threads=threads)
+    verify_plan(plan, records)
+    assert plan.parallelism >= 1.0
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_loops(), st.sampled_from(sorted(STRATEGIES)))
+def test_forced_strategy_is_safe_or_refused(records: AccessRecords, strategy: str) -> None:
+    try:
+        plan = build_plan(records, threads=2, strategy=strategy)
+    except PlanError:
+        assert strategy in {"independent", "rotation", "buckets"}
+    else:
+        assert plan.strategy == strategy
+        verify_plan(plan, records)
+
+
+@settings(max_examples=60, deadline=None)
+@given(k_partite_loops())
+def test_rotation_serves_k_partite_loops(records: AccessRecords) -> None:
+    plan = build_plan(records, threads=2, strategy="rotation")
+    verify_plan(plan, records)
+    for job in range(plan.jobs):
+        assert np.all(np.diff(plan.order[plan.offsets[job] : plan.offsets[job + 1]]) > 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_loops())
+def test_plans_do_not_depend_on_few_threads(records: AccessRecords) -> None:
+    assert same(build_plan(records, threads=1, seed=3), build_plan(records, threads=2, seed=3))
+
+
+@pytest.mark.parametrize(
+    "records", [ratings(300_000, 2000, 500), edges(300_000, 5000)], ids=["ratings", "edges"]
+)
+def test_chunks_on_threads_give_the_same_plan(records: AccessRecords) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        plan = build_plan(
+            records, threads=4, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None
+        )
+    assert same(plan, build_plan(records, threads=1))
+    verify_plan(plan, records)
+
+
+def test_rotation_over_equal_blocks() -> None:
+    plan = build_plan(ratings(100_000, 3000, 1000), threads=2)
+    assert plan.strategy == "rotation"
+    assert plan.parallelism > 20
+    assert plan.reason == (
+        "each task touches one row of W and one row of H: "
+        "rows are cut into 32 blocks each; 32 stages of 32 jobs"
+    )
+    assert plan.order.dtype == np.int32
+    for stage in range(32):
+        assert np.all(np.diff(plan.work[plan.stage == stage]) <= 0), "heaviest first"
+
+
+def test_rotation_of_a_small_grid_exactly() -> None:
+    records = uniform([2, 2], [0, 1], [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0]])
+    plan = build_plan(records, threads=2, strategy="rotation")
+    assert plan.order.tolist() == [0, 4, 3, 1, 2]
+    assert plan.offsets.tolist() == [0, 2, 3, 4, 5]
+    assert plan.stage.tolist() == [0, 0, 1, 1]
+    assert plan.predecessors.tolist() == [0, 0, 2, 2]
+    assert plan.successors.tolist() == [2, 3, 2, 3]
+    assert plan.parallelism == pytest.approx(5 / 3)
+
+
+def test_a_popular_row_bounds_the_parallelism() -> None:
+    rng = np.random.default_rng(0)
+    items = np.where(rng.random(50_000) < 0.25, 0, rng.integers(0, 1000, 50_000))
+    rows = np.stack([rng.integers(0, 3000, 50_000), items], axis=1)
+    records = uniform([3000, 1000], [0, 1], rows)
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "rotation"
+    assert 3.8 < plan.parallelism < 4.1
+
+
+def test_three_tables_give_stages_of_disjoint_jobs() -> None:
+    rng = np.random.default_rng(0)
+    records = uniform([200, 100, 300], [0, 1, 2], rng.integers(0, 100, (20_000, 3)))
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "rotation"
+    cells = plan.details["cells"]
+    for stage in range(64):
+        for axis in range(3):
+            blocks = cells[plan.stage == stage, axis]
+            assert len(set(blocks.tolist())) == len(blocks)
+
+
+def test_large_rows_make_more_blocks() -> None:
+    records = ratings(50_000, 48_000, 17_700)
+    wide = tuple(type(t)(t.name, t.rows, 512) for t in records.tables)
+    plan = build_plan(type(records)(wide, (0, 1), (True, True), records.rows), threads=2)
+    assert plan.details["blocks"] == {"W": 47, "H": 47}
+
+
+def test_one_table_has_one_stage() -> None:
+    plan = build_plan(uniform([100], [0], np.arange(1000) % 100), threads=2)
+    assert plan.strategy == "rotation"
+    assert plan.jobs == 32
+    assert len(plan.successors) == 0
+
+
+def test_rows_written_once_are_independent() -> None:
+    plan = build_plan(uniform([1000], [0], np.random.default_rng(0).permutation(1000)), threads=2)
+    assert plan.strategy == "independent"
+    assert plan.jobs == 64
+    assert plan.order.tolist() == list(range(1000))
+    assert plan.parallelism == pytest.approx(1000 / 16)
+
+
+def test_rows_that_no_task_writes_do_not_conflict() -> None:
+    loop = [[(0, k, True), (0, 50 + k % 3, False), (1, 0, False)] for k in range(50)]
+    assert build_plan(sparse([60, 1], loop), threads=2).strategy == "independent"
+    rows = np.stack([np.arange(50), 50 + np.arange(50) % 3], axis=1)
+    assert build_plan(uniform([60], [0, 0], rows, [True, False]), threads=2).strategy == "independent"
+    assert build_plan(uniform([60], [0, 0], rows, [False, False]), threads=2).strategy == "independent"
+
+
+def test_a_row_touched_twice_by_its_task_is_no_conflict() -> None:
+    loop = [[(0, k, True), (0, k, False), (0, k, True)] for k in range(50)]
+    assert build_plan(sparse([50], loop), threads=2).strategy == "independent"
+
+
+def test_equal_columns_count_once() -> None:
+    rows = ratings(5000, 300, 200).rows
+    records = uniform([300, 200], [0, 0, 1, 1], rows[:, [0, 0, 1, 1]], [False, True, True, False])
+    assert build_plan(records, threads=2).strategy == "rotation"
+
+
+def test_graph_edges_make_buckets() -> None:
+    plan = build_plan(edges(50_000, 2000), threads=2)
+    assert plan.strategy == "buckets"
+    assert plan.details["blocks"] == {"W": 32}
+    assert plan.jobs == 32 * 33 // 2
+    assert plan.parallelism > 8
+    assert "rotation" in plan.details["rejected"]
+
+
+def test_buckets_of_a_small_graph_exactly() -> None:
+    records = uniform([4], [0, 0], [[0, 1], [1, 0], [2, 3], [1, 2], [3, 3]])
+    plan = build_plan(records, threads=2, strategy="buckets")
+    assert plan.order.tolist() == [0, 1, 2, 3, 4]
+    assert plan.stage.tolist() == [0, 0, 1, 1]
+    assert plan.predecessors.tolist() == [0, 0, 2, 1]
+
+
+def test_sparse_tasks_without_rows_spread_over_jobs() -> None:
+    plan = build_plan(
+        sparse([1], [[(0, 0, True)], [(0, 0, True)]] + [[]] * 640), threads=2, strategy="buckets"
+    )
+    assert plan.jobs == 33
+    assert plan.parallelism > 25
+
+
+def test_separate_components_need_no_barrier() -> None:
+    loop = [[(0, 6 * (k % 40) + r, True) for r in range(6)] for k in range(400)]
+    plan = build_plan(sparse([240], loop), threads=2)
+    assert plan.strategy == "components"
+    assert plan.jobs == 32
+    assert plan.parallelism == pytest.approx(400 / 20)
+
+
+def test_a_giant_component_is_split_into_batches() -> None:
+    records = scattered(20_000, 60_000, 9)
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "components"
+    assert plan.details["batches"] > 1
+    barriers = np.flatnonzero(np.diff(plan.offsets) == 0)
+    assert len(barriers) == plan.details["batches"] - 1
+    assert plan.parallelism > 3
+    verify_plan(plan, records)
+
+
+def test_the_seed_chooses_the_batches() -> None:
+    records = scattered(20_000, 60_000, 9)
+    one, other = (build_plan(records, threads=2, strategy="components", seed=s) for s in (0, 1))
+    assert not same(one, other)
+
+
+def test_dense_sharing_falls_back_to_locks() -> None:
+    rng = np.random.default_rng(0)
+    loop = [[(0, int(r), True) for r in rng.choice(100, 12, replace=False)] for _ in range(3000)]
+    records = sparse([100], loop)
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "locked"
+    assert plan.locks is not None
+    assert plan.locks.count == 128
+    assert 1.2 < plan.parallelism < 100 / 12 + 1
+    verify_plan(plan, records)
+    assert set(plan.details["rejected"]) == {"independent", "rotation", "buckets", "components"}
+
+
+def test_locks_are_striped_over_many_rows() -> None:
+    rng = np.random.default_rng(0)
+    records = uniform([10**6] * 2, [0, 1], rng.integers(0, 10**6, (5000, 2)))
+    plan = build_plan(records, threads=2, strategy="locked")
+    assert plan.locks.count == 2**16
+    assert len(np.unique(plan.locks.ids)) > 9000
+    verify_plan(plan, records)
+
+
+def test_one_shared_row_runs_sequentially_and_says_so() -> None:
+    plan = build_plan(uniform([1], [0], np.zeros(500)), threads=4)
+    assert plan.strategy == "components"
+    assert plan.jobs == 1
+    assert plan.parallelism == 1.0
+    assert plan.order.tolist() == list(range(500))
+    assert "500 of 500 tasks touch row 0 of W" in plan.reason
+    assert "only 1 block" in plan.details["rejected"]["rotation"]
+
+
+def test_empty_loops() -> None:
+    for records in (uniform([5, 5], [0, 1], []), sparse([5], []), uniform([], [], np.empty((0, 0)))):
+        for strategy in ("auto", *STRATEGIES):
+            plan = build_plan(records, threads=2, strategy=strategy)
+            assert (plan.tasks, plan.jobs) == (0, 0)
+            verify_plan(plan, records)
+
+
+@pytest.mark.parametrize(
+    ("records", "strategy", "words"),
+    [
+        (ratings(100, 5, 5), "independent", ["tasks write 5 rows of W", "rotation"]),
+        (edges(100, 50), "rotation", ["2 rows of W", "buckets"]),
+        (scattered(100, 50, 2), "rotation", ["varying numbers", "buckets"]),
+        (scattered(100, 50, 9), "buckets", ["more than 4", "components or locked could"]),
+        (uniform([9] * 4, [0, 1, 2, 3], np.zeros((20, 4))), "rotation", ["4 written tables", "up to 3"]),
+    ],
+)
+def test_a_strategy_that_cannot_serve_says_why(
+    records: AccessRecords, strategy: str, words: list[str]
+) -> None:
+    with pytest.raises(PlanError) as error:
+        build_plan(records, threads=2, strategy=strategy)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_conflicts_are_named_by_table_row_and_tasks() -> None:
+    records = sparse([5, 5], [[(1, 2, True)], [], [(1, 2, False)]])
+    with pytest.raises(PlanError, match="tasks 0 and 2 both touch row 2 of H"):
+        build_plan(records, threads=2, strategy="independent")
+
+
+def test_bad_arguments_are_refused() -> None:
+    records = ratings(10, 5, 5)
+    with pytest.raises(PlanError, match="unknown strategy 'fast'"):
+        build_plan(records, threads=2, strategy="fast")
+    with pytest.raises(PlanError, match="at least 1 thread"):
+        build_plan(records, threads=0)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("row", [-1, 7])
+def test_rows_outside_a_table_are_refused(row: int, dtype: type) -> None:
+    with pytest.raises(PlanError, match=f"task 1 touches row {row} of table 'H', which has 7 rows"):
+        build_plan(uniform([9, 7], [0, 1], [[8, 0], [0, row]], dtype=dtype), threads=2)
+    with pytest.raises(PlanError, match=f"task 1 touches row {row} of table 'H', which has 7 rows"):
+        build_plan(sparse([9, 7], [[(0, 8, True)], [(1, row, True)]]), threads=2)
+
+
+def test_records_that_contradict_themselves_are_refused() -> None:
+    good = sparse([9], [[(0, 1, True)], [(0, 2, True)]])
+    with pytest.raises(PlanError, match="offsets must rise"):
+        build_plan(type(good)(good.tables, good.offsets[::-1].copy(), good.rows, good.tags), threads=1)
+    with pytest.raises(PlanError, match="beyond the 1"):
+        build_plan(type(good)(good.tables, good.offsets, good.rows, good.tags + np.uint8(2)), threads=1)
+    with pytest.raises(PlanError, match="one column an access"):
+        build_plan(type(ratings(1, 1, 1))(good.tables, (0,), (True,), np.zeros((3, 2), np.int32)), threads=1)

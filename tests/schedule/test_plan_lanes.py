@@ -1,0 +1,71 @@
+"""Plans for loops with relaxed tables."""
+
+import numpy as np
+import pytest
+from access_patterns import any_loops, ratings, scattered, sparse, uniform
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strads.errors import PlanError
+from strads.schedule import AccessRecords, build_plan, verify_plan
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_loops(), st.integers(1, 5))
+def test_lanes_are_safe_and_closed_by_barriers(records: AccessRecords, lanes: int) -> None:
+    plan = build_plan(records, threads=2)
+    laned = plan.with_lanes(lanes)
+    verify_plan(laned, records)
+    assert laned.lane is not None
+    barrier = laned.lane < 0
+    assert np.array_equal(barrier, np.diff(laned.offsets) == 0)
+    for stage in np.unique(laned.stage):
+        inside = laned.lane[laned.stage == stage]
+        assert inside[-1] == -1
+        assert sorted(set(inside[:-1].tolist())) == sorted(inside[:-1].tolist())
+        assert 1 <= len(inside) - 1 <= lanes
+        assert np.all(inside < lanes)
+
+
+def test_lanes_are_balanced_and_deterministic() -> None:
+    plan = build_plan(ratings(100_000, 3000, 1000), threads=2)
+    one, other = plan.with_lanes(4), plan.with_lanes(4)
+    assert one.jobs == 32 * 5
+    assert one.parallelism > 3.5
+    assert np.array_equal(one.order, other.order)
+    assert "lanes: 4" in one.explain()
+    assert "32 barriers" in one.explain()
+
+
+def test_lanes_of_a_small_plan_exactly() -> None:
+    plan = build_plan(uniform([3], [0], [[0], [1], [2], [0], [0]]), threads=1, strategy="rotation")
+    laned = plan.with_lanes(2)
+    assert laned.order.tolist() == [0, 3, 4, 1, 2]
+    assert laned.offsets.tolist() == [0, 3, 5, 5]
+    assert laned.lane is not None
+    assert laned.lane.tolist() == [0, 1, -1]
+    assert laned.predecessors.tolist() == [0, 0, 2]
+    assert laned.successors.tolist() == [2, 2]
+
+
+def test_barriers_of_batches_are_replaced() -> None:
+    records = scattered(20_000, 60_000, 9)
+    plan = build_plan(records, threads=2)
+    laned = plan.with_lanes(2)
+    assert laned.jobs == 3 * plan.details["batches"]
+    verify_plan(laned, records)
+
+
+def test_locks_move_with_their_tasks() -> None:
+    rng = np.random.default_rng(1)
+    records = sparse([30], [[(0, int(r), True) for r in rng.integers(0, 30, 6)] for _ in range(500)])
+    verify_plan(build_plan(records, threads=2, strategy="locked").with_lanes(3), records)
+
+
+def test_lanes_are_refused_when_they_make_no_sense() -> None:
+    plan = build_plan(ratings(1000, 30, 30), threads=2)
+    with pytest.raises(PlanError, match="at least 1 lane"):
+        plan.with_lanes(0)
+    flat = type(plan)(**{**vars(plan), "stage": np.zeros(plan.jobs, np.int32)})
+    with pytest.raises(PlanError, match="waits for job"):
+        flat.with_lanes(2)

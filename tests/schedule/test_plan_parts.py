@@ -1,0 +1,90 @@
+"""Cuts, chains, packing and grouping on their own."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strads.schedule.blocks import apportion, block_lookup, equal_work_cuts
+from strads.schedule.counting_sort import count_keys, group_by_key
+from strads.schedule.packing import pack
+from strads.schedule.parallel import sequential
+from strads.schedule.precedence import barriers, chain, heaviest_chain
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.integers(1, 40))
+def test_cuts_cover_all_rows_in_balance(work: list[int], blocks: int) -> None:
+    bounds = equal_work_cuts(np.array(work), blocks)
+    assert (bounds[0], bounds[-1]) == (0, len(work))
+    assert np.all(np.diff(bounds) > 0)
+    loads = np.add.reduceat(np.array(work), bounds[:-1])
+    assert len(loads) <= blocks
+    assert loads.max() <= sum(work) / blocks + 3 * max(work)
+    assert sum(work) == 0 or np.all(loads > 0)
+
+
+def test_cuts_follow_work_not_length() -> None:
+    work = np.array([100] + [1] * 300)
+    assert equal_work_cuts(work, 4).tolist() == [0, 1, 101, 201, 301]
+    assert equal_work_cuts(np.array([5, 5]), 4).tolist() == [0, 1, 2]
+    assert equal_work_cuts(np.array([0, 0, 0]), 4).tolist() == [0, 3]
+    loads = np.add.reduceat(np.arange(10_000), equal_work_cuts(np.arange(10_000), 32)[:-1])
+    assert loads.max() / loads.min() < 1.02
+
+
+def test_lookup_repeats_the_value_of_each_block() -> None:
+    assert block_lookup(np.array([0, 2, 5]), np.array([7, 9])).tolist() == [7, 7, 9, 9, 9]
+
+
+def test_blocks_are_shared_in_proportion_to_work() -> None:
+    assert apportion(np.array([300, 100, 0, 1]), 8).tolist() == [5, 2, 0, 1]
+    assert apportion(np.array([0, 0]), 8).tolist() == [0, 0]
+
+
+def test_chain_links_neighbours_once() -> None:
+    found = chain(np.array([[0, 1], [1, 0], [0, -1], [1, 1]], np.int32), 2)
+    assert found.predecessors.tolist() == [0, 1, 1, 1]
+    assert found.successors.tolist() == [1, 2, 3]
+    assert found.successor_offsets.tolist() == [0, 1, 3, 3, 3]
+    work = np.array([1, 2, 3, 4])
+    assert heaviest_chain(work, found.successor_offsets, found.successors) == 7
+
+
+@pytest.mark.parametrize("after_last", [False, True])
+def test_barriers_part_stages(after_last: bool) -> None:
+    found = barriers([2, 1], after_last=after_last)
+    assert found.predecessors.tolist() == [0, 0, 2, 1] + [1] * after_last
+    assert found.successors.tolist() == [2, 2, 3] + [4] * after_last
+    assert found.successor_offsets.tolist() == [0, 1, 2, 3] + ([4, 4] if after_last else [3])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=100), st.integers(1, 8))
+def test_packing_is_balanced(work: list[int], bins: int) -> None:
+    pieces = np.array(work, np.int64)
+    bin_of, load = pack(pieces, bins)
+    assert np.array_equal(np.bincount(bin_of, pieces, bins), load)
+    assert load.max() <= max(4 / 3 * max(-(-pieces.sum() // bins), pieces.max()), pieces.max() * 2)
+
+
+def test_packing_many_light_pieces() -> None:
+    work = np.random.default_rng(0).integers(1, 20, 50_000)
+    work[7] = 100_000
+    bin_of, load = pack(work, 8)
+    assert np.array_equal(np.bincount(bin_of, work, 8), load)
+    assert load.max() <= max(100_000, work.sum() / 8) + 20
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=200), st.integers(1, 4))
+def test_grouping_is_stable(keys: list[int], chunks: int) -> None:
+    array = np.array(keys, np.uint16)
+    bounds = np.arange(chunks + 1) * len(array) // chunks
+    counts = np.zeros((chunks, 10), np.int32)
+    for c in range(chunks):
+        count_keys(array, bounds[c], bounds[c + 1], counts[c])
+    wanted = np.random.default_rng(0).permutation(10)
+    order, offsets = group_by_key(array, counts, wanted, bounds, sequential)
+    expected = [task for key in wanted for task in range(len(keys)) if keys[task] == key]
+    assert order.tolist() == expected
+    assert np.diff(offsets).tolist() == [keys.count(int(key)) for key in wanted]

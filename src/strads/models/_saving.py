@@ -1,0 +1,69 @@
+"""Model files: arrays and parameters in one `.npz`, no pickle, never half written."""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import InputError
+
+_HEADER = "header"
+_VERSION = 1
+
+
+def save_model(
+    path: str | os.PathLike[str], kind: str, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write a model file; a file that is there is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    path
+        Where to write.
+    kind
+        Class of the model; `load_model` refuses files of another.
+    parameters
+        Everything that is not an array; must be representable in JSON.
+    arrays
+        The arrays by name, none of dtype object.
+    """
+    header = json.dumps({"format": _VERSION, "kind": kind, "parameters": dict(parameters)})
+    target = Path(path)
+    # In the target's own folder, so that the final rename stays on one file system.
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a model file; returns its parameters and arrays.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, or of another kind of model.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            header = json.loads(str(file[_HEADER][()]))
+            arrays = {name: file[name] for name in file.files if name != _HEADER}
+        found, parameters = header["kind"], dict(header["parameters"])
+    except FileNotFoundError as error:
+        raise InputError(f"{os.fspath(path)}: there is no such model file") from error
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged ({error})") from error
+    if found != kind:
+        raise InputError(f"{os.fspath(path)}: holds a {found}, not a {kind}; load it with {found}.load(...)")
+    return parameters, arrays

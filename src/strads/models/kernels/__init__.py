@@ -1,0 +1,1 @@
+"""Loop bodies and compiled functions of the estimators."""

@@ -1,0 +1,472 @@
+"""Matrix factorization of ratings by parallel stochastic gradient descent."""
+
+import math
+import numbers
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+
+from strads import cluster
+from strads.dds import accumulator, dvector
+from strads.errors import ArgumentError, InputError
+from strads.loops import async_for
+from strads.models._ratings import as_pairs, as_ratings, check_ids
+from strads.models._saving import load_model, save_model
+from strads.models.kernels.matrix_factorization import (
+    BIAS,
+    EXTRA_COLUMNS,
+    SQUARES,
+    adagrad_step,
+    constant_step,
+    group_items_by_user,
+    predict_pairs,
+)
+
+EpochRecord = dict[str, float]
+_CHUNK = 1 << 16
+_STEPS = {"adagrad": adagrad_step, "constant": constant_step}
+
+
+class MatrixFactorization(RegressorMixin, BaseEstimator):
+    """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
+
+    Minimizes Σ (score − prediction)² + λ(‖w‖² + ‖h‖² + biases²) over the ratings by stochastic gradient descent,
+    one rating at a time, as a serializable parallel loop: the result is that of a sequential pass, and depends on
+    the seed alone, not on the number of threads (up to 8) nor on timing.
+
+    Parameters
+    ----------
+    n_components : int, default 32
+        Rank: factors of each user and item.
+    max_iter : int, default 20
+        Epochs, passes over the ratings.
+    step : {"adagrad", "constant"}, default "adagrad"
+        "adagrad" divides the step of each row by the root of its summed squared gradients (Chin et al. 2015).
+    learning_rate : float, default 0.05
+        Step η; for `step="constant"` 0.01 is a good start.
+    regularization : float, default 0.1
+        λ, in the unit of squared scores.
+    biases : bool, default True
+        Whether to fit μ and the biases of users and items.
+    early_stopping : bool, default False
+        Hold out `validation_fraction` of the ratings, stop when their RMSE has not improved by `tol` for
+        `n_iter_no_change` epochs, and keep the best epoch's model.
+    validation_fraction : float, default 0.1
+        Share of ratings held out by `early_stopping`.
+    n_iter_no_change : int, default 3
+        Patience of `early_stopping`, in epochs.
+    tol : float, default 1e-4
+        Least improvement of the held-out RMSE that counts.
+    remember_ratings : bool, default True
+        Keep which items each user rated, for `recommend`.
+    n_jobs : int or None, default None
+        Threads; None: those of `strads.init`, by default all cores.
+    random_state : int, default 0
+        Seed of the initial factors, of the order of ratings and of the held-out sample.
+
+    Attributes
+    ----------
+    user_factors_, item_factors_ : ndarray of shape (n_users, n_components), (n_items, n_components), float32
+    user_biases_, item_biases_ : ndarray of shape (n_users,), (n_items,), float32
+    mean_ : float
+        μ, the mean score; 0 without biases.
+    n_iter_ : int
+        Epochs run.
+    history_ : list of dict
+        One record an epoch: `iteration`; `seconds` of training so far; `samples` (ratings visited so far);
+        `objective`, the mean squared error, each rating measured just before its step; its root `rmse`;
+        `validation_rmse` if some are held out.
+
+    Notes
+    -----
+    Ids are 0, 1, 2, …; a user or item without ratings is predicted by the other's bias. Entries that a sparse
+    matrix does not store are unknown, not zero; stored zeros are ratings of zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> users, items = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> model = MatrixFactorization(n_components=2).fit((users, items), [5.0, 1.0, 4.0, 1.0])
+    >>> model.predict([[0, 0], [1, 1]]).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        max_iter: int = 20,
+        step: str = "adagrad",
+        learning_rate: float = 0.05,
+        regularization: float = 0.1,
+        biases: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        tol: float = 1e-4,
+        remember_ratings: bool = True,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.step = step
+        self.learning_rate = learning_rate
+        self.regularization = regularization
+        self.biases = biases
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.remember_ratings = remember_ratings
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # -- training ------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        validation: Any = None,
+        on_epoch: Callable[[EpochRecord], object] | None = None,
+    ) -> Self:
+        """Fit to ratings.
+
+        Parameters
+        ----------
+        X, y
+            A SciPy sparse matrix of scores (users × items); or `fit((users, items), scores)` or
+            `fit(pairs, scores)` with an (n, 2) integer array; or a dvector of records user, item, score.
+        validation
+            Held-out ratings, as a sparse matrix, a dvector, or a tuple (pairs, scores); measured after each epoch.
+            By default a random `validation_fraction` of X if `early_stopping` is set.
+        on_epoch
+            Called with the record of each epoch, and before the first one with `iteration` 0 once the plan is
+            made; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For parameters or ratings that make no sense; the message names the first.
+
+        Notes
+        -----
+        After an interrupt (Ctrl-C) the model holds what was learnt so far and can be used and saved.
+        """
+        self._check_parameters()
+        ratings, held_out = self._split(as_ratings(X, y), validation)
+        data = ratings.to_numpy()
+        n_users, n_items = self._shape(X, data, held_out)
+        self._start(data, n_users, n_items)
+        try:
+            self._run_epochs(ratings, held_out, on_epoch)
+        finally:
+            self._publish()
+        return self
+
+    def _check_parameters(self) -> None:
+        positive_ints = ("n_components", "max_iter", "n_iter_no_change")
+        for name in positive_ints:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+                raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
+        for name, least in (("learning_rate", 1e-12), ("regularization", 0.0), ("tol", 0.0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value < math.inf:
+                raise ArgumentError(f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number")
+        if self.step not in _STEPS:
+            raise ArgumentError(f"step={self.step!r} is unknown; choose one of {', '.join(_STEPS)}")
+        if not isinstance(self.validation_fraction, numbers.Real) or not 0 < self.validation_fraction < 1:
+            raise ArgumentError(f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1")
+        seed = self.random_state
+        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+            raise ArgumentError(f"random_state={seed!r}: give a whole number, 0 or more")
+
+    def _split(self, ratings: dvector, validation: Any) -> tuple[dvector, dvector | None]:
+        if validation is not None:
+            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
+        if not self.early_stopping:
+            return ratings, None
+        if len(ratings) < 2:
+            raise InputError("early_stopping needs at least 2 ratings, one to hold out")
+        held = np.zeros(len(ratings), bool)
+        count = min(max(1, round(self.validation_fraction * len(ratings))), len(ratings) - 1)
+        held[np.random.default_rng(self.random_state).choice(len(ratings), count, replace=False)] = True
+        data = ratings.to_numpy()
+        return dvector(data[~held], copy=False), dvector(data[held], copy=False)
+
+    @staticmethod
+    def _shape(X: Any, data: NDArray[Any], held_out: dvector | None) -> tuple[int, int]:
+        shapes = [(int(data["user"].max()) + 1, int(data["item"].max()) + 1)]
+        if not isinstance(X, dvector | tuple) and hasattr(X, "tocoo"):
+            shapes.append(X.shape)
+        if held_out is not None:
+            held = held_out.to_numpy()
+            shapes.append((int(held["user"].max()) + 1, int(held["item"].max()) + 1))
+        return max(users for users, _ in shapes), max(items for _, items in shapes)
+
+    def _start(self, data: NDArray[Any], n_users: int, n_items: int) -> None:
+        self.mean_ = float(data["score"].mean(dtype=np.float64)) if self.biases else 0.0
+        self.n_features_in_ = 2
+        self.history_: list[EpochRecord] = []
+        self.n_iter_ = 0
+        rng = np.random.default_rng(self.random_state)
+        spread = 0.1 if self.biases else _spread_without_biases(data["score"], self.n_components)
+        self._users = self._initial_rows(n_users, rng, spread)
+        self._items = self._initial_rows(n_items, rng, spread)
+        if not self.biases:  # a positive start finds the sign that all scores share
+            for table in (self._users, self._items):
+                factors = table.storage[:, : self.n_components]
+                np.abs(factors, out=factors)
+        self._seen = _seen_items(data, n_users) if self.remember_ratings else None
+        self._publish()
+
+    def _initial_rows(self, rows: int, rng: np.random.Generator, spread: float) -> dvector:
+        rank = self.n_components
+        table = np.zeros((rows, rank + EXTRA_COLUMNS), np.float32)
+        table[:, :rank] = rng.standard_normal((rows, rank), dtype=np.float32)
+        table[:, :rank] *= spread
+        table[:, rank + SQUARES] = 1.0
+        return dvector(table, copy=False)
+
+    def _run_epochs(
+        self,
+        ratings: dvector,
+        held_out: dvector | None,
+        on_epoch: Callable[[EpochRecord], object] | None,
+    ) -> None:
+        best = math.inf
+        best_tables: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        waited = 0
+        seconds = 0.0
+        for epoch in range(1, self.max_iter + 1):
+            start = time.perf_counter()
+            squared_error = self._epoch(ratings)
+            seconds += time.perf_counter() - start
+            record = self._record(epoch, seconds, squared_error, len(ratings), held_out)
+            self.history_.append(record)
+            self.n_iter_ = epoch
+            stop = on_epoch(record) if on_epoch is not None else None
+            if self.early_stopping and held_out is not None:
+                if record["validation_rmse"] < best - self.tol:
+                    best, waited = record["validation_rmse"], 0
+                    best_tables = self._users.storage.copy(), self._items.storage.copy()
+                else:
+                    waited += 1
+            if stop is True or waited >= self.n_iter_no_change:
+                break
+        if best_tables is not None:
+            self._users, self._items = dvector(best_tables[0], copy=False), dvector(best_tables[1], copy=False)
+
+    def _epoch(self, ratings: dvector) -> float:
+        loss = accumulator(0.0)
+        async_for(
+            range(len(ratings)),
+            _STEPS[self.step],
+            ratings,
+            self._users,
+            self._items,
+            float(self.mean_),
+            int(self.n_components),
+            float(self.learning_rate),
+            float(self.regularization),
+            1.0 if self.biases else 0.0,
+            loss,
+            threads=self.n_jobs,
+            seed=int(self.random_state),
+        )
+        if not math.isfinite(loss.value):
+            raise InputError(
+                f"training diverged in epoch {self.n_iter_ + 1}: use a smaller learning_rate than "
+                f"{self.learning_rate}, or scale the scores"
+            )
+        return loss.value
+
+    def _record(
+        self, epoch: int, seconds: float, squared_error: float, ratings: int, held_out: dvector | None
+    ) -> EpochRecord:
+        objective = squared_error / ratings
+        record: EpochRecord = {
+            "iteration": epoch,
+            "seconds": seconds,
+            "samples": epoch * ratings,
+            "objective": objective,
+            "rmse": math.sqrt(objective),
+        }
+        if held_out is not None:
+            data = held_out.to_numpy()
+            record["validation_rmse"] = _rmse(data["score"], self._predict(data["user"], data["item"]))
+        return record
+
+    def _publish(self) -> None:
+        """Make what was learnt so far the model's attributes."""
+        rank = self.n_components
+        users, items = self._users.storage, self._items.storage
+        self.user_factors_, self.item_factors_ = users[:, :rank], items[:, :rank]
+        self.user_biases_, self.item_biases_ = users[:, rank + BIAS], items[:, rank + BIAS]
+
+    # -- prediction ----------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.float32]:
+        """Predict scores.
+
+        Parameters
+        ----------
+        X
+            An (n, 2) integer array of user and item, a pair (users, items), or a sparse matrix whose stored
+            entries are the pairs.
+
+        Returns
+        -------
+        ndarray of shape (n,), float32
+
+        Raises
+        ------
+        InputError
+            For ids that the model has not been fitted for.
+        """
+        self._check_fitted()
+        users, items = as_pairs(X)
+        check_ids("user", users, len(self._users))
+        check_ids("item", items, len(self._items))
+        return self._predict(users, items)
+
+    def _predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float32]:
+        scores = np.empty(len(users), np.float32)
+        user_ids = np.ascontiguousarray(users, np.int32)
+        item_ids = np.ascontiguousarray(items, np.int32)
+        tables = self._users.storage, self._items.storage, np.float32(self.mean_), self.n_components
+
+        def work(chunk: int) -> None:
+            first = chunk * _CHUNK
+            predict_pairs(*tables, user_ids, item_ids, scores, first, min(first + _CHUNK, len(scores)))
+
+        cluster.current().team(self.n_jobs).for_each(work, -(-len(scores) // _CHUNK))
+        return scores
+
+    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination R² of the prediction; the arguments are those of `fit`."""
+        ratings = as_ratings(X, y).to_numpy()
+        predicted = self.predict((ratings["user"], ratings["item"]))
+        return float(r2_score(ratings["score"], predicted, sample_weight=sample_weight))
+
+    def rmse(self, X: Any, y: ArrayLike | None = None) -> float:
+        """Root mean squared error of the prediction; the arguments are those of `fit`."""
+        ratings = as_ratings(X, y).to_numpy()
+        return _rmse(ratings["score"], self.predict((ratings["user"], ratings["item"])))
+
+    def recommend(
+        self, user: int, n: int = 10, *, exclude_rated: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the items with the highest predicted scores.
+
+        Parameters
+        ----------
+        user
+            Id of the user.
+        n
+            How many items, at most.
+        exclude_rated
+            Leave out what the user rated in the training data (needs `remember_ratings`).
+
+        Returns
+        -------
+        items : ndarray of shape (≤ n,), int64
+            Best first.
+        scores : ndarray of shape (≤ n,), float32
+        """
+        self._check_fitted()
+        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
+            raise ArgumentError(f"n={n!r}: give a whole number of items, 1 or more")
+        if isinstance(user, bool) or not isinstance(user, numbers.Integral):
+            raise ArgumentError(f"user={user!r}: give the id of one user, a whole number")
+        if not 0 <= user < len(self._users):
+            raise InputError(f"user id {user} is outside 0 … {len(self._users) - 1}")
+        row = self._users.storage[user]
+        rank = self.n_components
+        scores = self.item_factors_ @ row[:rank] + self.item_biases_ + row[rank + BIAS] + np.float32(self.mean_)
+        candidates = np.ones(len(scores), bool)
+        if exclude_rated:
+            if self._seen is None:
+                raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
+            offsets, rated = self._seen
+            candidates[rated[offsets[user] : offsets[user + 1]]] = False
+        items = np.flatnonzero(candidates)
+        best = np.argsort(-scores[items], kind="stable")[:n]
+        return items[best], scores[items[best]]
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_users"):
+            raise NotFittedError("this MatrixFactorization is not fitted yet: call fit first")
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file (NumPy's `.npz`, no pickle); `MatrixFactorization.load` reads it."""
+        self._check_fitted()
+        arrays: dict[str, NDArray[Any]] = {"users": self._users.storage, "items": self._items.storage}
+        if self._seen is not None:
+            arrays |= {"seen_offsets": self._seen[0], "seen_items": self._seen[1]}
+        parameters = {
+            "params": {name: _plain(value) for name, value in self.get_params().items()},
+            "mean": self.mean_,
+            "n_iter": self.n_iter_,
+            "history": self.history_,
+        }
+        save_model(path, type(self).__name__, parameters, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is missing, damaged, or holds another kind of model.
+        """
+        parameters, arrays = load_model(path, cls.__name__)
+        try:
+            model = cls(**parameters["params"])
+            model._users = dvector(arrays["users"], copy=False)
+            model._items = dvector(arrays["items"], copy=False)
+            seen = "seen_offsets" in arrays
+            model._seen = (arrays["seen_offsets"], arrays["seen_items"]) if seen else None
+            model.mean_ = float(parameters["mean"])
+            model.n_iter_ = int(parameters["n_iter"])
+            model.history_ = list(parameters["history"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
+        model.n_features_in_ = 2
+        model._publish()
+        return model
+
+
+def _spread_without_biases(scores: NDArray[np.floating], rank: int) -> float:
+    """Return the size of initial factors whose inner products start near the mean score."""
+    mean = abs(float(scores.mean(dtype=np.float64)))
+    return math.sqrt(max(mean, 0.01) / rank)
+
+
+def _seen_items(data: NDArray[Any], n_users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    offsets = np.zeros(n_users + 1, np.int64)
+    items = np.empty(len(data), np.int32)
+    group_items_by_user(data["user"], data["item"], offsets, items)
+    return offsets, items
+
+
+def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
+    return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))
+
+
+def _plain(value: Any) -> Any:
+    """Return the Python number behind a NumPy scalar, as JSON needs it."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.parallel import TILE, Parallel, chunk_bounds, index_dtype
-from strads.schedule.written_rows import Touches, span, touched_row
+from strads.schedule.touches import Touches
 
 CACHE_BYTES = 512 * 1024  # rows of one block of a table that stay in a core's own cache
 
@@ -85,31 +85,61 @@ def _count_columns(
 
 
 @njit(nogil=True, cache=True)
-def _count_touches(touches: Touches, begin: int, end: int, counts: NDArray[np.integer]) -> None:
-    for task in range(begin, end):
-        first, last = span(touches, task)
-        for access in range(first, last):
-            row = touched_row(touches, access, first)
-            if row >= 0:
-                counts[row] += 1
+def _count_rows(rows: NDArray[np.integer], begin: int, end: int, counts: NDArray[np.integer]) -> None:
+    for access in range(begin, end):
+        if rows[access] >= 0:
+            counts[rows[access]] += 1
 
 
-def row_work(
-    touches: Touches, columns: tuple[int, ...] | None, rows: int, tasks: int, threads: int, parallel: Parallel
+def column_work(
+    rows: NDArray[np.integer],
+    columns: tuple[int, ...],
+    base: NDArray[np.int64],
+    count: int,
+    threads: int,
+    parallel: Parallel,
 ) -> NDArray[np.integer]:
-    """How often each written row is touched; shape (rows,), rows numbered through all tables."""
-    # Every chunk has counters of its own: no more of them than the accesses are worth.
-    bounds = chunk_bounds(tasks, max(1, min(threads, tasks // max(rows, 1))))
-    counts = np.zeros((len(bounds) - 1, rows), index_dtype(len(touches.rows)))
-    plain = columns is not None and len(touches.written) == 0
+    """How often each row is touched, counted in the records as they are.
 
-    def count(chunk: int) -> None:
-        begin, end = bounds[chunk], bounds[chunk + 1]
-        if plain:
-            chosen = np.array(columns, np.int64)
-            _count_columns(touches.rows, touches.arity, chosen, touches.base, begin, end, counts[chunk])
-        else:
-            _count_touches(touches, begin, end, counts[chunk])
+    Parameters
+    ----------
+    rows : (tasks · arity,)
+        Row that each access touches, within its table.
+    columns
+        The accesses to count.
+    base : (arity,)
+        Number of the first row of each column's table.
+    count
+        How many rows are numbered.
+    threads, parallel
+        How the pass is spread.
 
-    parallel(count, len(counts))
+    Returns
+    -------
+    (count,)
+    """
+    arity = len(base)
+    bounds = _chunks(len(rows) // max(arity, 1), count, threads)
+    counts = np.zeros((len(bounds) - 1, count), index_dtype(len(rows)))
+    chosen = np.array(columns, np.int64)
+    parallel(
+        lambda c: _count_columns(rows, arity, chosen, base, bounds[c], bounds[c + 1], counts[c]), len(counts)
+    )
+    return _summed(counts)
+
+
+def touch_work(touches: Touches, count: int, threads: int, parallel: Parallel) -> NDArray[np.integer]:
+    """How often each of `count` rows is touched; shape (count,)."""
+    bounds = _chunks(len(touches.rows), count, threads)
+    counts = np.zeros((len(bounds) - 1, count), index_dtype(len(touches.rows)))
+    parallel(lambda c: _count_rows(touches.rows, bounds[c], bounds[c + 1], counts[c]), len(counts))
+    return _summed(counts)
+
+
+def _chunks(length: int, count: int, threads: int) -> NDArray[np.int64]:
+    """Chunks of a counting pass: every one has counters of its own, no more than the pass is worth."""
+    return chunk_bounds(length, max(1, min(threads, length // max(count, 1))))
+
+
+def _summed(counts: NDArray[np.integer]) -> NDArray[np.integer]:
     return counts[0] if len(counts) == 1 else counts.sum(axis=0, dtype=counts.dtype)

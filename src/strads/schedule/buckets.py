@@ -11,7 +11,7 @@ from strads.schedule.parallel import chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import chain
 from strads.schedule.problem import Problem
-from strads.schedule.written_rows import Touches, span, touched_row
+from strads.schedule.touches import Touches, span
 
 MOST_ROWS = 4  # of one task
 BLOCKS = 32  # of all tables together
@@ -29,7 +29,7 @@ def _most_rows(touches: Touches, tasks: int, enough: int) -> int:
         first, last = span(touches, task)
         size = 0
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row < 0:
                 continue
             known = False
@@ -62,7 +62,7 @@ def _bucket_keys(
         first, last = span(touches, task)
         size = 0
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row < 0:
                 continue
             block = block_of[row]

@@ -10,7 +10,7 @@ from strads.schedule.parallel import chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import barriers, no_precedence
 from strads.schedule.problem import Problem
-from strads.schedule.written_rows import Touches, span, touched_row
+from strads.schedule.touches import Touches, span
 
 MOST_JOBS = 32  # of a batch; a fixed number, so that plans do not depend on the number of threads
 SMALLEST_BATCH = 64  # tasks a thread, so that a barrier costs little beside the batch
@@ -31,14 +31,14 @@ def _join_rows(touches: Touches, tasks: NDArray[np.integer], parent: NDArray[np.
     for task in tasks:
         first, last = span(touches, task)
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row >= 0:
                 parent[row] = row
     for task in tasks:
         first, last = span(touches, task)
         root = -1
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row < 0:
                 continue
             other = _root(parent, row)
@@ -66,7 +66,7 @@ def _find_components(
         first, last = span(touches, tasks[position])
         root = -1
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row >= 0:
                 root = _root(parent, row)
                 break

@@ -5,29 +5,36 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
-from strads.schedule.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import no_precedence
 from strads.schedule.problem import FEW_THREADS, Problem
-from strads.schedule.written_rows import Touches, span, touched_row
+from strads.schedule.touches import Touches, span
 
 JOBS_PER_THREAD = 8  # enough for balance when tasks take unequal time
 
 
 @njit(nogil=True, cache=True)
-def _first_conflict(touches: Touches, tasks: int, owner: NDArray[np.integer]) -> tuple[int, int, int]:
-    """Row, first task and second task of the first conflict; row −1 when there is none."""
+def _first_conflict(touches: Touches, tasks: int, seen: NDArray[np.uint64]) -> tuple[int, int]:
+    """Row and task where a row is touched that an earlier task touched; (−1, −1) when there is none.
+
+    One bit a row, so that the table of a big loop stays in the cache; `seen` starts with zeros.
+    """
     for task in range(tasks):
         first, last = span(touches, task)
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row < 0:
                 continue
-            if owner[row] < 0:
-                owner[row] = task
-            elif owner[row] != task:
-                return row, owner[row], task
-    return -1, -1, -1
+            bit = np.uint64(1) << np.uint64(row & 63)
+            if seen[row >> 6] & bit == 0:
+                seen[row >> 6] |= bit
+                continue
+            own = False
+            for earlier in range(first, access):
+                own |= touches.rows[earlier] == row
+            if not own:
+                return row, task
+    return -1, -1
 
 
 def independent(problem: Problem) -> Plan:
@@ -39,10 +46,13 @@ def independent(problem: Problem) -> Plan:
         If two tasks touch a row that is written.
     """
     _refuse_crowded_tables(problem)
-    owner = np.full(problem.rows, -1, index_dtype(problem.tasks))
-    row, one, other = _first_conflict(problem.touches, problem.tasks, owner)
+    touches = problem.touches
+    row, task = _first_conflict(touches, problem.tasks, np.zeros(problem.rows // 64 + 1, np.uint64))
     if row >= 0:
-        raise PlanError(f"tasks {one} and {other} both touch {problem.row_name(row)}, which is written")
+        access = int(np.argmax(touches.rows == row))
+        other = int(np.searchsorted(touches.offsets, access, side="right")) - 1
+        other = access // touches.arity if touches.arity > 0 else other
+        raise PlanError(f"tasks {other} and {task} both touch {problem.row_name(row)}, which is written")
     groups = problem.contiguous_groups(JOBS_PER_THREAD * max(problem.threads, FEW_THREADS))
     jobs = len(groups[1]) - 1
     reason = f"no written row is touched by two tasks: the loop is cut into {jobs} jobs that run in any order"
@@ -51,7 +61,7 @@ def independent(problem: Problem) -> Plan:
 
 def _refuse_crowded_tables(problem: Problem) -> None:
     """More tasks than rows: some row is shared, and no pass over the tasks is needed to know."""
-    if len(problem.touches.written) > 0:
+    if len(problem.found.written) > 0:
         return
     for column in problem.columns or ():
         table = problem.tables[problem.column_tables[column]]

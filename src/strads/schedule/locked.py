@@ -10,20 +10,10 @@ from strads.schedule.independent import JOBS_PER_THREAD
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.precedence import no_precedence
 from strads.schedule.problem import Problem
-from strads.schedule.written_rows import Touches, span, touched_row
+from strads.schedule.touches import Touches, span
 
 MOST_LOCKS = 2**16
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hashing (Knuth, vol. 3, §6.4)
-
-
-@njit(nogil=True, cache=True)
-def _count_touched(touches: Touches, tasks: int) -> int:
-    count = 0
-    for task in range(tasks):
-        first, last = span(touches, task)
-        for access in range(first, last):
-            count += touched_row(touches, access, first) >= 0
-    return count
 
 
 @njit(nogil=True, cache=True)
@@ -36,7 +26,7 @@ def _fill_locks(
         begin = end
         first, last = span(touches, task)
         for access in range(first, last):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row >= 0:
                 ids[end] = (np.uint64(row) * GOLDEN) >> np.uint64(shift) if hashed else np.uint64(row)
                 end += 1
@@ -55,7 +45,7 @@ def row_locks(problem: Problem) -> RowLocks:
     """Locks of each task in loop order; rows of all tables share at most 2¹⁶ locks by a hash."""
     bits = max(1, min(MOST_LOCKS, problem.rows) - 1).bit_length()
     offsets = np.zeros(problem.tasks + 1, np.int64)
-    ids = np.empty(_count_touched(problem.touches, problem.tasks), np.int32)
+    ids = np.empty(int(problem.row_work.sum(dtype=np.int64)), np.int32)
     used = _fill_locks(problem.touches, problem.rows > MOST_LOCKS, 64 - bits, offsets, ids)
     return RowLocks(2**bits, offsets, ids[:used].copy())
 

@@ -8,11 +8,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, TableShape, UniformRecords
-from strads.schedule.blocks import row_work
+from strads.schedule.blocks import column_work, touch_work
 from strads.schedule.parallel import Parallel, index_dtype
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.precedence import Precedence, parallelism
-from strads.schedule.written_rows import Touches, find_written_rows, span, touched_row
+from strads.schedule.touches import Touches, span
+from strads.schedule.written_rows import WrittenRows, find_written_rows
 
 FEW_THREADS = 8  # plans do not depend on the number of threads up to here, so neither do results
 
@@ -22,10 +23,8 @@ class Problem:
     """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
 
     tables: tuple[TableShape, ...]
-    touches: Touches
-    first_row: NDArray[np.int64]  # (tables + 1,): number of each table's first row
-    columns: tuple[int, ...] | None  # uniform records: columns that can conflict
-    column_tables: tuple[int, ...]  # table of every column; empty for sparse records
+    found: WrittenRows
+    column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
     tasks: int
     threads: int
     seed: int
@@ -42,17 +41,22 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        return cls(
-            records.tables,
-            found.touches,
-            found.first_row,
-            found.columns,
-            tables_of,
-            records.tasks,
-            threads,
-            seed,
-            parallel,
-        )
+        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel)
+
+    @cached_property
+    def touches(self) -> Touches:
+        """What tasks touch, rows numbered through all tables; takes up to 4 bytes an access."""
+        return self.found.touches(self.threads, self.parallel)
+
+    @property
+    def columns(self) -> tuple[int, ...] | None:
+        """Columns of uniform records that can conflict."""
+        return self.found.columns
+
+    @property
+    def first_row(self) -> NDArray[np.int64]:
+        """Number of each table's first row; shape (tables + 1,)."""
+        return self.found.first_row
 
     @property
     def rows(self) -> int:
@@ -67,7 +71,10 @@ class Problem:
     @cached_property
     def row_work(self) -> NDArray[np.integer]:
         """How often each row is touched; shape (rows,)."""
-        return row_work(self.touches, self.columns, self.rows, self.tasks, self.threads, self.parallel)
+        found = self.found
+        if found.columns is None or len(found.written) > 0:
+            return touch_work(self.touches, self.rows, self.threads, self.parallel)
+        return column_work(found.rows, found.columns, found.base, self.rows, self.threads, self.parallel)
 
     def row_name(self, row: int) -> str:
         """Name a row, given its number through all tables."""
@@ -76,9 +83,9 @@ class Problem:
 
     def job_work(self, order: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Work of each job: tasks, or, where tasks differ, 1 + accesses of each; shape (jobs,)."""
-        if self.touches.arity >= 0:
+        if self.columns is not None:
             return np.diff(offsets)
-        return _job_accesses(self.touches.offsets, order, offsets)
+        return _job_accesses(self.found.offsets, order, offsets)
 
     def plan(
         self,
@@ -110,8 +117,8 @@ class Problem:
         groups = min(groups, self.tasks)
         shares = np.arange(groups + 1, dtype=np.int64)
         bounds = shares * self.tasks // max(groups, 1)
-        if self.touches.arity < 0 and groups > 0:
-            before = np.arange(self.tasks + 1) + self.touches.offsets
+        if self.columns is None and groups > 0:
+            before = np.arange(self.tasks + 1) + self.found.offsets
             bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
         return np.arange(self.tasks, dtype=index_dtype(self.tasks)), bounds.astype(np.int64)
 
@@ -143,7 +150,7 @@ def _tasks_per_row(touches: Touches, tasks: int, scratch: NDArray[np.integer]) -
     for task in range(tasks):
         first, end = span(touches, task)
         for access in range(first, end):
-            row = touched_row(touches, access, first)
+            row = touches.rows[access]
             if row >= 0 and last_task[row] != task + 1:
                 last_task[row] = task + 1
                 counts[row] += 1

@@ -118,7 +118,7 @@ def _keys(
     problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.uint16], NDArray[np.integer], NDArray[np.int64]]:
     """Number of each task's cell in the grid, in C order; how often each occurs in each chunk; the chunks."""
-    touches = problem.touches
+    found = problem.found
     share = np.zeros(problem.rows, np.uint16)
     for axis, column in enumerate(columns):
         stride = int(np.prod(shape[axis + 1 :]))
@@ -132,7 +132,7 @@ def _keys(
 
     def fill(chunk: int) -> None:
         begin, end = bounds[chunk], bounds[chunk + 1]
-        _grid_keys(touches.rows, touches.arity, chosen, touches.base, share, begin, end, keys, counts[chunk])
+        _grid_keys(found.rows, found.arity, chosen, found.base, share, begin, end, keys, counts[chunk])
 
     problem.parallel(fill, len(counts))
     return keys, counts, bounds

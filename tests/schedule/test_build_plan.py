@@ -1,6 +1,7 @@
 """Whatever the loop and the strategy, a plan orders all conflicts and runs every task once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.errors import PlanError
-from strads.schedule import AccessRecords, Plan, build_plan, verify_plan
+from strads.schedule import AccessRecords, Plan, build_plan, parallel, verify_plan
 from strads.schedule.planner import STRATEGIES
 
 
@@ -64,6 +65,23 @@ def test_chunks_on_threads_give_the_same_plan(records: AccessRecords) -> None:
             records, threads=4, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None
         )
     assert same(plan, build_plan(records, threads=1))
+    verify_plan(plan, records)
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_loops(), st.sampled_from(["auto", "components", "locked"]))
+def test_small_chunks_give_the_same_plan(records: AccessRecords, strategy: str) -> None:
+    whole = build_plan(records, threads=2, strategy=strategy)
+    with patch.object(parallel, "SMALLEST_CHUNK", 16):
+        assert same(whole, build_plan(records, threads=2, strategy=strategy))
+
+
+@pytest.mark.parametrize("tables", [1, 2, 3])
+def test_many_threads_get_many_blocks(tables: int) -> None:
+    rng = np.random.default_rng(0)
+    records = uniform([5000] * tables, range(tables), rng.integers(0, 5000, (40_000, tables)))
+    plan = build_plan(records, threads=64)
+    assert set(plan.details["blocks"].values()) == {{1: 256, 2: 256, 3: 40}[tables]}
     verify_plan(plan, records)
 
 

@@ -177,7 +177,8 @@ def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: 
     stage = np.repeat(np.arange(stages), [size + (s + 1 < stages) for s, size in enumerate(sizes)])
     plural = "s" if count > 1 else ""
     if stages == 1:
-        reason = f"tasks that share rows form {count} component{plural}, packed into {sizes[0]} jobs"
+        jobs = f"{sizes[0]} job{'s' * (sizes[0] > 1)}"
+        reason = f"tasks that share rows form {count} component{plural}, packed into {jobs}"
         precedence = no_precedence(sizes[0])
     else:
         reason = (

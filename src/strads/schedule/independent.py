@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from strads.errors import PlanError
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import no_precedence
-from strads.schedule.problem import FEW_THREADS, Problem
+from strads.schedule.problem import Problem
 from strads.schedule.touches import Touches, span
 
 JOBS_PER_THREAD = 8  # enough for balance when tasks take unequal time
@@ -53,7 +53,7 @@ def independent(problem: Problem) -> Plan:
         other = int(np.searchsorted(touches.offsets, access, side="right")) - 1
         other = access // touches.arity if touches.arity > 0 else other
         raise PlanError(f"tasks {other} and {task} both touch {problem.row_name(row)}, which is written")
-    groups = problem.contiguous_groups(JOBS_PER_THREAD * max(problem.threads, FEW_THREADS))
+    groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
     jobs = len(groups[1]) - 1
     reason = f"no written row is touched by two tasks: the loop is cut into {jobs} jobs that run in any order"
     return problem.plan("independent", reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))

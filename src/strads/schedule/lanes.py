@@ -17,14 +17,14 @@ def with_lanes(plan: Plan, lanes: int) -> Plan:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
     _refuse_waiting_within_stage(plan)
     filled = np.flatnonzero(np.diff(plan.offsets))
-    stages = np.unique(plan.stage[filled])
+    old_stages, work = plan.stage[filled], plan.work
     members: list[NDArray[np.intp]] = []  # old jobs of each new job; none for a barrier
     lane: list[int] = []
     stage: list[int] = []
     sizes: list[int] = []
-    for number, old_stage in enumerate(stages):
-        jobs = filled[plan.stage[filled] == old_stage]
-        bin_of, load = pack(plan.work[jobs], lanes)
+    for number, old_stage in enumerate(np.unique(old_stages)):
+        jobs = filled[slice(*np.searchsorted(old_stages, [old_stage, old_stage + 1]))]
+        bin_of, load = pack(work[jobs], lanes)
         used = [b for b in np.argsort(-load, kind="stable") if np.any(bin_of == b)]
         members += [jobs[bin_of == b] for b in used] + [np.empty(0, np.intp)]
         lane += [int(b) for b in used] + [-1]
@@ -40,8 +40,9 @@ def _merged(
     stage: NDArray[np.int32],
     sizes: list[int],
 ) -> Plan:
-    work = np.array([plan.work[jobs].sum() for jobs in members], np.int64)
-    tasks = np.array([np.diff(plan.offsets)[jobs].sum() for jobs in members], np.int64)
+    old_work, old_tasks = plan.work, np.diff(plan.offsets)
+    work = np.array([old_work[jobs].sum() for jobs in members], np.int64)
+    tasks = np.array([old_tasks[jobs].sum() for jobs in members], np.int64)
     sequence = np.concatenate([*members, np.empty(0, np.intp)])
     positions = [slice(int(plan.offsets[job]), int(plan.offsets[job + 1])) for job in sequence]
     order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])

@@ -30,15 +30,21 @@ def _grid_keys(
     counts: NDArray[np.integer],
 ) -> None:
     """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs."""
+    one, two = columns[0], columns[min(1, len(columns) - 1)]
+    first, second = base[one], base[two]
     for tile in range(begin, end, TILE):
         last = min(tile + TILE, end)
-        first = base[columns[0]]
-        for task in range(tile, last):
-            keys[task] = share[first + rows[task * arity + columns[0]]]
-        for column in columns[1:]:
-            first = base[column]
+        if len(columns) == 1:
             for task in range(tile, last):
-                keys[task] += share[first + rows[task * arity + column]]
+                keys[task] = share[first + rows[task * arity + one]]
+        else:
+            for task in range(tile, last):
+                keys[task] = (
+                    share[first + rows[task * arity + one]] + share[second + rows[task * arity + two]]
+                )
+        for column in columns[2:]:
+            for task in range(tile, last):
+                keys[task] += share[base[column] + rows[task * arity + column]]
         for task in range(tile, last):
             counts[keys[task]] += 1
 

@@ -69,3 +69,7 @@ def test_lanes_are_refused_when_they_make_no_sense() -> None:
     flat = type(plan)(**{**vars(plan), "stage": np.zeros(plan.jobs, np.int32)})
     with pytest.raises(PlanError, match="waits for job"):
         flat.with_lanes(2)
+    batches = build_plan(scattered(20_000, 60_000, 9), threads=2)
+    flat = type(plan)(**{**vars(batches), "stage": np.zeros(batches.jobs, np.int32)})
+    with pytest.raises(PlanError, match="waits for job"):
+        flat.with_lanes(2)

@@ -79,7 +79,7 @@ def _refuse_waiting_within_stage(plan: Plan) -> None:
     source = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
     filled = np.diff(plan.offsets) > 0
     target = plan.successors
-    waiting = (plan.stage[source] == plan.stage[target]) & filled[source] & filled[target]
+    waiting = (plan.stage[source] == plan.stage[target]) & filled[target]  # also behind a barrier
     if np.any(waiting):
         edge = int(np.flatnonzero(waiting)[0])
         raise PlanError(

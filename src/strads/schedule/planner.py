@@ -58,7 +58,9 @@ def build_plan(
     Returns
     -------
     Plan
-        Deterministic, except under locks: any timing gives the result of the same serial order.
+        Deterministic, except under locks: any timing gives the result of the same serial order. Its `details`
+        hold, as far as the strategy has them: `work` of each job; by table name, the number of `blocks` and
+        their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; and `rejected`.
 
     Raises
     ------

@@ -10,9 +10,8 @@ from typing import Any
 
 from numba import njit
 
-from strads.engine.view_types import bind_with
+from strads.engine.view_types import bind_with, local_counter
 from strads.engine.views import (
-    LOGGED,
     SLOTS,
     TASK,
     make_clamped,
@@ -43,49 +42,53 @@ def clamped_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def ghost_view(storage, context):  # type: ignore[no-untyped-def]
-    """Storage is (data, tag, rows, tags, state, fill)."""
-    return make_ghost((storage[0], storage[1], storage[2], storage[3], storage[4], storage[5]))
+    """Storage is (data, tag, rows, tags, fill)."""
+    return make_ghost((storage[0], storage[1], storage[2], storage[3], context[0], storage[4]))
 
 
 @njit(nogil=True, forceinline=True)
 def ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """As `ghost_view`; the data are (values, offsets)."""
     data = make_ragged((storage[0][0], storage[0][1]))
-    return make_ghost((data, storage[1], storage[2], storage[3], storage[4], storage[5]))
+    return make_ghost((data, storage[1], storage[2], storage[3], context[0], storage[4]))
 
 
 @njit(nogil=True, forceinline=True)
 def scratch_view(storage, context):  # type: ignore[no-untyped-def]
     """Storage is (data, tag, rows, tags, state, copies, stamps, slots)."""
-    return make_scratch(
-        (storage[0], storage[1], storage[2], storage[3], storage[4], storage[5], storage[6], storage[7])
-    )
+    common = (storage[0], storage[1], storage[2], storage[3], context[0])
+    return make_scratch(common + (storage[4], storage[5], storage[6], storage[7]))
 
 
 @njit(nogil=True, forceinline=True)
 def scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """As `scratch_view`; the data are (values, offsets)."""
     data = make_ragged((storage[0][0], storage[0][1]))
-    return make_scratch((data, storage[1], storage[2], storage[3], storage[4], storage[5], storage[6], storage[7]))
+    common = (data, storage[1], storage[2], storage[3], context[0])
+    return make_scratch(common + (storage[4], storage[5], storage[6], storage[7]))
 
 
-def make_recorder(body: Any, constructors: tuple[Any | None, ...]) -> Callable[..., None]:
+def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
     """Compile-on-call recorder of one body: `record(start, step, values, first, count, state, counts, storages)`.
 
-    Runs the tasks `first..first + count - 1` over recording views. `counts[i]` becomes the number of accesses that
-    the i-th of them logged; `state` holds the length of the log, the task at work and scratch slots in use.
+    Runs the tasks `first..first + count - 1` over recording views and returns the length of the log. `counts[i]`
+    becomes the number of accesses that the i-th of them logged; `state` holds the position of the task at work
+    and, for `scratch` views, the slots in use.
     """
     bind = bind_with(constructors)
 
     @njit(nogil=True, error_model="numpy", boundscheck=True)
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
+        logged = local_counter()
         for number in range(count):
             task = first + number
-            before = state[LOGGED]
+            before = logged[0]
             state[TASK] = task
-            state[SLOTS:] = 0
+            if scratch:
+                state[SLOTS:] = 0
             index = values[task] if len(values) > 0 else start + step * task
-            body(index, *bind(storages, ()))
-            counts[number] = state[LOGGED] - before
+            body(index, *bind(storages, (logged,)))
+            counts[number] = logged[0] - before
+        return logged[0]
 
     return record

@@ -100,6 +100,7 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
         result = types.Tuple(views)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            task = _borrow(context, builder, context_value, args[1])
             values = []
             for position, (constructor, storage) in enumerate(
                 zip(constructors, storages.types, strict=True)
@@ -107,10 +108,33 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
                 value = _borrow(context, builder, storage, builder.extract_value(args[0], position))
                 if constructor is not None:
                     call = views[position](storage, context_value)
-                    value = context.compile_internal(builder, constructor.py_func, call, [value, args[1]])
+                    value = context.compile_internal(builder, constructor.py_func, call, [value, task])
                 values.append(value)
             return context.make_tuple(builder, result, values)
 
         return result(storages, context_value), codegen
 
     return bind
+
+
+@intrinsic
+def local_counter(typingctx: Any) -> Any:
+    """Make an int64 array of one element on the stack of the calling function.
+
+    After inlining the compiler keeps it in a register. It must not outlive the function.
+    """
+    array_type = types.Array(types.int64, 1, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        cell = cgutils.alloca_once_value(builder, context.get_constant(types.int64, 0))
+        array = context.make_array(array_type)(context, builder)
+        one, eight = context.get_constant(types.intp, 1), context.get_constant(types.intp, 8)
+        array.data = builder.bitcast(cell, array.data.type)
+        array.nitems, array.itemsize = one, eight
+        array.shape = cgutils.pack_array(builder, [one])
+        array.strides = cgutils.pack_array(builder, [eight])
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+
+    return array_type(), codegen

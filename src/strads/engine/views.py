@@ -16,7 +16,7 @@ from numba.extending import overload, overload_attribute, overload_method, regis
 from strads.engine.view_types import ViewType, define_view
 
 # Fields of the `state` array of a recording.
-LOGGED, TASK, SLOTS = 0, 1, 2  # accesses so far, position of the current task, then scratch slots per table
+TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use per table
 
 # A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
 SILENT = 128
@@ -29,10 +29,10 @@ IgnoringType, make_ignoring = define_view("Ignoring", "total")
 CheckedType, make_checked = define_view("Checked", "data")
 ClampedType, make_clamped = define_view("Clamped", "data")
 GuardedType, make_guarded = define_view("Guarded", "data", "table", "offsets", "rows", "tags", "task")
-GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "state", "fill")
+GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
 ScratchType, make_scratch = define_view(
-    "Scratch", "data", "tag", "rows", "tags", "state", "copies", "stamps", "slots"
+    "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
 )
 
 _INDEX_ERROR = "index out of range"
@@ -57,11 +57,11 @@ def _log(view, position, write):  # type: ignore[no-untyped-def]
     """Append an access; beyond the buffer it is only counted, and the caller repeats with a larger one."""
     if view.tag >= SILENT:
         return
-    entry = view.state[LOGGED]
+    entry = view.logged[0]
     if entry < len(view.rows):
         view.rows[entry] = position
         view.tags[entry] = view.tag | write
-    view.state[LOGGED] = entry + 1
+    view.logged[0] = entry + 1
 
 
 @register_jitable

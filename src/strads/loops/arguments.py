@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import typeof
 from numpy.typing import NDArray
 
 from strads.dds import Accumulator, RaggedArray, Readonly, Relaxed, dvector
@@ -59,12 +60,7 @@ class TableArgument:
     @property
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
-        ndim = 0 if self.ragged else self.dense.ndim
-        is_constant = self.table is None
-        layout = self.dense.flags.writeable, self.dense.flags.c_contiguous if is_constant else (True, True)
-        if self.ragged:
-            layout = (True, True)
-        return "table", self.storage.dtype, ndim, self.relaxed, self.readonly, is_constant, layout
+        return "table", typeof(self.raw), self.relaxed, self.readonly, self.table is None
 
     @property
     def raw(self) -> Any:

@@ -1,6 +1,5 @@
 """Prepares a plain Python function, and those that it calls, for compilation by Numba."""
 
-import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
+
+from strads.loops.literals import SinglePrecisionCompiler
 
 Function = Callable[..., Any]
 _OWN_MODULES = ("numpy", "numba", "math", "builtins")
@@ -21,8 +22,7 @@ def plain_function(function: Function) -> types.FunctionType:
 def compile_function(function: Function, float_dtype: np.dtype[Any], **options: Any) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
 
-    Float literals take the floating dtype of the tables, as in NumPy's promotion rules (NEP 50), where a Python
-    float never widens an array: otherwise `0.5 * w[f]` would compute in double precision among float32 tables.
+    Float literals take the floating dtype of the tables (see `literals`).
 
     Parameters
     ----------
@@ -33,7 +33,9 @@ def compile_function(function: Function, float_dtype: np.dtype[Any], **options: 
     options
         Passed to `numba.njit`.
     """
-    return _Specializer(float_dtype, options).dispatcher(plain_function(function))
+    if float_dtype == np.float32:
+        options["pipeline_class"] = SinglePrecisionCompiler
+    return _Specializer(options).dispatcher(plain_function(function))
 
 
 def fingerprint(function: Function) -> tuple[Any, ...]:
@@ -106,8 +108,7 @@ def _is_helper(value: Any) -> bool:
 class _Specializer:
     """Rewrites a function and its helpers once each."""
 
-    def __init__(self, float_dtype: np.dtype[Any], options: dict[str, Any]):
-        self.float_dtype = float_dtype
+    def __init__(self, options: dict[str, Any]):
         self.options = options
         self.done: dict[types.FunctionType, Dispatcher] = {}
 
@@ -116,7 +117,7 @@ class _Specializer:
             scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
             cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
             rewritten = types.FunctionType(
-                self._code(function.__code__), scope, function.__name__, function.__defaults__, cells
+                function.__code__, scope, function.__name__, function.__defaults__, cells
             )
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards: a helper may refer back to this function.
@@ -127,17 +128,3 @@ class _Specializer:
 
     def _replace(self, value: Any) -> Any:
         return self.dispatcher(plain_function(value)) if _is_helper(value) else value
-
-    def _code(self, code: types.CodeType) -> types.CodeType:
-        return code.replace(co_consts=tuple(map(self._literal, code.co_consts)))
-
-    def _literal(self, value: Any) -> Any:
-        if isinstance(value, types.CodeType):
-            return self._code(value)
-        if isinstance(value, tuple):
-            return tuple(map(self._literal, value))
-        if type(value) is not float or self.float_dtype == np.float64:
-            return value
-        limits = np.finfo(self.float_dtype)
-        fits = value == 0 or limits.tiny <= abs(value) <= limits.max or not math.isfinite(value)
-        return self.float_dtype.type(value) if fits else value

@@ -39,14 +39,15 @@ class PreparedLoop:
         key = argument.content_key()
         if position not in self.aligned or self.aligned[position][0] != key:
             self.aligned.pop(position, None)  # free the old copy first
-            self.aligned[position] = (key, _in_plan_order(argument, self.schedule.indices, team))
+            self.aligned[position] = (key, _in_plan_order(argument, self.schedule, team))
         return self.aligned[position][1]
 
 
-def _in_plan_order(argument: TableArgument, indices: NDArray[np.integer], team: ThreadTeam) -> Any:
+def _in_plan_order(argument: TableArgument, schedule: Schedule, team: ThreadTeam) -> Any:
+    indices = schedule.indices
     if isinstance(argument.storage, RaggedArray):
         return gather_ragged(argument.storage.values, argument.storage.offsets, indices, team)
-    return gather_rows(argument.dense, indices, team)
+    return gather_rows(argument.dense, indices, schedule.plan.offsets, team)
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine import recording
-from strads.engine.views import LOGGED, MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
+from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
 from strads.errors import ArgumentError
 from strads.loops.analysis import BodyAnalysis
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument
@@ -43,14 +43,18 @@ class _Log:
 def _is_uniform(counts, tags, pattern):  # type: ignore[no-untyped-def]
     """Whether every task of a chunk logged exactly the pattern of tags."""
     arity = len(pattern)
-    for count in counts:
-        if count != arity:
+    other_counts = 0
+    for task in range(len(counts)):  # no early end: these loops are vectorized
+        other_counts += counts[task] != arity
+    if other_counts > 0:
+        return False
+    for access in range(min(arity, len(tags))):
+        if tags[access] != pattern[access]:
             return False
-    for task in range(len(counts)):
-        for access in range(arity):
-            if tags[task * arity + access] != pattern[access]:
-                return False
-    return True
+    other_tags = 0
+    for entry in range(arity, len(tags)):
+        other_tags += tags[entry] != tags[entry - arity]
+    return other_tags == 0
 
 
 class Recorder:
@@ -76,7 +80,7 @@ class Recorder:
         constructors = tuple(
             self._constructor(position, argument) for position, argument in enumerate(bound.arguments)
         )
-        self._record = recording.make_recorder(body, constructors)
+        self._record = recording.make_recorder(body, constructors, scratch=scratch)
 
     def _constructor(self, position: int, argument: Any) -> Any | None:
         if isinstance(argument, AccumulatorArgument):
@@ -134,19 +138,23 @@ class Recorder:
         arity = len(pattern)
         rows = np.empty((len(indices), arity), dtype)
         flat = rows.reshape(-1)
+        chunks = iter(range(_chunks(len(indices))))  # shared by the threads
         follows = [True]
 
-        def record(chunk: int) -> None:
-            if not follows[0]:
-                return
-            first, count = _chunk_bounds(chunk, len(indices))
-            buffer = flat[first * arity : (first + count) * arity]
-            log = self._new_log(count, count * arity, dtype, buffer)
-            self._call(bound, indices, first, count, log)
-            if log.state[LOGGED] != count * arity or not _is_uniform(log.counts, log.tags, pattern):
-                follows[0] = False
+        def record(thread: int) -> None:
+            # One buffer a thread: fresh memory for each chunk would cost more than recording it.
+            buffer = self._new_log(_CHUNK, _CHUNK * arity, dtype, rows=flat)
+            for chunk in chunks:
+                first, count = _chunk_bounds(chunk, len(indices))
+                place = flat[first * arity : (first + count) * arity]
+                log = _Log(buffer.state, buffer.counts[:count], place, buffer.tags[: count * arity])
+                used = self._call(bound, indices, first, count, log)
+                if used != count * arity or not _is_uniform(log.counts, log.tags, pattern):
+                    follows[0] = False
+                if not follows[0]:
+                    return
 
-        team.for_each(record, _chunks(len(indices)))
+        team.run(record)
         return rows if follows[0] else None
 
     def _run_sparse(
@@ -182,20 +190,19 @@ class Recorder:
         dtype: type[np.integer],
     ) -> _Log:
         log = self._new_log(count, capacity, dtype)
-        self._call(bound, indices, first, count, log)
-        used = int(log.state[LOGGED])
+        used = self._call(bound, indices, first, count, log)
         if used > capacity:  # now its size is known
             log = self._new_log(count, used, dtype)
             self._call(bound, indices, first, count, log)
         return _Log(log.state, log.counts, log.rows[:used].copy(), log.tags[:used].copy())
 
-    def _call(self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log) -> None:
+    def _call(self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log) -> int:
         scratch_rows = _FIRST_SCRATCH_ROWS
         while True:
             storages = self._storages(bound, log, scratch_rows)
             log.state[:] = 0
             try:
-                self._record(
+                return self._record(
                     indices.start,
                     indices.step,
                     indices.values,
@@ -205,7 +212,6 @@ class Recorder:
                     log.counts,
                     storages,
                 )
-                return
             except RuntimeError as error:
                 if error.args != (SCRATCH_FULL,):
                     raise TaskFailed(int(log.state[TASK])) from error
@@ -242,12 +248,12 @@ class Recorder:
     def _recording_storage(
         self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int
     ) -> tuple[Any, ...]:
-        common = (argument.raw, np.uint8(tag), log.rows, log.tags, log.state)
+        common = (argument.raw, np.uint8(tag), log.rows, log.tags)
         if not self.scratch:
             return (*common, ghost_fill(argument.storage.dtype))
         rows = len(argument.storage)
         copies = np.empty((scratch_rows, *_row_shape(argument)), argument.storage.dtype)
-        return (*common, copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32))
+        return (*common, log.state, copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32))
 
 
 def conflict_tables(bound: BoundArguments, facts: BodyAnalysis) -> dict[int, int]:

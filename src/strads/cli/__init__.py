@@ -1,0 +1,55 @@
+"""The command line: `strads train`, `strads demo`, `strads info`."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import strads
+from strads.cli import demo, info, train
+from strads.cli.failure import report
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(train.app, name="train")
+app.command(name="demo")(demo.demo)
+app.command(name="info")(info.info)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"strads {strads.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _strads(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Write the sequential machine-learning loop, run it in parallel with the same result.
+
+    Begin with [bold]strads demo[/bold].
+    """
+    train.help_without_command(context)
+
+
+def main() -> None:
+    """Entry point of the `strads` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code: 0, 1 failed, 2 wrong input or options, 130 interrupted."""
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:
+        return report(error, debug="--debug" in arguments)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,48 @@
+"""Ending a run cleanly on Ctrl-C and on SIGTERM."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+EXIT_CODE = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt, and are remembered."""
+
+    def __init__(self) -> None:
+        self.received: str | None = None
+        self._shielded = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal has come: compiled code may have swallowed the first one."""
+        if self.received is not None:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Remember signals without raising, while what was learnt is written to disk."""
+        self._shielded = True
+        try:
+            yield
+        finally:
+            self._shielded = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number).name
+        if not self._shielded:
+            raise KeyboardInterrupt

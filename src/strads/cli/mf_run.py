@@ -1,0 +1,197 @@
+"""One training of matrix factorization: read, hold out, fit, keep records, tell the result."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from strads import cluster, dvector
+from strads.cli import interrupts
+from strads.cli.environment import machine, versions
+from strads.cli.failure import RunFailedError
+from strads.cli.interrupts import Interrupts
+from strads.cli.ratings_file import Ratings, read_ratings
+from strads.cli.run_directory import RunDirectory
+from strads.cli.summary import print_summary
+from strads.errors import InputError
+from strads.models import MatrixFactorization
+from strads.progress import EpochProgress, format_rate, samples_per_second
+
+MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
+
+
+@dataclass
+class MfRun:
+    """What was asked for on the command line; `execute` does it."""
+
+    data: Path
+    out: Path
+    columns: tuple[str, ...] | None
+    delimiter: str | None
+    holdout: float
+    overwrite: bool
+    threads: int | None
+    parameters: dict[str, Any]
+    _directory: RunDirectory = field(init=False)
+    _model: MatrixFactorization = field(init=False)
+
+    def execute(self, console: Console) -> int:
+        """Train and return the exit code: 0, or 130 after an interrupt.
+
+        Raises
+        ------
+        InputError
+            For data or a directory that cannot be used; nothing has been written then.
+        RunFailedError
+            If training fails; the directory keeps the metrics until then.
+        """
+        with Interrupts() as signals, RunDirectory(self.out, overwrite=self.overwrite) as self._directory:
+            try:
+                ratings = read_ratings(self.data, self.columns, self.delimiter)
+                train, held_out = split(ratings.records, self.holdout, self.parameters["random_state"])
+            except KeyboardInterrupt:
+                console.print("interrupted before training began: nothing was written")
+                return interrupts.EXIT_CODE
+            self._model = MatrixFactorization(n_jobs=self.threads, **self.parameters)
+            self._announce(console, ratings, held_out)
+            try:
+                self._directory.begin(self._record(ratings, held_out))
+                self._fit(train, held_out, console, signals)
+            except KeyboardInterrupt:
+                with signals.shielded():
+                    self._end_early(console, signals.received or "SIGINT")
+                return interrupts.EXIT_CODE
+            self._summarize(console)
+        return 0
+
+    def _fit(self, train: dvector, held_out: dvector | None, console: Console, signals: Interrupts) -> None:
+        def on_epoch(record: dict[str, float]) -> None:
+            if record["iteration"] >= 1:
+                self._directory.append(record)
+            progress.update(record)
+            signals.check()
+
+        try:
+            with EpochProgress(self._model.max_iter, MEASURES, unit="ratings", console=console) as progress:
+                self._model.fit(train, validation=held_out, on_epoch=on_epoch)
+            with signals.shielded():
+                self._model.save(self._directory.model)
+                self._directory.finish("finished", self._result())
+        except Exception as error:
+            self._directory.finish("failed", {"error": str(error), **self._result()})
+            raise RunFailedError(
+                f"{error} (epochs until then: {self._directory.path}/metrics.jsonl)"
+            ) from error
+
+    def _end_early(self, console: Console, signal: str) -> None:
+        epochs = len(getattr(self._model, "history_", []))
+        trained = hasattr(self._model, "user_factors_")
+        if trained:
+            self._directory.complete(self._model.history_)
+            self._model.save(self._directory.model)
+        self._directory.finish("interrupted", {"signal": signal, **self._result()})
+        console.print(f"interrupted ({signal}) after {epochs} of {self._model.max_iter} epochs")
+        if trained:
+            print_summary(console, self._where())
+
+    def _result(self) -> dict[str, Any]:
+        history = getattr(self._model, "history_", [])
+        last = self._last_record()
+        return {
+            "epochs": len(history),
+            "training_seconds": last.get("seconds"),
+            "rmse": last.get("rmse"),
+            "validation_rmse": last.get("validation_rmse"),
+            "ratings_per_second": samples_per_second(history),
+        }
+
+    def _last_record(self) -> dict[str, float]:
+        """The record of the epoch that the model comes from."""
+        history = getattr(self._model, "history_", [])
+        if not history:
+            return {}
+        if self._model.early_stopping:
+            return min(history, key=lambda record: record["validation_rmse"])
+        return history[-1]
+
+    def _summarize(self, console: Console) -> None:
+        history, kept = self._model.history_, self._last_record()
+        rows = []
+        if "validation_rmse" in kept:
+            best = f", epoch {kept['iteration']:.0f}" if self._model.early_stopping else ""
+            rows.append(("held-out RMSE", f"{kept['validation_rmse']:.4f}{best}"))
+        rows += [
+            ("training RMSE", f"{kept['rmse']:.4f}"),
+            ("throughput", format_rate(samples_per_second(history), "ratings")),
+            ("training", f"{history[-1]['seconds']:.1f} s for {len(history)} epochs, compiling included"),
+        ]
+        console.print()
+        print_summary(console, rows + self._where())
+
+    def _where(self) -> list[tuple[str, str]]:
+        model = str(self._directory.model)
+        return [("model", model), ("load it", f'strads.models.MatrixFactorization.load("{model}")')]
+
+    def _announce(self, console: Console, ratings: Ratings, held_out: dvector | None) -> None:
+        held = f"; {len(held_out):,} held out" if held_out is not None else ""
+        console.print(
+            f"{self.data}: {len(ratings.records):,} ratings of {ratings.distinct('item'):,} items "
+            f"by {ratings.distinct('user'):,} users{held}",
+            soft_wrap=True,
+            markup=False,
+        )
+        if ratings.columns not in (("1", "2", "3"), ("user", "item", "score")):
+            user, item, score = ratings.columns
+            console.print(f"columns: {user} is the user, {item} the item, {score} the score", markup=False)
+
+    def _record(self, ratings: Ratings, held_out: dvector | None) -> dict[str, Any]:
+        records = ratings.records
+        arguments = {
+            "data": str(self.data),
+            "out": str(self.out),
+            "columns": self.columns,
+            "delimiter": self.delimiter,
+            "holdout": self.holdout,
+            "overwrite": self.overwrite,
+            "threads": self.threads,
+        }
+        return {
+            "command": "train mf",
+            "model": type(self._model).__name__,
+            "arguments": arguments | self.parameters,
+            "seed": self.parameters["random_state"],
+            "data": {
+                "file": str(self.data.resolve()),
+                "bytes": self.data.stat().st_size,
+                "columns": ratings.columns,
+                "ratings": len(records),
+                "held_out": 0 if held_out is None else len(held_out),
+                "users": ratings.distinct("user"),
+                "items": ratings.distinct("item"),
+                "largest_user_id": int(records["user"].max()),
+                "largest_item_id": int(records["item"].max()),
+            },
+            "versions": versions(),
+            "machine": machine() | {"threads": self.threads or cluster.current().threads},
+        }
+
+
+def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, dvector | None]:
+    """Ratings to train on and a random share to measure on, None for a share of 0.
+
+    Raises
+    ------
+    InputError
+        If there are too few ratings to hold one out.
+    """
+    if share == 0:
+        return dvector(records), None
+    if len(records) < 2:
+        raise InputError("a single rating leaves none to hold out: give more ratings, or --holdout 0")
+    count = min(max(1, round(share * len(records))), len(records) - 1)
+    held = np.zeros(len(records), bool)
+    held[np.random.default_rng(seed).choice(len(records), count, replace=False)] = True
+    return dvector(records[~held], copy=False), dvector(records[held], copy=False)

@@ -1,0 +1,173 @@
+"""Ratings from a file of any of the kinds that people have: which columns, which ids."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+import strads
+from strads.dds._csv_dialect import Dialect, is_number, sniff_delimiter
+from strads.dds._files import check_file, line_blocks
+from strads.errors import InputError
+
+FIELDS = ("user", "item", "score")
+_TYPES = ("i4", "i4", "f4")
+_TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".data", ".dat", ".tab", ""}
+_COMPRESSED_SUFFIXES = {".gz", ".bz2", ".zst", ".lz4", ".zip"}
+_PEEKED_LINES = 100
+_BLOCK_BYTES = 1 << 20
+_UNUSED_PER_RATING = 50
+_UNUSED_ALLOWED = 10_000_000
+_MAP_FIRST = "map ids to 0, 1, 2, … first, for example with numpy.unique(ids, return_inverse=True)"
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings and where they come from.
+
+    Parameters
+    ----------
+    records : structured ndarray with the fields user, item, score
+        In the order of the file.
+    columns : tuple of str
+        What the file calls user, item and score; the places "1", "2", "3" without a header.
+    """
+
+    records: NDArray[np.void]
+    columns: tuple[str, ...]
+
+    def distinct(self, field: str) -> int:
+        """How many different users or items have a rating."""
+        return int(np.count_nonzero(np.bincount(self.records[field])))
+
+
+def read_ratings(path: Path, columns: tuple[str, ...] | None, delimiter: str | None) -> Ratings:
+    """Read ratings from delimited text (compressed or not) or Parquet.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its kind and compression are recognised by its content.
+    columns : tuple of str or None
+        Names of the columns of user, item and score. None: the columns of these very names if the file has
+        them, else its first three.
+    delimiter : str or None
+        None: found out.
+
+    Raises
+    ------
+    InputError
+        For anything that cannot be used; file and line (or row) are named.
+    """
+    name = check_file(path)
+    if _is_parquet(name):
+        if delimiter is not None:
+            raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
+        chosen = columns or _default_columns(name, _parquet_columns(name))
+        table = strads.read_parquet(path, dict(zip(chosen, _TYPES, strict=True)))
+    else:
+        _check_kind(path)
+        header, delimiter = _peek(name, delimiter)
+        if columns is not None and header is None:
+            raise InputError(
+                f"{name}: has no header with column names: leave --columns out to take the first three"
+            )
+        chosen = FIELDS if header is None else columns or _default_columns(name, header)
+        schema = dict(zip(chosen, _TYPES, strict=True))
+        table = strads.read_csv(path, schema, delimiter=delimiter, header=header is not None)
+        columns = columns if header is not None else ("1", "2", "3")
+    records = _renamed(table.to_numpy())
+    _check_ids(name, records)
+    return Ratings(records, columns or chosen)
+
+
+def _is_parquet(name: str) -> bool:
+    with open(name, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse spreadsheets, archives of arrays and the like by name, instead of by their garbled lines."""
+    suffix = path.suffix.lower()
+    with open(path, "rb") as file:
+        binary = b"\0" in file.read(4096)
+    if binary and suffix not in _TEXT_SUFFIXES | _COMPRESSED_SUFFIXES:
+        raise InputError(
+            f"{path}: files of the kind {suffix!r} cannot be read: "
+            "give delimited text (CSV or TSV, gzip too) or Parquet"
+        )
+
+
+def _parquet_columns(name: str) -> list[str]:
+    try:
+        return list(pyarrow.parquet.read_schema(name).names)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
+
+
+def _default_columns(name: str, found: list[str]) -> tuple[str, ...]:
+    if set(FIELDS) <= set(found):
+        return FIELDS
+    if len(found) < len(FIELDS):
+        raise InputError(
+            f"{name}: needs three columns, user, item and score, but has {len(found)}: "
+            f"{', '.join(map(repr, found))}; if it is cut wrongly, give --delimiter"
+        )
+    return tuple(found[: len(FIELDS)])
+
+
+def _peek(name: str, delimiter: str | None) -> tuple[list[str] | None, str | None]:
+    """The names in the header, None without one, and the delimiter, None for a file without lines."""
+    plain = Dialect(",")
+    for block in line_blocks(name, _BLOCK_BYTES):
+        text = block.decode("utf-8", "replace")
+        lines = [
+            line for line in text.split("\n", _PEEKED_LINES)[:_PEEKED_LINES] if not plain.is_skipped(line)
+        ]
+        if lines:
+            delimiter = delimiter or sniff_delimiter(lines, len(FIELDS))
+            fields = Dialect(delimiter).split(lines[0].rstrip("\r"))
+            return None if any(map(is_number, fields[: len(FIELDS)])) else fields, delimiter
+    return None, delimiter
+
+
+def _renamed(records: NDArray[np.void]) -> NDArray[np.void]:
+    """The same records, with the fields called user, item, score."""
+    types = [(field, records.dtype[place]) for place, field in enumerate(FIELDS)]
+    return records.view(np.dtype(types, align=True))
+
+
+def _check_ids(name: str, records: NDArray[np.void]) -> None:
+    limit = _UNUSED_PER_RATING * len(records) + _UNUSED_ALLOWED
+    for field in ("user", "item"):
+        ids = records[field]
+        if int(ids.min()) < 0:
+            row = int(np.argmax(ids < 0))
+            raise InputError(f"{_place(name, row)}: {field} id {ids[row]} is negative: {_MAP_FIRST}")
+        if int(ids.max()) > limit:
+            row = int(np.argmax(ids > limit))
+            raise InputError(
+                f"{_place(name, row)}: {field} id {ids[row]} is far beyond what {len(records)} ratings "
+                f"can use (the table has a row for every id from 0): {_MAP_FIRST}"
+            )
+
+
+def _place(name: str, row: int) -> str:
+    """File and line of the rating `row`, or its row in Parquet; found again only when there is an error."""
+    if _is_parquet(name):
+        return f"{name}: row {row}"
+    header, _ = _peek(name, None)
+    wanted = row + (header is not None)
+    plain = Dialect(",")
+    number = 0
+    for block in line_blocks(name, _BLOCK_BYTES):
+        for line in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
+            number += 1
+            if not plain.is_skipped(line):
+                if wanted == 0:
+                    return f"{name}:{number}"
+                wanted -= 1
+    return name

@@ -1,0 +1,134 @@
+"""The directory of a training run: its record, the metrics of each epoch, the model."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from strads.errors import InputError
+
+RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
+
+
+class RunDirectory:
+    """Files of one run. A context manager; what happens inside is recorded in `run.json`.
+
+    Parameters
+    ----------
+    path : Path
+        The directory; made by `begin`.
+    overwrite : bool
+        Whether an earlier run there may be replaced.
+
+    Raises
+    ------
+    InputError
+        If the directory cannot be used or holds an earlier run. Nothing has been changed then.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool) -> None:
+        self.path = path
+        self._record: dict[str, Any] = {}
+        self._metrics: TextIO | None = None
+        self._written = 0
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file: give a directory for the run with --out")
+        present = [name for name in (RUN, METRICS, MODEL) if (path / name).exists()]
+        if present and not overwrite:
+            raise InputError(
+                f"{path}: holds {_earlier_run(path)} ({', '.join(present)}): "
+                "give another --out, or --overwrite to replace it"
+            )
+
+    @property
+    def model(self) -> Path:
+        """Where the model lies."""
+        return self.path / MODEL
+
+    def begin(self, record: Mapping[str, Any]) -> None:
+        """Make the directory, remove an earlier run, and write `run.json` with the status "running".
+
+        Raises
+        ------
+        InputError
+            If the directory cannot be written to.
+        """
+        self._record = {"status": "running", "started": _now(), "ended": None, **record}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._write_record()
+            self.model.unlink(missing_ok=True)
+            self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be written to: {error.strerror}; give another --out"
+            ) from error
+
+    def append(self, record: Mapping[str, float]) -> None:
+        """Add the record of an epoch to the metrics, so that it survives whatever comes next."""
+        assert self._metrics is not None, "begin comes first"
+        self._metrics.write(_json(record) + "\n")
+        self._metrics.flush()
+        self._written += 1
+
+    def complete(self, history: list[dict[str, float]]) -> None:
+        """Add the epochs of a history that an interrupt kept from being appended."""
+        for record in history[self._written :]:
+            self.append(record)
+
+    def finish(self, status: str, result: Mapping[str, Any]) -> None:
+        """Write how the run ended: "finished", "interrupted" or "failed", and its results."""
+        self._record |= {"status": status, "ended": _now(), **result}
+        self._write_record()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+
+    def _write_record(self) -> None:
+        text = json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n"
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{RUN}-", dir=self.path)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.path / RUN)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _earlier_run(path: Path) -> str:
+    try:
+        status = json.loads((path / RUN).read_text(encoding="utf-8"))["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "an earlier run"
+    return f"an earlier run with the status {status!r}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_finite(value), ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for NaN and infinities, which JSON does not know."""
+    if isinstance(value, Mapping):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

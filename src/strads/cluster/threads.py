@@ -1,5 +1,6 @@
 """A team of threads that runs one function on each of its members."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
@@ -9,7 +10,11 @@ class ThreadTeam:
 
     def __init__(self, size: int):
         self.size = size
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads")
+        self._member = threading.local()
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads", initializer=self._enter)
+
+    def _enter(self) -> None:
+        self._member.yes = True
 
     def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
         """Call `function(thread)` on every thread and wait for all.
@@ -38,7 +43,14 @@ class ThreadTeam:
         _raise_first(futures)
 
     def for_each(self, function: Callable[[int], None], count: int) -> None:
-        """Call `function(i)` for i in 0..count-1; each thread takes the next number when it is free."""
+        """Call `function(i)` for i in 0..count-1; each thread takes the next number when it is free.
+
+        A member of the team that calls this does all itself: to wait for the others might be to wait for itself.
+        """
+        if getattr(self._member, "yes", False):
+            for number in range(count):
+                function(number)
+            return
         futures = [self._pool.submit(function, number) for number in range(count)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)

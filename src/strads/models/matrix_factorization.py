@@ -281,6 +281,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             float(self.regularization),
             1.0 if self.biases else 0.0,
             loss,
+            strategy="rotation",  # the same plan for any number of threads, also where others would serve
             threads=self.n_jobs,
             seed=int(self.random_state),
         )

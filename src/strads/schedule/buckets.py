@@ -196,9 +196,11 @@ def _keys(
     keys = np.empty(problem.tasks, dtype)
     counts = np.zeros((len(chunks) - 1, count), index_dtype(problem.tasks))
 
+    touches = problem.touches  # computed here, not by every thread
+
     def fill(chunk: int) -> None:
         begin, end = chunks[chunk], chunks[chunk + 1]
-        _bucket_keys(problem.touches, block_of, blocks, width, begin, end, keys, counts[chunk])
+        _bucket_keys(touches, block_of, blocks, width, begin, end, keys, counts[chunk])
 
     problem.parallel(fill, len(counts))
     return keys, counts, chunks

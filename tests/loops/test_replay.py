@@ -175,12 +175,12 @@ def test_plan_alone_decides(seed, tasks, rows, columns):
 def slow_mix(k, pairs, X, Y):
     """Much time between read and write, so that a conflict does damage."""
     i, j = pairs[k, 0], pairs[k, 1]
-    x, y = X[i, 0], Y[j, 0]
+    x, y = X[i][0], Y[j][0]
     spin = k
     for _ in range(200):
         spin = (spin * 1103515245 + 12345) % 2147483648
-    X[i, 0] = (x * 31 + y + k + spin // 2147483648) % PRIME
-    Y[j, 0] = (y * 17 + x + k + spin // 2147483648) % PRIME
+    X[i][0] = (x * 31 + y + k + spin // 2147483648) % PRIME
+    Y[j][0] = (y * 17 + x + k + spin // 2147483648) % PRIME
 
 
 @pytest.fixture
@@ -205,8 +205,7 @@ def test_a_planted_conflict_is_noticed(hot_pairs, monkeypatch):
             successor_offsets=np.zeros_like(plan.successor_offsets),
             successors=plan.successors[:0],
             stage=np.zeros_like(plan.stage),
-            # jobs of the first diagonal and of the second alternate: neighbours share a block
-            **interleaved(plan),
+            **by_row_block(plan),
         )
 
     monkeypatch.setattr(preparation, "build_plan", without_precedence)
@@ -215,12 +214,9 @@ def test_a_planted_conflict_is_noticed(hot_pairs, monkeypatch):
             check(slow_mix, hot_pairs, [(64, 1), (64, 1)])
 
 
-def interleaved(plan):
+def by_row_block(plan):
     """The plan's jobs in the order of their row block: those that run together share it."""
-    starts = plan.offsets[:-1]
-    jobs = np.argsort([plan.stage[j] + 1000 * (j % 32) for j in range(plan.jobs)], kind="stable")
-    pieces = [plan.order[starts[j] : plan.offsets[j + 1]] for j in jobs]
-    return {
-        "order": np.concatenate(pieces),
-        "offsets": np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64),
-    }
+    jobs = np.argsort(np.asarray(plan.details["cells"])[:, 0], kind="stable")
+    pieces = [plan.order[plan.offsets[job] : plan.offsets[job + 1]] for job in jobs]
+    lengths = [len(piece) for piece in pieces]
+    return {"order": np.concatenate(pieces), "offsets": np.cumsum([0, *lengths], dtype=np.int64)}

@@ -210,7 +210,7 @@ class _Bar:
         self._live = Live(self, console=console, refresh_per_second=_REFRESHES_PER_SECOND)
 
     def start(self) -> None:
-        self._live.start()
+        self._live.start(refresh=True)
 
     def epoch(self) -> None: ...
 

@@ -1,29 +1,12 @@
-"""`strads demo`: what strads does, seen in half a minute on generated ratings."""
+"""`strads demo`: what strads does, seen in a quarter of a minute on generated ratings."""
 
-from dataclasses import dataclass, field
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
-from strads import cluster, dvector
-from strads.cli.mf_run import MEASURES, split
-from strads.cli.planted_ratings import PlantedRatings
-from strads.cli.summary import print_summary
+from strads import cluster
 from strads.cli.train import DebugOption, ThreadsOption
-from strads.models import MatrixFactorization
-from strads.progress import EpochProgress, format_rate, samples_per_second
-
-_EPOCHS = 20
-_SAME_PLAN = 8  # up to so many threads the plan, and with it the result, is the same
-
-_NEXT = """\
-What to do next
-  strads train mf --data ratings.csv --out run    a model of your own ratings: user, item, score
-  strads train mf --help                          its options
-  import strads; help(strads.async_for)           a parallel loop of your own"""
 
 
 def demo(
@@ -32,109 +15,7 @@ def demo(
     debug: DebugOption = False,
 ) -> None:
     """Factorize generated ratings on all cores, and check the result against a single thread's."""
-    console = Console(highlight=False)
-    _Demo(console, PlantedRatings(), seed, threads or cluster.current().threads).show()
+    from strads.cli.demo_run import Demo
+    from strads.cli.planted_ratings import PlantedRatings
 
-
-@dataclass
-class _Demo:
-    console: Console
-    planted: PlantedRatings
-    seed: int
-    threads: int
-    _train: dvector = field(init=False)
-    _held_out: dvector | None = field(init=False)
-
-    def show(self) -> None:
-        """Run the demo and tell what came out."""
-        self._generate()
-        parallel = self._fit(self.threads, f"Training on {_threads(self.threads)}")
-        other = 1 if self.threads > 1 else 2
-        single = self._fit(
-            other, f"The same on {_threads(other)}, to compare", "from the same start, same order"
-        )
-        same_plan = parallel
-        if self.threads > _SAME_PLAN:
-            same_plan = self._fit(_SAME_PLAN, f"The same on {_threads(_SAME_PLAN)}", "to compare bits")
-        self._say()
-        print_summary(
-            self.console,
-            [
-                ("held-out RMSE", self._quality(parallel.history_[-1]["validation_rmse"])),
-                ("throughput", _throughput(parallel, self.threads)),
-                ("speed-up", self._speed_up(parallel, single)),
-                ("same result?", self._sameness(same_plan, single, other)),
-            ],
-        )
-        self._say()
-        self._say(_NEXT)
-
-    def _generate(self) -> None:
-        planted = self.planted
-        records = planted.draw(self.seed)
-        self._train, self._held_out = split(records, 0.1, self.seed)
-        self._say(
-            f"{len(records):,} ratings of {planted.items:,} items by {planted.users:,} users, generated from\n"
-            f"{planted.rank} hidden factors and biases, plus noise of σ = {planted.noise}. A tenth is held out:\n"
-            "the model never sees it."
-        )
-
-    def _fit(self, threads: int, title: str, beginning: str | None = None) -> MatrixFactorization:
-        model = MatrixFactorization(
-            self.planted.rank,
-            max_iter=_EPOCHS,
-            learning_rate=0.1,
-            regularization=0.003,
-            remember_ratings=False,
-            n_jobs=threads,
-            random_state=self.seed,
-        )
-        self._say()
-        self.console.print(Text(title, style="bold"))
-        shown = {} if beginning is None else {"beginning": beginning}
-        with EpochProgress(_EPOCHS, MEASURES, unit="ratings", console=self.console, **shown) as progress:
-            model.fit(self._train, validation=self._held_out, on_epoch=progress.update)
-        return model
-
-    def _quality(self, rmse: float) -> str:
-        noise = self.planted.noise
-        return (
-            f"{rmse:.4f}, {rmse / noise - 1:.1%} above the noise of {noise}. Even the hidden factors\n"
-            f"themselves miss by {noise}, so no model can be better than that."
-        )
-
-    def _speed_up(self, parallel: MatrixFactorization, single: MatrixFactorization) -> str:
-        if self.threads == 1:
-            cores = cluster.runtime.available_cores()
-            reason = "this machine has one core" if cores == 1 else "--threads 1 was asked for"
-            return f"none to measure: {reason}"
-        ratio = samples_per_second(parallel.history_) / samples_per_second(single.history_)
-        return f"{ratio:.2f}× on {_threads(self.threads)} ({_throughput(single, 1)})"
-
-    def _sameness(self, first: MatrixFactorization, second: MatrixFactorization, other: int) -> str:
-        threads = min(self.threads, _SAME_PLAN)
-        different = sum(
-            int(np.count_nonzero(a.view(np.uint32) != b.view(np.uint32)))
-            for a, b in zip(_parameters(first), _parameters(second), strict=True)
-        )
-        count = sum(table.size for table in _parameters(first))
-        pair = f"{_threads(threads)} and {_threads(other)}"
-        if different == 0:
-            return f"yes: all {count:,} parameters of {pair} are equal bit for bit"
-        return f"NO: {different:,} of {count:,} parameters differ between {pair}; please report this"
-
-    def _say(self, text: str = "") -> None:
-        self.console.print(text, soft_wrap=True, markup=False)
-
-
-def _parameters(model: MatrixFactorization) -> list[np.ndarray]:
-    tables = (model.user_factors_, model.item_factors_, model.user_biases_, model.item_biases_)
-    return [np.ascontiguousarray(table) for table in tables]
-
-
-def _throughput(model: MatrixFactorization, threads: int) -> str:
-    return f"{format_rate(samples_per_second(model.history_), 'ratings')} on {_threads(threads)}"
-
-
-def _threads(count: int) -> str:
-    return "1 thread" if count == 1 else f"{count} threads"
+    Demo(Console(highlight=False), PlantedRatings(), seed, threads or cluster.current().threads).show()

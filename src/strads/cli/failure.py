@@ -25,7 +25,8 @@ def report(error: BaseException, *, debug: bool) -> int:
         traceback.print_exception(error)
     # Newer typer carries a click of its own, so usage errors are known by what they can do.
     if callable(usage_message := getattr(error, "format_message", None)):
-        _print(f"strads: error: {usage_message()}{_help_hint(error)}")
+        message = str(usage_message()).replace("Value error, ", "")
+        _print(f"strads: error: {message}{_help_hint(error)}")
         return BAD_INPUT
     if isinstance(error, StradsError | OSError):
         _print(f"strads: error: {_describe(error)}")

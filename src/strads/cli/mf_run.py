@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.run_directory import RunDirectory
 from strads.cli.summary import print_summary
 from strads.errors import InputError
-from strads.models import MatrixFactorization
 from strads.progress import EpochProgress, format_rate, samples_per_second
+
+if TYPE_CHECKING:
+    from strads.models import MatrixFactorization
 
 MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
 
@@ -36,7 +38,7 @@ class MfRun:
     threads: int | None
     parameters: dict[str, Any]
     _directory: RunDirectory = field(init=False)
-    _model: MatrixFactorization = field(init=False)
+    _model: "MatrixFactorization" = field(init=False)
 
     def execute(self, console: Console) -> int:
         """Train and return the exit code: 0, or 130 after an interrupt.
@@ -55,10 +57,15 @@ class MfRun:
             except KeyboardInterrupt:
                 console.print("interrupted before training began: nothing was written")
                 return interrupts.EXIT_CODE
+            # Only now: wrong data is told of before the estimators are loaded.
+            from strads.models import MatrixFactorization
+
             self._model = MatrixFactorization(n_jobs=self.threads, **self.parameters)
             self._announce(console, ratings, held_out)
             try:
-                self._directory.begin(self._record(ratings, held_out))
+                with signals.shielded():
+                    self._directory.begin(self._record(ratings, held_out))
+                signals.check()
                 self._fit(train, held_out, console, signals)
             except KeyboardInterrupt:
                 with signals.shielded():

@@ -1,6 +1,8 @@
 """Ratings from a file of any of the kinds that people have: which columns, which ids."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,22 +68,33 @@ def read_ratings(path: Path, columns: tuple[str, ...] | None, delimiter: str | N
     if _is_parquet(name):
         if delimiter is not None:
             raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
-        chosen = columns or _default_columns(name, _parquet_columns(name))
-        table = strads.read_parquet(path, dict(zip(chosen, _TYPES, strict=True)))
+        chosen = _choose(name, _parquet_columns(name), columns)
+        table = _read(strads.read_parquet, path, chosen)
+        shown = chosen
     else:
         _check_kind(path)
-        header, delimiter = _peek(name, delimiter)
-        if columns is not None and header is None:
-            raise InputError(
-                f"{name}: has no header with column names: leave --columns out to take the first three"
-            )
-        chosen = FIELDS if header is None else columns or _default_columns(name, header)
-        schema = dict(zip(chosen, _TYPES, strict=True))
-        table = strads.read_csv(path, schema, delimiter=delimiter, header=header is not None)
-        columns = columns if header is not None else ("1", "2", "3")
+        first = _first_line(name, delimiter)
+        chosen = _choose_of_text(name, first, columns)
+        table = _read(
+            partial(strads.read_csv, delimiter=first.delimiter, header=first.is_header), path, chosen
+        )
+        shown = chosen if first.is_header else ("1", "2", "3")
     records = _renamed(table.to_numpy())
     _check_ids(name, records)
-    return Ratings(records, columns or chosen)
+    return Ratings(records, shown)
+
+
+@dataclass(frozen=True)
+class _FirstLine:
+    """The first line of a text that is not blank; what is true of an empty text is found out elsewhere."""
+
+    fields: list[str]
+    delimiter: str | None
+    place: str
+
+    @property
+    def is_header(self) -> bool:
+        return bool(self.fields) and not any(map(is_number, self.fields[: len(FIELDS)]))
 
 
 def _is_parquet(name: str) -> bool:
@@ -108,30 +121,62 @@ def _parquet_columns(name: str) -> list[str]:
         raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
 
 
-def _default_columns(name: str, found: list[str]) -> tuple[str, ...]:
+def _choose(place: str, found: list[str], wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Names of the columns of user, item and score among those found."""
+    if wanted is not None:
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            raise InputError(
+                f"{place}: there is no column {', '.join(map(repr, missing))}: "
+                f"--columns can choose from {', '.join(map(repr, found))}"
+            )
+        return wanted
     if set(FIELDS) <= set(found):
         return FIELDS
     if len(found) < len(FIELDS):
         raise InputError(
-            f"{name}: needs three columns, user, item and score, but has {len(found)}: "
-            f"{', '.join(map(repr, found))}; if it is cut wrongly, give --delimiter"
+            f"{place}: three columns are needed, user, item and score, but there are {len(found)}: "
+            f"{', '.join(map(repr, found))}; if lines are cut wrongly, give --delimiter"
         )
     return tuple(found[: len(FIELDS)])
 
 
-def _peek(name: str, delimiter: str | None) -> tuple[list[str] | None, str | None]:
-    """The names in the header, None without one, and the delimiter, None for a file without lines."""
+def _choose_of_text(name: str, first: _FirstLine, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    if first.is_header:
+        return _choose(first.place, first.fields, wanted)
+    if wanted is not None:
+        raise InputError(
+            f"{name}: has no header with column names: leave --columns out to take the first three"
+        )
+    if first.fields:
+        _choose(first.place, first.fields, None)
+    return FIELDS
+
+
+def _first_line(name: str, delimiter: str | None) -> _FirstLine:
     plain = Dialect(",")
+    skipped = 0
     for block in line_blocks(name, _BLOCK_BYTES):
         text = block.decode("utf-8", "replace")
-        lines = [
-            line for line in text.split("\n", _PEEKED_LINES)[:_PEEKED_LINES] if not plain.is_skipped(line)
-        ]
-        if lines:
-            delimiter = delimiter or sniff_delimiter(lines, len(FIELDS))
-            fields = Dialect(delimiter).split(lines[0].rstrip("\r"))
-            return None if any(map(is_number, fields[: len(FIELDS)])) else fields, delimiter
-    return None, delimiter
+        lines = text.split("\n", _PEEKED_LINES)[:_PEEKED_LINES]
+        filled = [line for line in lines if not plain.is_skipped(line)]
+        if filled:
+            delimiter = delimiter or sniff_delimiter(filled, len(FIELDS))
+            place = f"{name}:{skipped + lines.index(filled[0]) + 1}"
+            return _FirstLine(Dialect(delimiter).split(filled[0].rstrip("\r")), delimiter, place)
+        skipped += text.count("\n")
+    return _FirstLine([], delimiter, name)
+
+
+def _read(read: Callable[..., strads.dvector], path: Path, columns: tuple[str, ...]) -> strads.dvector:
+    """Read the columns; what is wrong with an id is told with the advice that helps there."""
+    try:
+        return read(path, dict(zip(columns, _TYPES, strict=True)))
+    except InputError as error:
+        message, advised, _ = str(error).rpartition("; ")
+        if advised and any(f"column {column!r}" in message for column in columns[:2]):
+            raise InputError(f"{message}; {_MAP_FIRST}") from error
+        raise
 
 
 def _renamed(records: NDArray[np.void]) -> NDArray[np.void]:
@@ -159,8 +204,7 @@ def _place(name: str, row: int) -> str:
     """File and line of the rating `row`, or its row in Parquet; found again only when there is an error."""
     if _is_parquet(name):
         return f"{name}: row {row}"
-    header, _ = _peek(name, None)
-    wanted = row + (header is not None)
+    wanted = row + _first_line(name, None).is_header
     plain = Dialect(",")
     number = 0
     for block in line_blocks(name, _BLOCK_BYTES):

@@ -1,0 +1,58 @@
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    """Variables of a process that runs these sources."""
+    return os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "80"}
+
+
+@pytest.fixture(scope="session")
+def strads(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `python -m strads` with arguments."""
+
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "strads", *map(str, arguments)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, env=environment, cwd=cwd, check=False
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ratings() -> list[tuple[int, int, float]]:
+    """3,000 ratings with ids from 1, which planted biases explain."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(1, 101, 3000), rng.integers(1, 51, 3000)
+    scores = 3 + rng.normal(size=101)[users] + rng.normal(size=51)[items]
+    return [(int(u), int(i), round(float(s), 3)) for u, i, s in zip(users, items, scores, strict=True)]
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory, ratings: list[tuple[int, int, float]]) -> Path:
+    """The ratings as header.csv, plain.tsv.gz and ratings.parquet."""
+    folder = tmp_path_factory.mktemp("ratings")
+    # The columns stand in another order than user, item, score.
+    rows = "".join(f"{score},{item},{user}\n" for user, item, score in ratings)
+    (folder / "header.csv").write_text(f"rating,movieId,userId\n{rows}")
+    rows = "".join(f"{user}\t{item}\t{score}\t881250949\n" for user, item, score in ratings)
+    (folder / "plain.tsv.gz").write_bytes(gzip.compress(rows.encode()))
+    columns = list(zip(*ratings, strict=True))
+    table = pa.table(
+        {"who": columns[0], "what": columns[1], "stars": columns[2], "note": ["x"] * len(ratings)}
+    )
+    pyarrow.parquet.write_table(table, folder / "ratings.parquet")
+    return folder

@@ -1,0 +1,41 @@
+"""Ctrl-C and SIGTERM in mid-training."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from strads.models import MatrixFactorization
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_learnt_is_saved(
+    files: Path, tmp_path: Path, number: signal.Signals, environment: dict[str, str]
+) -> None:
+    options = ["--data", files / "plain.tsv.gz", "--out", tmp_path, "--epochs", 10_000_000, "--rank", 4]
+    command = [sys.executable, "-m", "strads", "train", "mf", *map(str, options)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("epoch"):
+            break
+    process.send_signal(number)
+    sent = time.monotonic()
+    output, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert time.monotonic() - sent < 20
+    assert errors == ""
+    assert f"interrupted ({number.name})" in output
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert (run["status"], run["signal"]) == ("interrupted", number.name)
+    model = MatrixFactorization.load(tmp_path / "model.npz")
+    metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert 1 <= len(metrics) == model.n_iter_ == run["epochs"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]

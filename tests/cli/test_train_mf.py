@@ -1,0 +1,154 @@
+"""`strads train mf` from a shell's point of view."""
+
+import json
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strads.models import MatrixFactorization
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+ML_100K = Path(__file__).parents[2] / "../shared/data/ml-100k/u.data.gz"
+QUICK = ("--rank", 4, "--epochs", 3)
+
+
+def read_run(out: Path) -> dict[str, Any]:
+    return json.loads((out / "run.json").read_text())
+
+
+def read_metrics(out: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def tsv_run(strads: Strads, files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("runs") / "new" / "tsv"
+    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", out, *QUICK, "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return out, done.stdout
+
+
+def test_directory_holds_model_metrics_and_record(tsv_run: tuple[Path, str]) -> None:
+    out, _ = tsv_run
+    assert sorted(path.name for path in out.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
+    metrics = read_metrics(out)
+    assert [record["iteration"] for record in metrics] == [1, 2, 3]
+    assert all(math.isfinite(record["validation_rmse"]) for record in metrics)
+
+
+def test_model_predicts(tsv_run: tuple[Path, str]) -> None:
+    out, _ = tsv_run
+    model = MatrixFactorization.load(out / "model.npz")
+    assert model.user_factors_.shape == (101, 4)
+    assert model.item_factors_.shape == (51, 4)
+    assert np.isfinite(model.predict([[1, 1], [100, 50]])).all()
+    assert model.history_ == read_metrics(out)
+
+
+def test_record_tells_how_the_run_was_made(tsv_run: tuple[Path, str]) -> None:
+    out, _ = tsv_run
+    run = read_run(out)
+    assert run["status"] == "finished"
+    assert run["seed"] == 3
+    assert run["arguments"]["n_components"] == 4
+    assert run["data"]["ratings"] == 3000
+    assert run["data"]["held_out"] == 300
+    assert (run["data"]["users"], run["data"]["items"]) == (100, 50)
+    assert run["data"]["bytes"] > 0
+    assert {"strads", "python", "numpy", "numba"} <= set(run["versions"])
+    assert {"platform", "cpu", "cores", "threads"} <= set(run["machine"])
+    assert run["validation_rmse"] == read_metrics(out)[-1]["validation_rmse"]
+    assert run["started"].endswith("Z")
+    assert run["started"] <= run["ended"]
+
+
+def test_output_without_a_terminal_is_plain_lines(tsv_run: tuple[Path, str]) -> None:
+    out, text = tsv_run
+    assert "\x1b" not in text
+    assert "\r" not in text
+    assert "compiling the loop" in text
+    assert [line[:9] for line in text.splitlines() if line.startswith("epoch")] == [
+        "epoch 1/3",
+        "epoch 2/3",
+        "epoch 3/3",
+    ]
+    assert "3,000 ratings of 50 items by 100 users; 300 held out" in text
+    assert f'strads.models.MatrixFactorization.load("{out}/model.npz")' in text
+
+
+def test_an_earlier_run_is_not_destroyed_silently(
+    strads: Strads, files: Path, tsv_run: tuple[Path, str]
+) -> None:
+    out, _ = tsv_run
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", out)
+    assert done.returncode == 2
+    assert "--overwrite" in done.stderr
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_overwrite_with_named_columns_gives_the_same_model(
+    strads: Strads, files: Path, tsv_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "run.json").write_text('{"status": "finished"}')
+    (out / "notes.txt").write_text("mine")
+    done = strads(
+        *("train", "mf", "--data", files / "header.csv", "--out", out, *QUICK, "--seed", 3),
+        *("--columns", "userId,movieId,rating", "--overwrite"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "userId is the user, movieId the item, rating the score" in done.stdout
+    assert (out / "notes.txt").read_text() == "mine"
+    first, second = (MatrixFactorization.load(path / "model.npz") for path in (out, tsv_run[0]))
+    assert np.array_equal(first.user_factors_, second.user_factors_)
+
+
+def test_parquet_on_one_thread_without_holdout(strads: Strads, files: Path, tmp_path: Path) -> None:
+    options = (*QUICK, "--holdout", 0, "--threads", 1, "--no-biases", "--step", "constant")
+    done = strads("train", "mf", "--data", "ratings.parquet", "--out", tmp_path, *options, cwd=files)
+    assert done.returncode == 0, done.stderr
+    run = read_run(tmp_path)
+    assert run["data"]["held_out"] == 0
+    assert run["validation_rmse"] is None
+    assert run["machine"]["threads"] == 1
+    assert run["data"]["columns"] == ["who", "what", "stars"]
+    assert "validation_rmse" not in read_metrics(tmp_path)[0]
+
+
+def test_early_stopping_keeps_the_best_epoch(strads: Strads, files: Path, tmp_path: Path) -> None:
+    options = ("--epochs", 300, "--early-stopping", "--learning-rate", 0.5, "--regularization", 0)
+    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    metrics = read_metrics(tmp_path)
+    assert len(metrics) < 300
+    best = min(record["validation_rmse"] for record in metrics)
+    assert read_run(tmp_path)["validation_rmse"] == best
+    assert f"{best:.4f}" in done.stdout.rpartition("held-out RMSE")[2]
+
+
+def test_divergence_keeps_the_metrics(strads: Strads, files: Path, tmp_path: Path) -> None:
+    options = ("--step", "constant", "--learning-rate", 1e6)
+    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path, *options)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "diverged" in done.stderr
+    assert read_run(tmp_path)["status"] == "failed"
+    assert (tmp_path / "metrics.jsonl").exists()
+    assert not (tmp_path / "model.npz").exists()
+
+
+@pytest.mark.skipif(not ML_100K.exists(), reason="needs ../shared/data/ml-100k/u.data.gz")
+def test_movielens_with_default_options(strads: Strads, tmp_path: Path) -> None:
+    done = strads("train", "mf", "--data", ML_100K, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = read_run(tmp_path)
+    assert run["validation_rmse"] <= 0.925
+    assert run["data"] | {"ratings": 100_000, "users": 943, "items": 1682} == run["data"]

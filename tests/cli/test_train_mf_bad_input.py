@@ -1,0 +1,100 @@
+"""Wrong input and options end in one readable line, exit code 2, and nothing on disk."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+GOOD = "1,2,3\n2,1,4\n"
+
+
+def refused(strads: Strads, folder: Path, *arguments: object) -> str:
+    """What standard error says; checks what holds for every refusal."""
+    out = folder / "out"
+    done = strads("train", "mf", "--out", out, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("strads: error: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        ("user,item,score\n1,2,3\n1,x,4\n", ":3:", "'x'"),
+        ("userId,movieId,rating\n1,2,3\n\n-1,3,4\n", ":4:", "user id -1 is negative: map ids"),
+        ("1\t2\t3\n1\t3000000000\t4\n", ":2:", "map ids"),
+        ("1\t2\t3\n1\t300000000\t4\n", ":2:", "item id 300000000 is far beyond"),
+        ("1,2,3\n1,3,nan\n", ":2:", "nan"),
+        ("1,2,3\n1,3\n", ":2:", "expected 3 fields"),
+        ("1,2\n", ":1:", "three columns are needed"),
+        ("alice,book,5\n", ":1:", "map ids"),
+        ("user,item,score\n", "", "no rows"),
+        ("", "", "empty"),
+        ("1,2,3\n", "", "--holdout 0"),
+    ],
+)
+def test_data_that_cannot_be_used(
+    strads: Strads, tmp_path: Path, text: str, place: str, problem: str
+) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text(text)
+    message = refused(strads, tmp_path, "--data", file)
+    assert problem in message
+    assert f"{file}{place}" in message or not place
+
+
+def test_missing_file(strads: Strads, tmp_path: Path) -> None:
+    assert "nowhere.csv: no such file" in refused(strads, tmp_path, "--data", "nowhere.csv")
+
+
+def test_spreadsheet(strads: Strads, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.xlsx"
+    file.write_bytes(b"PK\x03\x04\x00\x00")
+    assert "'.xlsx' cannot be read" in refused(strads, tmp_path, "--data", file)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--rank", 0), "--rank"),
+        (("--learning-rate", "nan"), "--learning-rate"),
+        (("--step", "newton"), "--step"),
+        (("--holdout", 1), "--holdout"),
+        (("--holdout", 0, "--early-stopping"), "--early-stopping needs held-out ratings"),
+        (("--columns", "a,b"), "three different names"),
+        (("--columns", "a,b,c"), "no header"),
+        (("--frobnicate",), "--frobnicate"),
+    ],
+)
+def test_wrong_options(strads: Strads, tmp_path: Path, options: tuple[object, ...], problem: str) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text(GOOD)
+    assert problem in refused(strads, tmp_path, "--data", file, *options)
+
+
+def test_columns_that_are_not_there(strads: Strads, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("who,what,stars\n" + GOOD)
+    message = refused(strads, tmp_path, "--data", file, "--columns", "who,what,rating")
+    assert f"{file}:1: there is no column 'rating'" in message
+    assert "'stars'" in message
+
+
+def test_out_that_is_a_file(strads: Strads, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text(GOOD)
+    done = strads("train", "mf", "--data", file, "--out", file)
+    assert done.returncode == 2
+    assert "is a file" in done.stderr
+    assert file.read_text() == GOOD
+
+
+def test_debug_shows_the_traceback(strads: Strads, tmp_path: Path) -> None:
+    done = strads("train", "mf", "--data", tmp_path / "nowhere.csv", "--out", tmp_path / "out", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr

@@ -1,0 +1,84 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from strads.errors import ArgumentError
+from strads.progress import COMPILING, EpochProgress, format_duration, format_rate, samples_per_second
+
+RECORDS = [
+    {"iteration": 1, "seconds": 3.0, "samples": 1000, "rmse": 1.0, "validation_rmse": 1.25},
+    {"iteration": 2, "seconds": 3.5, "samples": 2000, "rmse": 0.5, "validation_rmse": 0.75},
+]
+MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
+
+
+def shown(console: Console) -> str:
+    with EpochProgress(20, MEASURES, unit="ratings", console=console) as progress:
+        for record in RECORDS:
+            progress.update(record)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_plain_lines_without_a_terminal() -> None:
+    lines = shown(Console(file=io.StringIO(), width=20)).splitlines()
+    assert lines[0] == COMPILING
+    assert lines[1].startswith("epoch  1/20  RMSE 1.0000  held-out 1.2500  ")
+    assert "ratings/s" not in lines[1]
+    assert "epoch  2/20  RMSE 0.5000  held-out 0.7500  2.0 k ratings/s" in lines[2]
+
+
+def test_bar_on_a_terminal_fits_its_width() -> None:
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, color_system=None
+    )
+    text = shown(console)
+    assert COMPILING in text
+    final = text.splitlines()[-2:]
+    assert "epoch  2/20" in final[0]
+    assert "RMSE 0.5000   held-out 0.7500   2.0 k ratings/s" in final[1]
+
+
+def test_a_dumb_terminal_gets_lines() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"}, color_system=None)
+    assert "━" not in shown(console)
+
+
+def test_the_record_before_the_first_epoch_is_not_an_epoch() -> None:
+    console = Console(file=io.StringIO())
+    with EpochProgress(3, MEASURES, console=console) as progress:
+        progress.update({"iteration": 0, "seconds": 1.0, "samples": 0})
+    assert console.file.getvalue().splitlines() == [COMPILING]  # type: ignore[attr-defined]
+
+
+def test_at_least_one_epoch() -> None:
+    with pytest.raises(ArgumentError, match="epochs=0"):
+        EpochProgress(0, MEASURES)
+
+
+def test_rate_leaves_compiling_out() -> None:
+    assert samples_per_second(RECORDS) == 2000
+    assert samples_per_second(RECORDS[:1]) == pytest.approx(1000 / 3)
+    assert samples_per_second([]) != samples_per_second([])
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (12.0, "12 x/s"),
+        (5.21e7, "52.1 M x/s"),
+        (2.5e3, "2.5 k x/s"),
+        (1.5e8, "150 M x/s"),
+        (float("nan"), "– x/s"),
+    ],
+)
+def test_rates_for_people(rate: float, text: str) -> None:
+    assert format_rate(rate, "x") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0:00"), (67, "1:07"), (11_100, "3:05:00"), (-3, "0:00")]
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text

@@ -18,9 +18,9 @@ _SAME_PLAN = 8  # up to so many threads the plan, and with it the result, is the
 
 _NEXT = """\
 What to do next
-  strads train mf --data ratings.csv --out run    a model of your own ratings: user, item, score
-  strads train mf --help                          its options
-  import strads; help(strads.async_for)           a parallel loop of your own"""
+  strads train mf --data ratings.csv --out run   a model of your own ratings
+  strads train mf --help                         which data, which options
+  import strads; help(strads.async_for)          a parallel loop of your own"""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Demo:
         count = sum(table.size for table in _parameters(first))
         pair = f"{_threads(threads)} and {_threads(other)}"
         if different == 0:
-            return f"yes: all {count:,} parameters of {pair} are equal bit for bit"
+            return f"yes: {pair} give {count:,} parameters equal bit for bit"
         return f"NO: {different:,} of {count:,} parameters differ between {pair}; please report this"
 
     def _say(self, text: str = "") -> None:

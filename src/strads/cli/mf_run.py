@@ -101,6 +101,8 @@ class MfRun:
             self._model.save(self._directory.model)
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
         console.print(f"interrupted ({signal}) after {epochs} of {self._model.max_iter} epochs")
+        if trained and not epochs:
+            console.print("the model may have learnt little or nothing: no epoch was completed")
         if trained:
             print_summary(console, self._where())
 
@@ -145,7 +147,7 @@ class MfRun:
     def _announce(self, console: Console, ratings: Ratings, held_out: dvector | None) -> None:
         held = f"; {len(held_out):,} held out" if held_out is not None else ""
         console.print(
-            f"{self.data}: {len(ratings.records):,} ratings of {ratings.distinct('item'):,} items "
+            f"{self.data}\n{len(ratings.records):,} ratings of {ratings.distinct('item'):,} items "
             f"by {ratings.distinct('user'):,} users{held}",
             soft_wrap=True,
             markup=False,

@@ -1,5 +1,6 @@
 """Where programs run: the backend and its threads, chosen once by `strads.init`."""
 
+import numbers
 import os
 from types import TracebackType
 from typing import Self
@@ -46,9 +47,9 @@ class Runtime:
 
 def check_threads(threads: object) -> int:
     """Return a number of threads, or raise ArgumentError."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    if isinstance(threads, bool) or not isinstance(threads, numbers.Integral) or threads < 1:
         raise ArgumentError(f"threads={threads!r}: give a whole number of threads, 1 or more")
-    return threads
+    return int(threads)
 
 
 _current: Runtime | None = None

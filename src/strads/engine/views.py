@@ -46,7 +46,9 @@ _TABLES = (AlignedType, RaggedType, CheckedType, ClampedType, GuardedType, Ghost
 @register_jitable
 def _wrap(index, rows):  # type: ignore[no-untyped-def]
     """Python's meaning of an index: negative from the end, an error when outside."""
-    position = index + rows if index < 0 else index
+    position = np.int64(index)  # in Numba an unsigned 64-bit index plus a signed length would be a float
+    if position < 0:
+        position += rows
     if position < 0 or position >= rows:
         raise IndexError(_INDEX_ERROR)
     return position
@@ -81,9 +83,10 @@ def _scratch_slot(view, position):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def _check_recorded(view, position):  # type: ignore[no-untyped-def]
+def _check_recorded(view, position, write):  # type: ignore[no-untyped-def]
     for entry in range(view.offsets[view.task], view.offsets[view.task + 1]):
-        if view.rows[entry] == position and view.tags[entry] >> 1 == view.table:
+        tag = view.tags[entry]
+        if view.rows[entry] == position and tag >> 1 == view.table and tag & 1 >= write:
             return
     raise RuntimeError(PATTERN_CHANGED)
 
@@ -186,7 +189,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
 
         def guarded(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_recorded(view, position)
+            _check_recorded(view, position, 0)
             return view.data[position]
 
         return guarded
@@ -202,7 +205,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
 
 @overload(operator.setitem)
 def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
-    if not isinstance(view, (GuardedType, GhostType, GhostRowType, ScratchType)):
+    if not isinstance(view, (CheckedType, GuardedType, GhostType, GhostRowType, ScratchType)):
         return None
     if isinstance(index, types.BaseTuple):
         if len(index) == 2:
@@ -222,10 +225,16 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         def guarded(view, index, value):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_recorded(view, position)
+            _check_recorded(view, position, 1)
             view.data[position] = value
 
         return guarded
+    if isinstance(view, CheckedType):
+
+        def checked(view, index, value):  # type: ignore[no-untyped-def]
+            view.data[_wrap(index, len(view.data))] = value
+
+        return checked
     if isinstance(view, GhostRowType):
 
         def element(view, index, value):  # type: ignore[no-untyped-def]
@@ -286,8 +295,15 @@ for _type in (*_TABLES, GhostRowType):
     overload_attribute(_type, "ndim")(_ndim)
 
 
+def _refuse_fraction(total: Any, amount: Any) -> None:
+    if isinstance(total, types.Integer) and isinstance(amount, types.Float):
+        raise TypingError("an accumulator that sums ints cannot add a float: make it with accumulator(0.0)")
+
+
 @overload_method(AccumulatingType, "add")
 def _accumulating_add(view, amount):  # type: ignore[no-untyped-def]
+    _refuse_fraction(view.member("totals").dtype, amount)
+
     def add(view, amount):  # type: ignore[no-untyped-def]
         view.totals[view.job, 0] += amount
 
@@ -296,6 +312,8 @@ def _accumulating_add(view, amount):  # type: ignore[no-untyped-def]
 
 @overload_method(IgnoringType, "add")
 def _ignoring_add(view, amount):  # type: ignore[no-untyped-def]
+    _refuse_fraction(view.member("total"), amount)
+
     def add(view, amount):  # type: ignore[no-untyped-def]
         return None
 

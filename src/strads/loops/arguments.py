@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numba import typeof
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from strads.dds import Accumulator, RaggedArray, Readonly, Relaxed, dvector
@@ -140,7 +141,9 @@ def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundA
     bound = [_classify(name, value) for name, value in zip(names, arguments, strict=True)]
     float_dtype = _float_dtype(bound)
     bound = [
-        ScalarArgument(item.name, _weak(item.value, float_dtype)) if isinstance(item, ScalarArgument) else item
+        ScalarArgument(item.name, _weak(item.value, float_dtype))
+        if isinstance(item, ScalarArgument)
+        else item
         for item in bound
     ]
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
@@ -149,6 +152,10 @@ def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundA
 def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
     if not inspect.isfunction(getattr(body, "py_func", body)):
         raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
+    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+        raise ArgumentError(
+            f"{body.__name__} is a generator or coroutine: a loop body must not yield or await"
+        )
     parameters = list(inspect.signature(getattr(body, "py_func", body)).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     name = body.__name__
@@ -160,7 +167,9 @@ def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list
     given, expected = len(arguments), len(parameters) - 1
     if given != expected:
         listed = ", ".join(parameter.name for parameter in parameters[1:])
-        raise ArgumentError(f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given")
+        raise ArgumentError(
+            f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given"
+        )
     return [parameter.name for parameter in parameters[1:]]
 
 
@@ -168,16 +177,27 @@ def _classify(name: str, value: Any) -> Argument:
     if isinstance(value, dvector):
         return TableArgument(name, value.storage, value)
     if isinstance(value, Relaxed):
+        if value.table.dtype == np.bool_:
+            raise ArgumentError(
+                f"argument {name!r} is a relaxed table of bools: their changes cannot be summed"
+            )
         return TableArgument(name, value.table.storage, value.table, relaxed=True)
     if isinstance(value, Readonly):
         return TableArgument(name, value.table.storage, value.table, readonly=True)
     if isinstance(value, np.ndarray) and value.ndim > 0:
-        if value.dtype.kind not in "iufbV" or value.dtype == object:
-            raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
+        if value.dtype.kind not in "iufbV" or not _compiles(value):
+            raise ArgumentError(
+                f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read"
+            )
         return TableArgument(name, value, None)
     if isinstance(value, Accumulator):
         return AccumulatorArgument(name, value)
     if _is_scalar(value):
+        if not _compiles(value):
+            raise ArgumentError(
+                f"argument {name!r} is {value!r:.60} of type {type(value).__name__}, which compiled loops "
+                "cannot read: give numbers of up to 64 bits"
+            )
         return ScalarArgument(name, value)
     raise ArgumentError(
         f"argument {name!r} is a {type(value).__name__}; a loop body takes dvectors (also as strads.relaxed(v) or "
@@ -189,6 +209,15 @@ def _is_scalar(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_scalar, value))
     return value is None or isinstance(value, numbers.Number | np.bool_)
+
+
+def _compiles(value: Any) -> bool:
+    """Whether Numba has a type for a value."""
+    try:
+        typeof(value)
+    except (ValueError, NumbaError):
+        return False
+    return True
 
 
 def _scalar_type(value: Any) -> object:

@@ -1,41 +1,90 @@
-"""Turns Numba's error messages into one that names the offending line first."""
+"""Turns what Numba says of a body into an error that names the offending line first."""
 
+import builtins
+import dis
+import os
 import re
+import types
 from collections.abc import Callable
 from typing import Any
 
-from numba.core.errors import NumbaError
+from strads.errors import CompileError, StradsError
+from strads.loops.source_location import describe, is_user_file
 
-from strads.errors import CompileError
-from strads.loops.source_location import describe
-
+_PLACE = re.compile(r'(?:File "|Raised from )([^"\n]+?)(?:", line | \()(\d+)')
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_NOISE = re.compile(
-    r"^(Failed in nopython mode pipeline.*|During: .*|There are \d+ candidate implementations:.*|- Of which.*|"
-    r"Overload .*|File .*|With argument.*|Rejected as .*|raised from .*|<source elided>|\^+|"
-    r"This is not usually a problem.*|To find out.*|https?://.*|Enable logging.*|\s*)$"
-)
+_OWN_REASON = re.compile(r"raised a specific error:\s*TypingError: (.*)\s*raised from [^\n]*strads/engine/")
+_PREAMBLE = re.compile(r"^(Failed in nopython mode pipeline.*|- Resolution failure for .*|)$")
+_DETAILS = re.compile(r"^(During: .*|File \".*|There are \d+ candidate implementations:.*)$")
+_MAX_REASON = 300
 
 
-def explain(error: NumbaError, body: Callable[..., Any]) -> CompileError:
-    """Return a CompileError for a body that Numba refused; the full text stays in `__cause__`."""
+def explain(error: Exception, body: Callable[..., Any]) -> StradsError:
+    """Return the error for a body that could not be compiled; Numba's full text stays in `__cause__`."""
+    if isinstance(error, StradsError):
+        return error
     text = _ANSI.sub("", str(error))
-    filename = body.__code__.co_filename
-    lines = re.findall(rf'File "(?:[^"]*{re.escape(filename.rsplit("/", 1)[-1])})", line (\d+)', text)
+    if isinstance(error, KeyError):  # Numba looks a record's field up in a plain dict
+        line = _names(body, "LOAD_ATTR").get(error.args[0], body.__code__.co_firstlineno)
+        return compile_error(body.__code__.co_filename, line, f"a record has no field {error.args[0]!r}")
+    return compile_error(*_location(error, text, body), _reason(text))
+
+
+def _location(error: Exception, text: str, body: Callable[..., Any]) -> tuple[str, int]:
+    """Return file and line of what Numba complains about; it names the innermost line first."""
     location = getattr(error, "loc", None)
-    if lines:
-        line = int(lines[-1])
-    elif location is not None and location.filename == filename:
-        line = location.line
-    else:
-        line = body.__code__.co_firstlineno
+    found = [(match[1], int(match[2])) for match in _PLACE.finditer(text)]
+    if location is not None:
+        found.append((location.filename, location.line))
+    for filename, line in found:
+        path = os.path.abspath(filename)
+        if is_user_file(path):
+            return path, line
+    return body.__code__.co_filename, body.__code__.co_firstlineno
+
+
+def compile_error(filename: str, line: int, reason: str) -> CompileError:
+    """Return the error for a line that cannot be compiled."""
     return CompileError(
-        f"{describe(filename, line)}\n  Numba cannot compile this: {_reason(text)}\n"
-        "  Loop bodies use the subset of Python and NumPy that Numba supports; mode='python' runs any body, slowly."
+        f"{describe(filename, line)}\n  Numba cannot compile this: {reason}\n"
+        "  Loop bodies use the subset of Python and NumPy that Numba supports."
     )
 
 
+def check_names(function: types.FunctionType) -> None:
+    """Refuse a function that uses a global name which is not there.
+
+    Raises
+    ------
+    CompileError
+        Naming the first such line.
+    """
+    for name, line in _names(function, "LOAD_GLOBAL").items():
+        if name not in function.__globals__ and not hasattr(builtins, name):
+            raise compile_error(function.__code__.co_filename, line, f"name {name!r} is not defined")
+
+
+def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:
+    """Names that an operation of the bytecode uses, with the first line of each."""
+    line = function.__code__.co_firstlineno
+    names: dict[str, int] = {}
+    for instruction in dis.get_instructions(function):
+        line = (instruction.positions.lineno if instruction.positions else None) or line
+        if instruction.opname == operation:
+            names.setdefault(instruction.argval, line)
+    return names
+
+
 def _reason(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines()]
-    useful = [line for line in lines if line and not _NOISE.match(line)]
-    return "\n    ".join(useful[:3]) if useful else text.strip()[:200]
+    """Return the sentence that says what is wrong, out of pages of compiler output."""
+    text = re.sub(r"\.* ?Raised from .*", "", text)
+    own = _OWN_REASON.findall(text)
+    if own:
+        return str(own[-1]).strip()
+    useful: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if useful and _DETAILS.match(line):
+            break
+        if not _PREAMBLE.match(line) and not _DETAILS.match(line):
+            useful.append(line)
+    return "\n    ".join(useful[:3])[:_MAX_REASON] or text.strip()[:_MAX_REASON]

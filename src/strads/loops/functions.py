@@ -1,5 +1,6 @@
 """Prepares a plain Python function, and those that it calls, for compilation by Numba."""
 
+import hashlib
 import types
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
+from strads.loops.compile_errors import check_names
 from strads.loops.literals import SinglePrecisionCompiler
 
 Function = Callable[..., Any]
@@ -52,14 +54,25 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
         return ("recursion", function.__name__)
     active |= {id(function)}
     referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
-    referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
-    values = tuple((name, _value_key(value, active)) for name, value in referenced)
+    referenced += zip(
+        function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True
+    )
+    names = _all_names(function.__code__)
+    values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     return function.__code__, function.__defaults__, values
 
 
-def _value_key(value: Any, active: frozenset[int]) -> Any:
+def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
+    """Key of what a name stands for; of a module, what the names used in the function stand for in it."""
     if _is_helper(value):
         return _fingerprint(plain_function(value), active)
+    if isinstance(value, np.ndarray) and value.dtype != object:  # compiled code holds a copy
+        return value.dtype, value.shape, hashlib.sha256(np.ascontiguousarray(value).data).digest()
+    if isinstance(value, tuple):
+        return type(value), tuple(_value_key(item, names, active) for item in value)
+    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] not in _OWN_MODULES:
+        members = sorted(names & vars(value).keys())
+        return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
     if isinstance(value, bool | int | float | complex | str | np.generic | None):
         return type(value), repr(value)
     return _ById(value)
@@ -114,6 +127,7 @@ class _Specializer:
 
     def dispatcher(self, function: types.FunctionType) -> Dispatcher:
         if function not in self.done:
+            check_names(function)
             scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
             cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
             rewritten = types.FunctionType(

@@ -32,6 +32,7 @@ class PreparedLoop:
     validity: "_Validity"
     reconnaissance_seconds: float = 0.0
     planning_seconds: float = 0.0
+    copy_seconds: float = 0.0  # part of the planning
     aligned: dict[int, tuple[object, Any]] = field(default_factory=dict)  # position → (content key, copy)
 
     def aligned_storage(self, position: int, argument: TableArgument, team: ThreadTeam) -> Any:
@@ -44,10 +45,21 @@ class PreparedLoop:
 
 
 def _in_plan_order(argument: TableArgument, schedule: Schedule, team: ThreadTeam) -> Any:
-    indices = schedule.indices
-    if isinstance(argument.storage, RaggedArray):
-        return gather_ragged(argument.storage.values, argument.storage.offsets, indices, team)
-    return gather_rows(argument.dense, indices, schedule.plan.offsets, team)
+    indices, storage = _existing(schedule.indices, len(argument.storage)), argument.storage
+    if isinstance(storage, RaggedArray):
+        if len(storage) == 0:
+            return storage.values, np.zeros(len(indices) + 1, np.int64)
+        return gather_ragged(storage.values, storage.offsets, indices, team)
+    if len(storage) == 0:
+        return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
+    return gather_rows(np.ascontiguousarray(storage), indices, schedule.plan.offsets, team)
+
+
+def _existing(indices: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
+    """Put row 0 where `A[k]` does not exist: reconnaissance has shown that task k does not read it."""
+    if len(indices) == 0 or (-rows <= indices.min() and indices.max() < rows):
+        return indices
+    return np.where((-rows <= indices) & (indices < rows), indices, 0)
 
 
 @dataclass(eq=False)
@@ -76,7 +88,7 @@ class _Validity:
             weakref.ref(program),
             indices,
             options,
-            tuple(len(argument.storage) for argument in bound.tables().values()),
+            tuple((len(argument.storage), argument.values.shape) for argument in bound.tables().values()),
             tuple(_content(bound.arguments[position]) for position in deciding),
             tuple(weakref.ref(table, on_death) for table in tables),
         )
@@ -119,7 +131,7 @@ def prepare(
     if not program.facts.dynamic:
         for kept in _kept:
             if kept.validity.same_as(wanted) and (kept.records is not None or not keep_records):
-                kept.reconnaissance_seconds = kept.planning_seconds = 0.0
+                kept.reconnaissance_seconds = kept.planning_seconds = kept.copy_seconds = 0.0
                 _kept.remove(kept)
                 _kept.append(kept)
                 return kept
@@ -175,11 +187,13 @@ def _prepare(
         records = None  # as large as the data: gone before tables are copied into plan order
     schedule = Schedule(plan, indices.at(plan.order))
     prepared = PreparedLoop(schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
+    planned = time.perf_counter()
     for position in sorted(program.facts.aligned):
         argument = bound.arguments[position]
         assert isinstance(argument, TableArgument)
         prepared.aligned_storage(position, argument, team)
-    prepared.planning_seconds = time.perf_counter() - recorded
+    done = time.perf_counter()
+    prepared.planning_seconds, prepared.copy_seconds = done - recorded, done - planned
     return prepared
 
 
@@ -188,6 +202,7 @@ def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integ
     if hasattr(records, "offsets"):
         return records.offsets, records.rows, records.tags
     tasks, accesses = records.rows.shape
-    tags = np.array([2 * table for table in records.access_tables], np.uint8)
+    accessed = zip(records.access_tables, records.access_writes, strict=True)
+    tags = np.array([2 * table + write for table, write in accessed], np.uint8)
     offsets = np.arange(tasks + 1, dtype=np.int64) * accesses
     return offsets, np.ascontiguousarray(records.rows).reshape(-1), np.tile(tags, tasks)

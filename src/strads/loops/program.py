@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core.errors import NumbaError
-
 from strads.cluster import ThreadTeam
 from strads.engine import live
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
@@ -53,7 +51,7 @@ class LoopProgram:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
         try:
             facts = analyse_body(plain_function(self.body), kinds, bound.same)
-        except NumbaError as error:
+        except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
         for position, argument in bound.tables().items():
             if argument.table is None and position in facts.written:
@@ -97,13 +95,13 @@ class LoopProgram:
             return self._compile_scratch(bound, indices)
         try:
             return self._recorder(bound, indices, scratch=False)
-        except NumbaError:  # the body treats rows as arrays: it needs real ones
+        except Exception:  # the body treats rows as arrays: it needs real ones
             return self._compile_scratch(bound, indices)
 
     def _compile_scratch(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         try:
             return self._recorder(bound, indices, scratch=True)
-        except NumbaError as error:
+        except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
 
     def record(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
@@ -124,9 +122,7 @@ class LoopProgram:
                 return self._record_scratch(bound, indices, team)
             raise _unexplained(failure, index) from failure.__cause__
 
-    def _record_scratch(
-        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam
-    ) -> AccessRecords:
+    def _record_scratch(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
         try:
             return self._compile_scratch(bound, indices).run(bound, indices, team)
         except TaskFailed as failure:
@@ -180,7 +176,7 @@ class LoopProgram:
             try:
                 with self._compiling():
                     compile_worker(worker, schedule, storages)
-            except NumbaError as error:
+            except Exception as error:  # Numba raises many kinds, not all of them its own
                 raise explain(error, plain_function(self.body)) from error
             self._workers[key] = worker
         return self._workers[key]

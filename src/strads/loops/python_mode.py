@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
@@ -35,7 +36,7 @@ class _Task:
     seen: set[tuple[int, int]] = field(default_factory=set)
 
 
-class CheckedTable:
+class CheckedTable(NDArrayOperatorsMixin):
     """A table as a body sees it in Python mode.
 
     Parameters
@@ -89,6 +90,16 @@ class CheckedTable:
     def __iter__(self) -> Iterator[Any]:
         self._require_readonly("as a whole")
         return iter(self._frozen(self._data))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        arrays = [np.asarray(item) if isinstance(item, CheckedTable) else item for item in inputs]
+        return getattr(ufunc, method)(*arrays, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._require_readonly(f"as a whole (.{name})")
+        return getattr(self._frozen(self._data), name)
 
     def _require_readonly(self, how: str) -> None:
         if self._number is not None:
@@ -213,7 +224,9 @@ def _check_complete(task: _Task, bound: BoundArguments, table_of: dict[int, int]
     missing = sorted((task.recorded or set()) - task.seen)
     if missing:
         table, row = missing[0]
-        name = next(bound.arguments[position].name for position, number in table_of.items() if number == table)
+        name = next(
+            bound.arguments[position].name for position, number in table_of.items() if number == table
+        )
         raise AccessPatternError(
             f"task {task.index}: row {row} of {name!r} was recorded, but the body did not touch it this time; "
             "its accesses must not depend on values that change"
@@ -261,4 +274,6 @@ def _translate(error: Exception, task: _Task, consequence: str) -> NoReturn:
     if isinstance(error, IndexError):
         detail = str(error) if isinstance(error, _OutOfBounds) else f"within a row, {error}"
         raise BodyIndexError(f"{where}\n  task {task.index}: {detail}{consequence}") from error
-    raise BodyError(f"{where}\n  task {task.index} raised {type(error).__name__}: {error}{consequence}") from error
+    raise BodyError(
+        f"{where}\n  task {task.index} raised {type(error).__name__}: {error}{consequence}"
+    ) from error

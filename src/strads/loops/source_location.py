@@ -14,11 +14,12 @@ def describe(filename: str, line: int) -> str:
     return f"{filename}:{line}: {text}" if text else f"{filename}:{line}"
 
 
+def is_user_file(filename: str) -> bool:
+    """Whether a file is neither strads's nor a library's."""
+    return not filename.startswith(_PACKAGE) and "site-packages" not in filename
+
+
 def innermost_user_line(trace: TracebackType | None) -> str:
     """Describe the deepest line of a traceback that is neither strads's nor a library's."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(trace)
-        if not frame.filename.startswith(_PACKAGE) and "site-packages" not in frame.filename
-    ]
+    frames = [frame for frame in traceback.extract_tb(trace) if is_user_file(frame.filename)]
     return describe(frames[-1].filename, frames[-1].lineno or 0) if frames else "the loop body"

@@ -36,7 +36,7 @@ class BodyAnalysis:
     dynamic_reads
         Tables that are only read, at indices that no reconnaissance can check.
     dynamic_parts
-        Some row is indexed within by such values.
+        Some row, or local array, is indexed within by such values, or only if such values say so.
     needs_values
         Reconnaissance has to compute with real values: a loop runs until such a value says so.
     """
@@ -87,9 +87,7 @@ def analyse_body(
     return _spread(_conclude(body, kinds, analysis.effects), same)
 
 
-def _conclude(
-    body: Callable[..., Any], kinds: Sequence[TableKind | None], effects: Effects
-) -> BodyAnalysis:
+def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effects: Effects) -> BodyAnalysis:
     tables = {position for position, kind in enumerate(kinds) if kind is not None}
     readonly = {position for position in tables if kinds[position].readonly}  # type: ignore[union-attr]
     relaxed = {position for position in tables if kinds[position].relaxed}  # type: ignore[union-attr]
@@ -98,19 +96,21 @@ def _conclude(
     volatile = written | {OPAQUE}
     conflicting = written - relaxed
     whole = [access for access in effects.accesses if access.whole]
+    parts = [access for access in effects.accesses if not access.whole]
     deciding: set[int] = set()
     for access in effects.accesses:
         deciding |= access.sources | access.control
-    dynamic = [access for access in whole if access.argument in conflicting and _is_dynamic(access, whole, volatile)]
-    unchecked = {a.argument for a in whole if a.argument not in conflicting and a.sources & volatile}
-    parts = any(not a.whole and a.sources & volatile for a in effects.accesses)
+    logged = [_as_logged(access, kinds) for access in whole if access.argument in conflicting]
+    dynamic = [access for access in logged if _is_dynamic(access, logged, volatile, same_kind=True)]
+    unlogged = [access for access in whole if access.argument not in conflicting]
+    unchecked = {access.argument for access in unlogged if _is_dynamic(access, unlogged, volatile)}
     return BodyAnalysis(
         written=frozenset(written),
         aligned=frozenset(_aligned(tables - written, whole, effects)),
         deciding=frozenset(deciding - volatile),
         dynamic=bool(dynamic),
         dynamic_reads=frozenset(unchecked),
-        dynamic_parts=parts,
+        dynamic_parts=any(_is_dynamic(access, parts, volatile) for access in parts),
         needs_values=bool(effects.loop_sources & volatile) or bool(dynamic),
         dynamic_line=min((access.line for access in dynamic), default=0),
     )
@@ -131,17 +131,29 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
     )
 
 
-def _is_dynamic(access: Access, whole: list[Access], volatile: set[int]) -> bool:
+def _as_logged(access: Access, kinds: Sequence[TableKind | None]) -> Access:
+    """Reconnaissance logs a row that is handed out as written: what happens to it is not followed."""
+    kind = kinds[access.argument]
+    assert kind is not None
+    return replace(access, write=access.write or kind.depth > 1 or kind.record)
+
+
+def _is_dynamic(access: Access, others: list[Access], volatile: set[int], *, same_kind: bool = False) -> bool:
+    """Whether reconnaissance may miss an access, because values that the loop changes decide it.
+
+    Not if the task makes an equal access in any case; with `same_kind`, one that is a write if this one is.
+    """
     if access.sources & volatile:
         return True
     if not access.control & volatile:
         return False
-    # A conditional access is harmless when the task touches the same row in any case.
     return access.expression is None or not any(
         other.argument == access.argument
         and other.expression == access.expression
+        and other.conditions <= access.conditions
         and not (other.sources | other.control) & volatile
-        for other in whole
+        and (other.write or not access.write or not same_kind)
+        for other in others
     )
 
 

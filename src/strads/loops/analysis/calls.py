@@ -9,20 +9,78 @@ import numpy as np
 
 # Functions and methods whose result may share memory with their first argument.
 _VIEWS = frozenset(
-    "asarray ascontiguousarray atleast_1d atleast_2d atleast_3d broadcast_to expand_dims flip fliplr flipud "
-    "ravel real imag reshape rollaxis squeeze swapaxes transpose view T diag".split()
+    [
+        "asarray",
+        "ascontiguousarray",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "broadcast_to",
+        "expand_dims",
+        "flip",
+        "fliplr",
+        "flipud",
+        "ravel",
+        "real",
+        "imag",
+        "reshape",
+        "rollaxis",
+        "squeeze",
+        "swapaxes",
+        "transpose",
+        "view",
+        "T",
+        "diag",
+    ]
 )
-_WRITING_METHODS = frozenset("fill itemset partition put resize setfield sort setflags".split())
+_WRITING_METHODS = frozenset(
+    ["fill", "itemset", "partition", "put", "resize", "setfield", "sort", "setflags"]
+)
 _READING_METHODS = frozenset(
-    "all any argmax argmin argsort astype copy cumprod cumsum dot flatten item max mean min nonzero prod ptp "
-    "repeat std sum take tolist tobytes trace var".split()
+    [
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argsort",
+        "astype",
+        "copy",
+        "cumprod",
+        "cumsum",
+        "dot",
+        "flatten",
+        "item",
+        "max",
+        "mean",
+        "min",
+        "nonzero",
+        "prod",
+        "ptp",
+        "repeat",
+        "std",
+        "sum",
+        "take",
+        "tolist",
+        "tobytes",
+        "trace",
+        "var",
+    ]
 )
-_WRITING_FUNCTIONS = frozenset("copyto fill_diagonal place put putmask shuffle".split())
+_ALLOCATING_FUNCTIONS = frozenset(
+    ["arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros"]
+)
+_WRITING_FUNCTIONS = frozenset(["copyto", "fill_diagonal", "place", "put", "putmask", "shuffle"])
 
 
 def is_view(name: str) -> bool:
     """Whether a NumPy function, method or attribute of this name may return a view of its argument."""
     return name in _VIEWS
+
+
+def allocates(function: Any) -> bool:
+    """Whether a NumPy function makes an array whose size its arguments tell."""
+    module = getattr(function, "__module__", None) or ""
+    return module.split(".")[0] == "numpy" and getattr(function, "__name__", "") in _ALLOCATING_FUNCTIONS
 
 
 def method_writes(name: str) -> bool | None:

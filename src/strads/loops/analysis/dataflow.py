@@ -13,6 +13,7 @@ from typing import Any
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import run_frontend
+from numba.core.unsafe.eh import mark_try_block
 
 from strads.loops.analysis import calls
 from strads.loops.analysis.values import (
@@ -25,22 +26,30 @@ from strads.loops.analysis.values import (
     derived,
     join,
 )
+from strads.loops.compile_errors import compile_error
 
 _SHAPE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"})
 _MAX_DEPTH = 16
+LOCAL = -2  # stands for the argument where a local array is indexed
+
+_LOCAL_ALIAS = Alias(LOCAL, 1, whole=False)
+
+# A branch taken: the call it belongs to, its block, and the block it goes to.
+Condition = tuple[object, int, int]
 
 
 @dataclass(frozen=True)
 class Access:
-    """One place in the program where a table is indexed."""
+    """One place in the program where a table, a row of it, or a local array is indexed."""
 
-    argument: int
+    argument: int  # or LOCAL
     whole: bool  # indexes the table; False: a part of one of its rows
     by_loop_index: bool
     write: bool
     sources: frozenset[int]  # what decides the index
     control: frozenset[int]  # what decides whether the access happens
-    expression: object
+    conditions: frozenset[Condition]  # branches that must be taken for it to happen
+    expression: object  # of what is indexed, and of the index
     line: int
 
 
@@ -76,20 +85,23 @@ class FunctionAnalysis:
         function: Any,
         arguments: Mapping[int, Value],
         control: frozenset[int],
-        depth: int = 0,
+        conditions: frozenset[Condition] = frozenset(),
+        call: tuple[object, ...] = (),
     ):
         self.ir = run_frontend(function)
         self.arguments = arguments
         self.outer_control = control
+        self.outer_conditions = conditions
+        self.call = call  # the call sites that lead here
         self.effects = Effects.empty()
-        self.depth = depth
         self.values: dict[str, Value] = {}
         self.returned: Value | None = None
         self.cfg = compute_cfg_from_blocks(self.ir.blocks)
-        self.controllers = _controllers(self.cfg)
+        self.branches = _controlling_branches(self.cfg)
         self.control: dict[int, frozenset[int]] = dict.fromkeys(self.ir.blocks, control)
         self.copies = _copy_classes(self.ir)
         self.assignments = _count_assignments(self.ir)
+        self.place = (0, 0)  # block and statement at work
         self.line = 0
 
     def run(self) -> Value:
@@ -98,7 +110,8 @@ class FunctionAnalysis:
             before = (dict(self.values), self.returned, dict(self.control))
             self.effects = Effects.empty()  # only the last pass sees the final values
             for label, block in self.ir.blocks.items():
-                for statement in block.body:
+                for number, statement in enumerate(block.body):
+                    self.place = (label, number)
                     self.line = statement.loc.line
                     self._statement(statement, label)
             self._update_control()
@@ -118,9 +131,19 @@ class FunctionAnalysis:
     def _update_control(self) -> None:
         for label in self.ir.blocks:
             sources = self.outer_control
-            for controller in self.controllers[label]:
-                sources |= self._condition(controller) | self.control[controller]
+            for branch, _ in self.branches[label]:
+                sources |= self._condition(branch) | self.control[branch]
             self.control[label] = sources
+
+    def _conditions(self) -> frozenset[Condition]:
+        """Every branch that must be taken for the statement at work to run."""
+        taken: set[tuple[int, int]] = set()
+        blocks = [self.place[0]]
+        while blocks:
+            new = self.branches[blocks.pop()] - taken
+            taken |= new
+            blocks += [branch for branch, _ in new]
+        return self.outer_conditions | {(self.call, branch, target) for branch, target in taken}
 
     def _collect_loop_sources(self) -> None:
         for loop in self.cfg.loops().values():
@@ -162,8 +185,9 @@ class FunctionAnalysis:
         aliases = all_aliases(container)
         for alias in aliases:
             self._write(alias.argument)
-            self._access(alias, index, control, write=True)
+            self._access(alias, container, index, control, write=True)
         if not aliases:
+            self._access(_LOCAL_ALIAS, container, index, control, write=True)
             # A local container: whoever reads it later depends on what was stored and where.
             stored = all_sources(value) | all_sources(index) | control
             for name in self.copies.get(target.name, {target.name}):
@@ -172,17 +196,20 @@ class FunctionAnalysis:
     def _write(self, argument: int) -> None:
         self.effects.writes.setdefault(argument, self.line)
 
-    def _access(self, alias: Alias, index: Value, control: frozenset[int], *, write: bool) -> None:
-        sources = all_sources(index)
+    def _access(
+        self, alias: Alias, container: Value, index: Value, control: frozenset[int], *, write: bool
+    ) -> None:
+        known = container.expression is not None and index.expression is not None
         self.effects.accesses.add(
             Access(
                 alias.argument,
                 alias.whole,
                 index.is_index,
                 write,
-                sources,
+                all_sources(index),
                 control,
-                index.expression,
+                self._conditions(),
+                (container.expression, index.expression) if known else None,
                 self.line,
             )
         )
@@ -192,6 +219,9 @@ class FunctionAnalysis:
     def _expression(self, node: Any, control: frozenset[int]) -> Value:
         if isinstance(node, ir.Arg):
             return self.arguments.get(node.index, Value())
+        if isinstance(node, ir.Global | ir.FreeVar) and node.value is mark_try_block:
+            reason = "try and with are not supported: an index error inside could go unnoticed"
+            raise compile_error(node.loc.filename, node.loc.line, reason)
         if isinstance(node, ir.Const | ir.Global | ir.FreeVar):
             return Value(constant=node.value, expression=("constant", repr(node.value)))
         if isinstance(node, ir.Var):
@@ -233,13 +263,12 @@ class FunctionAnalysis:
             return items[node.index]
         return self._getitem(node, control)
 
-    def _element(
-        self, container: Value, index: Value, control: frozenset[int], *, expression: Any
-    ) -> Value:
+    def _element(self, container: Value, index: Value, control: frozenset[int], *, expression: Any) -> Value:
         parts: set[Alias] = set()
         sources = all_sources(container) | all_sources(index)
         for alias in container.aliases:
-            self._access(alias, _row_index(index) if alias.whole else index, control, write=False)
+            part = _row_index(index) if alias.whole else index
+            self._access(alias, container, part, control, write=False)
             sources |= {alias.argument}
             if alias.whole and (index.is_slice or _has_slice(index)):
                 self._escape(Value(frozenset({alias})))
@@ -247,6 +276,8 @@ class FunctionAnalysis:
             if depth > 0 or (depth == 0 and alias.record):
                 still_whole = alias.whole and index.is_slice
                 parts.add(Alias(alias.argument, depth, still_whole, alias.record))
+        if not container.aliases and container.items is None:
+            self._access(_LOCAL_ALIAS, container, index, control, write=False)
         items_aliases = {alias for item in container.items or () for alias in all_aliases(item)}
         return Value(frozenset(parts | items_aliases), sources, expression=expression)
 
@@ -270,7 +301,7 @@ class FunctionAnalysis:
         left, right = self._value(node.lhs), self._value(node.rhs)
         for alias in left.aliases:
             self._write(alias.argument)
-            self._access(alias, Value(is_slice=True), control, write=True)
+            self._access(alias, left, Value(is_slice=True), control, write=True)
         result = derived([left, right])
         return Value(left.aliases, result.sources)
 
@@ -331,6 +362,8 @@ class FunctionAnalysis:
         for alias in all_aliases(keywords["out"]) if "out" in keywords else ():
             self._write(alias.argument)
         result = derived(everything)
+        if calls.allocates(function):  # how much decides which of its indices exist
+            self._access(_LOCAL_ALIAS, Value(), result, control, write=False)
         aliases = frozenset(alias for value in everything for alias in all_aliases(value))
         sources = result.sources | {alias.argument for alias in aliases}
         if function in (enumerate, zip, reversed, iter) or calls.is_view(getattr(function, "__name__", "")):
@@ -364,13 +397,14 @@ class FunctionAnalysis:
     ) -> Value:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         unknown = set(keywords) - set(names) or len(arguments) > len(names) or node.vararg is not None
-        if self.depth >= _MAX_DEPTH or unknown:
+        if len(self.call) >= _MAX_DEPTH or unknown:
             everything = arguments + list(keywords.values())
             self._doubt(everything)
             return Value(sources=derived(everything).sources | {OPAQUE})
         bound = dict(enumerate(arguments))
         bound |= {names.index(name): value for name, value in keywords.items()}
-        inner = FunctionAnalysis(function, bound, control, self.depth + 1)
+        call = (*self.call, self.place)
+        inner = FunctionAnalysis(function, bound, control, self._conditions(), call)
         value = inner.run()
         self.effects.add(inner.effects)
         return value
@@ -407,18 +441,21 @@ def _row_index(index: Value) -> Value:
     return index.items[0] if index.items else index
 
 
-def _controllers(cfg: Any) -> dict[int, set[int]]:
-    """Control dependence: the branching blocks that decide whether a block runs (Ferrante et al. 1987)."""
+def _controlling_branches(cfg: Any) -> dict[int, set[tuple[int, int]]]:
+    """Control dependence (Ferrante et al. 1987): the branches that decide whether a block runs.
+
+    A branch is a pair: the block that ends with it, and the block that it goes to.
+    """
     post = cfg.post_dominators()
-    result: dict[int, set[int]] = {label: set() for label in cfg.nodes()}
+    result: dict[int, set[tuple[int, int]]] = {label: set() for label in cfg.nodes()}
     for branch in cfg.nodes():
-        successors = [target for target, _ in cfg.successors(branch)]
-        if len(successors) < 2:
+        targets = [target for target, _ in cfg.successors(branch)]
+        if len(targets) < 2:
             continue
         for label in cfg.nodes():
-            reached = any(label in post[target] for target in successors)
-            if reached and not (label in post[branch] and label != branch):
-                result[label].add(branch)
+            if label in post[branch] and label != branch:
+                continue
+            result[label] |= {(branch, target) for target in targets if label in post[target]}
     return result
 
 

@@ -47,8 +47,6 @@ def as_ratings(X: Any, y: Any = None) -> dvector:
         )
     users, items = as_pairs(X)
     scores = np.asarray(y)
-    if scores.dtype.kind not in "fiub" or scores.ndim != 1:
-        raise ArgumentError(f"scores must be a one-dimensional array of numbers, not {scores.ndim}-D {scores.dtype}")
     if len(scores) != len(users):
         raise InputError(f"{len(users)} pairs of user and item, but {len(scores)} scores")
     return _check(_pack(users, items, scores))
@@ -91,17 +89,24 @@ def _from_records(data: dvector) -> dvector:
     names = set(data.dtype.names or ())
     missing = {"user", "item", "score"} - names
     if missing:
-        raise ArgumentError(f"ratings need the fields user, item, score; missing: {', '.join(sorted(missing))}")
+        raise ArgumentError(
+            f"ratings need the fields user, item, score; missing: {', '.join(sorted(missing))}"
+        )
     if data.dtype["user"].kind in "iu" and data.dtype["item"].kind in "iu":
         return data
     raise ArgumentError("the fields user and item of ratings must be integers")
 
 
 def _pack(users: NDArray[Any], items: NDArray[Any], scores: NDArray[Any]) -> dvector:
+    if scores.dtype.kind not in "fiub" or scores.ndim != 1:
+        raise ArgumentError(
+            f"scores must be a one-dimensional array of numbers, not {scores.ndim}-D {scores.dtype}"
+        )
     check_ids("user", users, _MAX_ID)
     check_ids("item", items, _MAX_ID)
     records = np.empty(len(users), RATING)
-    records["user"], records["item"], records["score"] = users, items, scores
+    with np.errstate(over="ignore"):  # too large a score becomes infinite, and is refused as that
+        records["user"], records["item"], records["score"] = users, items, scores
     return dvector(records, copy=False)
 
 

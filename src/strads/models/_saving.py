@@ -59,11 +59,15 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
         with np.load(path, allow_pickle=False) as file:
             header = json.loads(str(file[_HEADER][()]))
             arrays = {name: file[name] for name in file.files if name != _HEADER}
-        found, parameters = header["kind"], dict(header["parameters"])
+        found, parameters, version = header["kind"], dict(header["parameters"]), header["format"]
     except FileNotFoundError as error:
         raise InputError(f"{os.fspath(path)}: there is no such model file") from error
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged ({error})") from error
+        raise InputError(
+            f"{os.fspath(path)}: not a model file that strads wrote, or damaged ({error})"
+        ) from error
+    if version != _VERSION:
+        raise InputError(f"{os.fspath(path)}: has format {version}; this version of strads reads {_VERSION}")
     if found != kind:
         raise InputError(f"{os.fspath(path)}: holds a {found}, not a {kind}; load it with {found}.load(...)")
     return parameters, arrays

@@ -67,7 +67,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     remember_ratings : bool, default True
         Keep which items each user rated, for `recommend`.
     n_jobs : int or None, default None
-        Threads; None: those of `strads.init`, by default all cores.
+        Threads; None: those of `strads.init`, by default all cores; -1: all cores.
     random_state : int, default 0
         Seed of the initial factors, of the order of ratings and of the held-out sample.
 
@@ -181,19 +181,36 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
         for name, least in (("learning_rate", 1e-12), ("regularization", 0.0), ("tol", 0.0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value < math.inf:
-                raise ArgumentError(f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, numbers.Real)
+                or not least <= value < math.inf
+            ):
+                raise ArgumentError(
+                    f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number"
+                )
         if self.step not in _STEPS:
             raise ArgumentError(f"step={self.step!r} is unknown; choose one of {', '.join(_STEPS)}")
         if not isinstance(self.validation_fraction, numbers.Real) or not 0 < self.validation_fraction < 1:
-            raise ArgumentError(f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1")
+            raise ArgumentError(
+                f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1"
+            )
+        jobs = self.n_jobs
+        if jobs is not None and (
+            isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or not (jobs >= 1 or jobs == -1)
+        ):
+            raise ArgumentError(f"n_jobs={jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
         seed = self.random_state
         if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
             raise ArgumentError(f"random_state={seed!r}: give a whole number, 0 or more")
 
     def _split(self, ratings: dvector, validation: Any) -> tuple[dvector, dvector | None]:
+        if isinstance(validation, tuple) and len(validation) != 2:
+            raise ArgumentError(f"validation is a tuple of {len(validation)}: give (pairs, scores)")
         if validation is not None:
-            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
+            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(
+                validation
+            )
         if not self.early_stopping:
             return ratings, None
         if len(ratings) < 2:
@@ -265,7 +282,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             if stop is True or waited >= self.n_iter_no_change:
                 break
         if best_tables is not None:
-            self._users, self._items = dvector(best_tables[0], copy=False), dvector(best_tables[1], copy=False)
+            self._users, self._items = (
+                dvector(best_tables[0], copy=False),
+                dvector(best_tables[1], copy=False),
+            )
 
     def _epoch(self, ratings: dvector) -> float:
         loss = accumulator(0.0)
@@ -282,7 +302,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             1.0 if self.biases else 0.0,
             loss,
             strategy="rotation",  # the same plan for any number of threads, also where others would serve
-            threads=self.n_jobs,
+            threads=self._threads,
             seed=int(self.random_state),
         )
         if not math.isfinite(loss.value):
@@ -310,10 +330,19 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     def _publish(self) -> None:
         """Make what was learnt so far the model's attributes."""
-        rank = self.n_components
+        rank = self._rank
         users, items = self._users.storage, self._items.storage
         self.user_factors_, self.item_factors_ = users[:, :rank], items[:, :rank]
         self.user_biases_, self.item_biases_ = users[:, rank + BIAS], items[:, rank + BIAS]
+
+    @property
+    def _rank(self) -> int:
+        """Number of factors of the fitted model; `set_params` may have asked the next one for another."""
+        return int(self._users.storage.shape[1]) - EXTRA_COLUMNS
+
+    @property
+    def _threads(self) -> int | None:
+        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
 
     # -- prediction ----------------------------------------------------------------------------------------
 
@@ -345,13 +374,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         scores = np.empty(len(users), np.float32)
         user_ids = np.ascontiguousarray(users, np.int32)
         item_ids = np.ascontiguousarray(items, np.int32)
-        tables = self._users.storage, self._items.storage, np.float32(self.mean_), self.n_components
+        tables = self._users.storage, self._items.storage, np.float32(self.mean_), self._rank
 
         def work(chunk: int) -> None:
             first = chunk * _CHUNK
             predict_pairs(*tables, user_ids, item_ids, scores, first, min(first + _CHUNK, len(scores)))
 
-        cluster.current().team(self.n_jobs).for_each(work, -(-len(scores) // _CHUNK))
+        cluster.current().team(self._threads).for_each(work, -(-len(scores) // _CHUNK))
         return scores
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
@@ -393,12 +422,16 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         if not 0 <= user < len(self._users):
             raise InputError(f"user id {user} is outside 0 … {len(self._users) - 1}")
         row = self._users.storage[user]
-        rank = self.n_components
-        scores = self.item_factors_ @ row[:rank] + self.item_biases_ + row[rank + BIAS] + np.float32(self.mean_)
+        rank = self._rank
+        scores = (
+            self.item_factors_ @ row[:rank] + self.item_biases_ + row[rank + BIAS] + np.float32(self.mean_)
+        )
         candidates = np.ones(len(scores), bool)
         if exclude_rated:
             if self._seen is None:
-                raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
+                raise ArgumentError(
+                    "the model was fitted with remember_ratings=False: pass exclude_rated=False"
+                )
             offsets, rated = self._seen
             candidates[rated[offsets[user] : offsets[user + 1]]] = False
         items = np.flatnonzero(candidates)
@@ -437,6 +470,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         parameters, arrays = load_model(path, cls.__name__)
         try:
             model = cls(**parameters["params"])
+            _check_tables(**arrays)
             model._users = dvector(arrays["users"], copy=False)
             model._items = dvector(arrays["items"], copy=False)
             seen = "seen_offsets" in arrays
@@ -466,6 +500,26 @@ def _seen_items(data: NDArray[Any], n_users: int) -> tuple[NDArray[np.int64], ND
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
     return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))
+
+
+def _check_tables(
+    users: NDArray[Any],
+    items: NDArray[Any],
+    seen_offsets: NDArray[Any] | None = None,
+    seen_items: NDArray[Any] | None = None,
+) -> None:
+    """Refuse arrays of a file that would be indexed out of their bounds."""
+    for table in (users, items):
+        if table.ndim != 2 or table.shape[1] <= EXTRA_COLUMNS or table.dtype != np.float32:
+            raise ValueError(f"factors of shape {table.shape} and dtype {table.dtype}")
+    if users.shape[1] != items.shape[1]:
+        raise ValueError(f"{users.shape[1]} columns for users, {items.shape[1]} for items")
+    if seen_offsets is None or seen_items is None:
+        return
+    in_range = len(seen_items) == 0 or (seen_items.min() >= 0 and seen_items.max() < len(items))
+    rising = seen_offsets.shape == (len(users) + 1,) and bool((np.diff(seen_offsets) >= 0).all())
+    if not (in_range and rising and seen_offsets[-1] == len(seen_items)):
+        raise ValueError("the rated items do not fit the factors")
 
 
 def _plain(value: Any) -> Any:

@@ -106,7 +106,7 @@ def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effec
     unchecked = {access.argument for access in unlogged if _is_dynamic(access, unlogged, volatile)}
     return BodyAnalysis(
         written=frozenset(written),
-        aligned=frozenset(_aligned(tables - written, whole, effects)),
+        aligned=frozenset(_aligned(tables - written - unchecked, whole, effects)),
         deciding=frozenset(deciding - volatile),
         dynamic=bool(dynamic),
         dynamic_reads=frozenset(unchecked),

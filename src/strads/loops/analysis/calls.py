@@ -1,4 +1,4 @@
-"""What a call does to its arguments, for the functions that Numba knows: does it write them, return a view?"""
+"""What a call does to its arguments, for functions that Numba knows: does it write them, return a view?"""
 
 import builtins
 import math

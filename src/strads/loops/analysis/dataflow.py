@@ -1,12 +1,12 @@
 """Data flow through a loop body's Numba IR: every access to a table, and what decides its index.
 
-The analysis runs on bytecode, so it needs no source text. It is flow-insensitive within a function (a variable has
-one abstract value) and follows calls to other Python functions with the values of the actual arguments.
+The analysis runs on bytecode, so it needs no source text. It is flow-insensitive within a function (a variable
+has one abstract value) and follows calls to other Python functions with the values of the actual arguments.
 """
 
 import types as python_types
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ from strads.loops.analysis.values import (
 from strads.loops.compile_errors import compile_error
 
 _SHAPE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"})
-_MAX_DEPTH = 16
 LOCAL = -2  # stands for the argument where a local array is indexed
 
 _LOCAL_ALIAS = Alias(LOCAL, 1, whole=False)
@@ -86,13 +85,18 @@ class FunctionAnalysis:
         arguments: Mapping[int, Value],
         control: frozenset[int],
         conditions: frozenset[Condition] = frozenset(),
-        call: tuple[object, ...] = (),
+        caller: "FunctionAnalysis | None" = None,
     ):
         self.ir = run_frontend(function)
         self.arguments = arguments
         self.outer_control = control
         self.outer_conditions = conditions
-        self.call = call  # the call sites that lead here
+        self.function = function
+        self.caller = caller
+        # The call sites that lead here.
+        self.call: tuple[object, ...] = () if caller is None else (*caller.call, caller.place)
+        # Calls analysed so far, for the next pass of the caller.
+        self.called: dict[Hashable, tuple[Value, Effects]] = {} if caller is None else caller.called
         self.effects = Effects.empty()
         self.values: dict[str, Value] = {}
         self.returned: Value | None = None
@@ -255,6 +259,8 @@ class FunctionAnalysis:
         container = self._value(node.value)
         if container.expression is not None and index.expression is not None:
             expression = ("item", container.expression, index.expression)
+        if not container.aliases and container.items is None and not container.is_shape:
+            self._access(_LOCAL_ALIAS, container, index, control, write=False)
         return self._element(container, index, control, expression=expression)
 
     def _static_getitem(self, node: Any, control: frozenset[int]) -> Value:
@@ -276,8 +282,6 @@ class FunctionAnalysis:
             if depth > 0 or (depth == 0 and alias.record):
                 still_whole = alias.whole and index.is_slice
                 parts.add(Alias(alias.argument, depth, still_whole, alias.record))
-        if not container.aliases and container.items is None:
-            self._access(_LOCAL_ALIAS, container, index, control, write=False)
         items_aliases = {alias for item in container.items or () for alias in all_aliases(item)}
         return Value(frozenset(parts | items_aliases), sources, expression=expression)
 
@@ -288,7 +292,8 @@ class FunctionAnalysis:
             member = getattr(constant, node.attr, NOT_CONSTANT)
             return Value(constant=member, expression=("constant", repr(member)))
         if owner.aliases and node.attr in _SHAPE_ATTRIBUTES:
-            return Value(expression=(node.attr, owner.expression) if owner.expression else None)
+            expression = (node.attr, owner.expression) if owner.expression is not None else None
+            return Value(expression=expression, is_shape=True)
         expression = (node.attr, owner.expression) if owner.expression is not None else None
         kept = frozenset(
             alias for alias in owner.aliases if not (alias.record and alias.depth == 0 and not alias.whole)
@@ -397,17 +402,24 @@ class FunctionAnalysis:
     ) -> Value:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         unknown = set(keywords) - set(names) or len(arguments) > len(names) or node.vararg is not None
-        if len(self.call) >= _MAX_DEPTH or unknown:
+        if unknown or self._is_active(function):
             everything = arguments + list(keywords.values())
             self._doubt(everything)
             return Value(sources=derived(everything).sources | {OPAQUE})
         bound = dict(enumerate(arguments))
         bound |= {names.index(name): value for name, value in keywords.items()}
-        call = (*self.call, self.place)
-        inner = FunctionAnalysis(function, bound, control, self._conditions(), call)
-        value = inner.run()
-        self.effects.add(inner.effects)
+        conditions = self._conditions()
+        key = (function, self.call, self.place, frozenset(bound.items()), control, conditions)
+        if key not in self.called:
+            inner = FunctionAnalysis(function, bound, control, conditions, self)
+            self.called[key] = inner.run(), inner.effects
+        value, effects = self.called[key]
+        self.effects.add(effects)
         return value
+
+    def _is_active(self, function: Any) -> bool:
+        """Whether this is an analysis of the function, or one on behalf of it: a recursion."""
+        return function is self.function or (self.caller is not None and self.caller._is_active(function))
 
     def _doubt(self, values: list[Value]) -> None:
         for value in values:

@@ -1,7 +1,7 @@
 """What the analysis knows of a variable: which tables it aliases and whose contents it depends on."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 OPAQUE = -1  # the source of what no analysis can follow: random numbers, unknown functions
@@ -12,7 +12,8 @@ NOT_CONSTANT = object()
 class Alias:
     """A variable may be (a part of) the table in this argument.
 
-    `depth` is the number of integer indices that lead to a single value; -1 for a record whose field is not chosen.
+    `depth` is the number of integer indices that lead to a single value; -1 for a record whose field is not
+    chosen.
     """
 
     argument: int
@@ -33,6 +34,7 @@ class Value:
     is_index: bool = False  # the loop index itself
     is_slice: bool = False
     expression: Hashable = None  # equal expressions have equal values in one task; None: not known
+    is_shape: bool = False  # a size or dtype, or a tuple of sizes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Value) and self._key() == other._key()
@@ -51,6 +53,7 @@ class Value:
             self.is_index,
             self.is_slice,
             self.expression,
+            self.is_shape,
         )
 
     def with_sources(self, sources: Iterable[int]) -> "Value":
@@ -58,16 +61,7 @@ class Value:
         merged = self.sources | frozenset(sources)
         if merged == self.sources:
             return self
-        return Value(
-            self.aliases,
-            merged,
-            self.items,
-            self.constant,
-            self.method,
-            self.is_index,
-            self.is_slice,
-            self.expression,
-        )
+        return replace(self, sources=merged)
 
 
 def join(first: "Value | None", second: Value) -> Value:
@@ -86,6 +80,7 @@ def join(first: "Value | None", second: Value) -> Value:
         is_index=first.is_index and second.is_index,
         is_slice=first.is_slice or second.is_slice,
         expression=first.expression if first.expression == second.expression else None,
+        is_shape=first.is_shape and second.is_shape,
     )
 
 

@@ -1,0 +1,408 @@
+"""What the analysis says of a body: written, aligned and deciding tables, where reconnaissance is blind."""
+
+import math
+
+import numpy as np
+import pytest
+
+import strads
+from strads.loops.analysis import BodyAnalysis, TableKind, analyse_body
+
+VALUES = TableKind(1)
+ROWS = TableKind(2)
+RAGGED = TableKind(2)
+RECORDS = TableKind(1, record=True)
+SCALAR = None
+
+
+def facts(body, *kinds, same=None) -> BodyAnalysis:
+    return analyse_body(body, kinds, same)
+
+
+# -- helpers of the bodies ---------------------------------------------------------------------------------
+
+
+def store(target, row, value=1.0):
+    target[row] = value
+
+
+def first_of(row):
+    return row[0]
+
+
+def recursive(v, n):
+    return v if n == 0 else recursive(v, n - 1)
+
+
+def pick(a, b):
+    return a, b
+
+
+# -- bodies ------------------------------------------------------------------------------------------------
+
+
+def simple(k, A, W):
+    W[A[k]] += 1.0
+
+
+def aliased_row(k, W):
+    w = W[k]
+    v = w
+    v[0] = 1.0
+
+
+def aliased_in_tuple(k, A, W):
+    pair = (A[k], W[k])
+    _, w = pair
+    w[0] += 1.0
+
+
+def through_helper_tuple(k, A, W):
+    a, w = pick(A[k], W[k])
+    w[0] = a[0]
+
+
+def keyword_helper(k, A, W):
+    store(row=k, target=W, value=A[k])
+
+
+def copyto(k, A, W):
+    np.copyto(W[k], A[k])
+
+
+def ufunc_out(k, A, W):
+    np.add(A[k], 1.0, W[k])
+
+
+def method_fill(k, A, W):
+    W[k].fill(A[k].sum())
+
+
+def slice_store(k, A, W):
+    W[k, 1:] = A[k, 1:]
+
+
+def view_store(k, A, W):
+    W[k].reshape(1, -1)[0, 0] = A[k][0]
+
+
+def inplace_row(k, A, W):
+    W[k] += A[k]
+
+
+def inplace_local_row(k, A, W):
+    w = W[k]
+    w *= 2.0
+    w += A[k]
+
+
+def copied_row(k, A, W):
+    row = A[k].copy()
+    row[0] = 1.0
+    W[k] = row
+
+
+def fresh_result(k, A, W):
+    row = A[k] + 1.0
+    row[0] = 3.0
+    W[k] = row
+
+
+def conditional_row(k, A, W):
+    w = W[k] if k % 2 else A[k]
+    w[0] = 1.0
+
+
+def record_field(k, R, W):
+    r = R[k]
+    W[r.user] += r.score
+
+
+def record_store(k, R, W):
+    r = R[k]
+    R[k].count = W[r.user]
+
+
+def whole_array(k, A, W):
+    W[k] = A.sum() + A[k]
+
+
+def iterated(k, A, W):
+    for value in A:
+        W[k] += value
+
+
+def not_the_index(k, A, W):
+    W[k] = A[k] + A[k + 1]
+
+
+def reassigned_index(k, A, W):
+    k = k + 1
+    W[k] = A[k]
+
+
+def loop_of_scalar(k, A, W, rank):
+    w = W[A[k]]
+    for f in range(rank):
+        w[f] += 1.0
+
+
+def loop_of_length(k, A, W, rate):
+    w = W[A[k]]
+    for f in range(len(w)):
+        w[f] += rate
+
+
+def ragged_words(k, docs, W):
+    words = docs[k]
+    for n in range(len(words)):
+        W[words[n]] += 1.0
+
+
+def nested_function(k, A, W):
+    def square(v):
+        return v * v
+
+    W[k] = square(A[k])
+
+
+def recursion(k, A, W):
+    W[k] = recursive(A[k], 3)
+
+
+def own_values(k, A, W):
+    W[int(W[k])] += A[k]
+
+
+def through_local(k, A, W):
+    buffer = np.zeros(2, np.int64)
+    buffer[0] = int(W[k])
+    W[buffer[0]] += A[k]
+
+
+def random_rows(k, A, W):
+    W[np.random.randint(10)] += A[k]  # noqa: NPY002
+
+
+def conditional_row_of_values(k, A, W):
+    if W[k] > 0:
+        W[A[k]] += 1.0
+
+
+def touched_before_branch(k, A, W):
+    w = W[A[k]]
+    if w[0] > 0:
+        w[0] = 1.0
+        W[A[k]][0] = 2.0
+
+
+def write_after_read(k, A, W):
+    value = W[A[k]]
+    if value > 0:
+        W[A[k]] = 0.0
+
+
+def write_after_write(k, A, W):
+    W[A[k]] += 1.0
+    if W[A[k]] > 0:
+        W[A[k]] = 0.0
+
+
+def touched_in_the_other_branch(k, A, W):
+    if k % 2:
+        W[A[k]] = 1.0
+    elif W[k] > 0:
+        W[A[k]] = 0.0
+
+
+def read_by_values(k, A, W):
+    W[k] = A[int(W[k])]
+
+
+def read_in_branch(k, A, W):
+    if W[k] > 0:
+        W[k] = A[k + 1]
+
+
+def part_by_values(k, A, W):
+    w = W[k]
+    w[int(w[0])] = A[k][0]
+
+
+def part_in_branch(k, A, W):
+    w = W[k]
+    if w[0] > A[k][0]:
+        w[5] = 1.0
+
+
+def part_in_branch_and_before(k, A, W):
+    w = W[k]
+    w[5] = A[k][0]
+    if w[0] > 0:
+        w[5] = 1.0
+
+
+def part_of_another_row_in_branch(k, docs, W):
+    words, others = docs[k], docs[k + 1]
+    W[k] = words[3]
+    if W[k] > 0:
+        W[k] = others[3]
+
+
+def local_by_scalar(k, A, W, count):
+    buffer = np.zeros(4)
+    for j in range(count):
+        buffer[j] = A[k]
+    W[k] = buffer.sum()
+
+
+def local_of_size(k, A, W, size):
+    buffer = np.zeros(size)
+    buffer[3] = A[k]
+    W[k] = buffer[3]
+
+
+def while_of_values(k, A, W):
+    w = W[k]
+    while w > 1.0:
+        w = w / 2.0
+    W[A[k]] = w
+
+
+def while_of_index(k, A, W):
+    n = k
+    while n > 1:
+        n //= 2
+    W[n] = A[k]
+
+
+def range_of_values(k, A, W):
+    for j in range(int(W[k])):
+        W[j] += A[k]
+
+
+def mathematics(k, A, W):
+    W[k] = math.sqrt(np.exp(A[k])) + max(A[k], 2) + len(A) + A.shape[0] + np.float32(1)
+
+
+def shape_in_branch(k, A, W):
+    W[k] += A[k, 0]
+    if W[k] > 0:
+        W[k] += A.shape[1]
+
+
+def loop_in_branch(k, A, W):
+    W[k] += A[k]
+    if W[k] > 0:
+        for f in range(3):
+            W[k] += f
+
+
+def unknown_method(k, A, W):
+    A[k].byteswap(True)
+    W[k] = 1.0
+
+
+BASE = {
+    "written": {1},
+    "aligned": {0},
+    "deciding": set(),
+    "dynamic": False,
+    "dynamic_reads": set(),
+    "dynamic_parts": False,
+    "needs_values": False,
+}
+DYNAMIC = {"dynamic": True, "needs_values": True}
+UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds", "different"),
+    [
+        (simple, (VALUES, VALUES), {"deciding": {0}}),
+        (aliased_row, (ROWS,), {"written": {0}, "aligned": set()}),
+        (aliased_in_tuple, (ROWS, ROWS), {}),
+        (through_helper_tuple, (ROWS, ROWS), {}),
+        (keyword_helper, (VALUES, VALUES), {}),
+        (copyto, (ROWS, ROWS), {}),
+        (ufunc_out, (ROWS, ROWS), {}),
+        (method_fill, (ROWS, ROWS), {}),
+        (slice_store, (ROWS, ROWS), {}),
+        (view_store, (ROWS, ROWS), {}),
+        (inplace_row, (ROWS, ROWS), {}),
+        (inplace_local_row, (ROWS, ROWS), {}),
+        (copied_row, (ROWS, ROWS), {}),
+        (fresh_result, (ROWS, ROWS), {}),
+        (conditional_row, (ROWS, ROWS), {"written": {0, 1}, "aligned": set()}),
+        (record_field, (RECORDS, VALUES), {"deciding": {0}}),
+        (record_store, (RECORDS, VALUES), {"written": {0}, "aligned": set(), "dynamic_reads": {1}}),
+        (whole_array, (VALUES, VALUES), {"aligned": set()}),
+        (iterated, (VALUES, VALUES), {"aligned": set()}),
+        (not_the_index, (VALUES, VALUES), {"aligned": set()}),
+        (reassigned_index, (VALUES, VALUES), {"aligned": set()}),
+        (loop_of_scalar, (VALUES, ROWS, SCALAR), {"deciding": {0, 2}}),
+        (loop_of_length, (VALUES, ROWS, SCALAR), {"deciding": {0}}),
+        (ragged_words, (RAGGED, VALUES), {"deciding": {0}}),
+        (nested_function, (VALUES, VALUES), {}),
+        (recursion, (VALUES, VALUES), {}),
+        (own_values, (VALUES, VALUES), DYNAMIC),
+        (through_local, (VALUES, VALUES), DYNAMIC),
+        (random_rows, (VALUES, VALUES), DYNAMIC),
+        (conditional_row_of_values, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
+        (touched_before_branch, (VALUES, ROWS), {"deciding": {0}}),
+        (write_after_read, (VALUES, VALUES), DYNAMIC | {"deciding": {0}}),
+        (write_after_write, (VALUES, VALUES), {"deciding": {0}}),
+        (touched_in_the_other_branch, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
+        (read_by_values, (VALUES, VALUES), UNSEEN_READS),
+        (read_in_branch, (VALUES, VALUES), DYNAMIC | UNSEEN_READS),
+        (part_by_values, (ROWS, ROWS), {"dynamic_parts": True}),
+        (part_in_branch, (ROWS, ROWS), {"dynamic_parts": True, "deciding": {0}}),
+        (part_in_branch_and_before, (ROWS, ROWS), {}),
+        (
+            part_of_another_row_in_branch,
+            (RAGGED, VALUES),
+            {"aligned": set(), "dynamic_parts": True},
+        ),
+        (local_by_scalar, (VALUES, VALUES, SCALAR), {"deciding": {2}}),
+        (local_of_size, (VALUES, VALUES, SCALAR), {"deciding": {2}}),
+        (while_of_values, (VALUES, VALUES), {"deciding": {0}, "needs_values": True}),
+        (while_of_index, (VALUES, VALUES), {}),
+        (range_of_values, (VALUES, VALUES), DYNAMIC | UNSEEN_READS),
+        (mathematics, (VALUES, VALUES), {}),
+        (shape_in_branch, (ROWS, VALUES), {}),
+        (loop_in_branch, (VALUES, VALUES), {}),
+        (unknown_method, (ROWS, VALUES), {"written": {0, 1}, "aligned": set()}),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_facts(body, kinds, different):
+    found = facts(body, *kinds)
+    assert {name: getattr(found, name) for name in BASE} == BASE | different
+
+
+def test_the_same_table_in_two_places_has_the_facts_of_both():
+    separate = facts(simple, VALUES, VALUES)
+    together = facts(simple, VALUES, VALUES, same=(0, 0))
+    assert separate.written == {1}
+    assert together.written == {0, 1}
+    assert together.aligned == set()
+    assert together.dynamic  # what chooses the row is written
+
+
+def test_relaxed_tables_do_not_make_a_body_dynamic():
+    relaxed = facts(own_values, VALUES, TableKind(1, relaxed=True))
+    assert relaxed.written == {1}
+    assert not relaxed.dynamic
+    assert relaxed.dynamic_reads == {1}
+
+
+def test_readonly_overrules_a_doubt_but_not_a_write():
+    trusted = facts(unknown_method, TableKind(2, readonly=True), VALUES)
+    assert trusted.written == {1}
+    with pytest.raises(strads.ArgumentError, match=r"test_analysis\.py:\d+: the body writes 'W'"):
+        facts(simple, VALUES, TableKind(1, readonly=True))
+
+
+def test_dynamic_line_is_that_of_the_access():
+    line = facts(conditional_row_of_values, VALUES, VALUES).dynamic_line
+    assert line == conditional_row_of_values.__code__.co_firstlineno + 2

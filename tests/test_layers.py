@@ -1,0 +1,106 @@
+"""The layer rule: a module imports only from its own layer and from those that it may depend on."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import strads
+
+PACKAGE = Path(strads.__file__).parent
+
+# Each layer with those that it may import from, besides itself and `strads.errors`.
+LAYERS: dict[str, set[str]] = {
+    "cluster": set(),
+    "dds": {"cluster"},
+    "schedule": set(),
+    "engine": {"cluster", "dds", "schedule"},
+    "loops": {"cluster", "dds", "schedule", "engine"},
+    "schmp": {"cluster", "dds", "schedule", "engine"},
+    "models": {"cluster", "dds", "schedule", "engine", "loops", "schmp"},
+}
+_SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees
+ANYWHERE = {"errors"}
+EXEMPT = {"__init__", "errors"}  # the package itself: it exports the public names
+
+
+def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module of strads that a source imports, absolutely or relatively."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield node.lineno, name.name
+        elif isinstance(node, ast.ImportFrom):
+            package = module if is_package else module[:-1]
+            base = package[: len(package) - (node.level - 1)] if node.level else ()
+            full = ".".join((*base, *filter(None, [node.module])))
+            if full == "strads":  # `from strads import cluster` names modules, or names of the package
+                for name in node.names:
+                    yield node.lineno, f"strads.{name.name}"
+            else:
+                yield node.lineno, full
+
+
+def violations(source: str, path: str) -> list[str]:
+    """Describe each import in the source of `path` (relative to the package) that breaks the rule."""
+    parts = Path(path).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    module = ("strads", *(parts[:-1] if is_package else parts))
+    layer = parts[0]
+    if layer in EXEMPT | _SHOWN:  # nothing is above these
+        return []
+    if layer not in LAYERS:
+        return [f"{path}: {layer} is no layer of the design"]
+    allowed = LAYERS[layer] | {layer} | ANYWHERE
+    found = []
+    for line, name in imported_modules(source, module, is_package=is_package):
+        package, _, rest = name.partition(".")
+        target = rest.split(".")[0]
+        if package == "strads" and target not in allowed:
+            known = target in LAYERS.keys() | _SHOWN
+            what = name if known else f"{name} (the package itself imports every layer)"
+            found.append(f"{path}:{line}: {layer} imports {what}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")))
+def test_modules_import_from_their_own_layer_and_those_above(path):
+    assert violations((PACKAGE / path).read_text(), path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("cluster/threads.py", "from strads.dds import dvector"),
+        ("schedule/plan.py", "import strads.engine.executor"),
+        ("schedule/plan.py", "from strads import cluster"),
+        ("engine/live.py", "def f():\n    from strads.loops import async_for"),
+        ("dds/dvector.py", "from ..schedule import plan"),
+        ("dds/__init__.py", "from ..loops.async_for import async_for"),
+        ("loops/analysis/body.py", "from ...models import MatrixFactorization"),
+        ("loops/async_for.py", "import strads"),
+        ("loops/async_for.py", "from strads import dvector"),
+        ("models/x.py", "from strads.cli import main"),
+        ("unheard_of/x.py", ""),
+    ],
+)
+def test_violations_are_found(path, source):
+    assert len(violations(source, path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        (
+            "engine/live.py",
+            "from strads.engine.views import make_ragged\nfrom strads.errors import PlanError",
+        ),
+        ("loops/analysis/body.py", "from .values import Alias\nfrom ...dds import dvector"),
+        ("loops/async_for.py", "from strads import cluster\nimport numpy as np\nimport stradsify"),
+        ("cli/train.py", "from strads.models import MatrixFactorization\nfrom strads import progress"),
+        ("__init__.py", "from strads.models import MatrixFactorization"),
+    ],
+)
+def test_allowed_imports(path, source):
+    assert violations(source, path) == []

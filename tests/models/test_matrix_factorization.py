@@ -208,11 +208,11 @@ def test_an_interrupted_model_can_be_used(tmp_path):
         if record["iteration"] == 2:
             raise KeyboardInterrupt
 
-    model = small(max_iter=10)
+    model = small(max_iter=10, schedule="constant")
     with pytest.raises(KeyboardInterrupt):
         model.fit(PAIRS[TRAIN], SCORES[TRAIN], on_epoch=interrupt)
     assert model.n_iter_ == len(model.history_) == 2
-    same = small(max_iter=2).fit(PAIRS[TRAIN], SCORES[TRAIN])
+    same = small(max_iter=2, schedule="constant").fit(PAIRS[TRAIN], SCORES[TRAIN])
     assert np.array_equal(model.predict(PAIRS), same.predict(PAIRS))
     model.save(tmp_path / "model.npz")
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == 2
@@ -412,7 +412,7 @@ def _rewrite(path: Path, **changes) -> None:
         lambda path: _rewrite(path, users=np.zeros((3, 4), np.float32)),
         lambda path: _rewrite(path, items=np.zeros(3, np.float32)),
         lambda path: _rewrite(path, users=np.array([["a"]], object)),
-        lambda path: _rewrite(path, seen_items=np.full(18_000, 10**6, np.int32)),
+        lambda path: _rewrite(path, rated_items=np.full(18_000, 10**6, np.int32)),
     ],
 )
 def test_files_that_are_no_models_are_refused(tmp_path, fitted, damage):

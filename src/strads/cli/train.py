@@ -27,6 +27,13 @@ class Step(StrEnum):
     constant = "constant"
 
 
+class Schedule(StrEnum):
+    """How steps change from epoch to epoch."""
+
+    linear = "linear"
+    constant = "constant"
+
+
 def _positive(value: float) -> float:
     if not (math.isfinite(value) and value > 0):
         raise typer.BadParameter(f"{value} is not a positive number")
@@ -111,7 +118,10 @@ def mf(
     ] = Step.adagrad,
     learning_rate: Annotated[
         float, typer.Option(callback=_positive, help="Step size; 0.01 for constant.", rich_help_panel=_MODEL)
-    ] = 0.05,
+    ] = 0.1,
+    schedule: Annotated[
+        Schedule, typer.Option(help="Steps fall towards 0 over the epochs, or stay.", rich_help_panel=_MODEL)
+    ] = Schedule.linear,
     regularization: Annotated[
         float, typer.Option(callback=_not_negative, help="λ of the squared norms.", rich_help_panel=_MODEL)
     ] = 0.1,
@@ -157,6 +167,7 @@ def mf(
             "max_iter": epochs,
             "step": step.value,
             "learning_rate": learning_rate,
+            "schedule": schedule.value,
             "regularization": regularization,
             "biases": biases,
             "early_stopping": early_stopping,

@@ -17,20 +17,14 @@ from strads import cluster
 from strads.dds import accumulator, dvector
 from strads.errors import ArgumentError, InputError
 from strads.loops import async_for
+from strads.models._factor_tables import FactorTables
+from strads.models._rated_items import RatedItems
 from strads.models._ratings import as_pairs, as_ratings, check_ids
 from strads.models._saving import load_model, save_model
-from strads.models.kernels.matrix_factorization import (
-    BIAS,
-    EXTRA_COLUMNS,
-    SQUARES,
-    adagrad_step,
-    constant_step,
-    group_items_by_user,
-    predict_pairs,
-)
+from strads.models.kernels.matrix_factorization import adagrad_step, constant_step
 
 EpochRecord = dict[str, float]
-_CHUNK = 1 << 16
+_SCHEDULES = ("linear", "constant")
 _STEPS = {"adagrad": adagrad_step, "constant": constant_step}
 
 
@@ -49,8 +43,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Epochs, passes over the ratings.
     step : {"adagrad", "constant"}, default "adagrad"
         "adagrad" divides the step of each row by the root of its summed squared gradients (Chin et al. 2015).
-    learning_rate : float, default 0.05
+    learning_rate : float, default 0.1
         Step η; for `step="constant"` 0.01 is a good start.
+    schedule : {"linear", "constant"}, default "linear"
+        "linear" lets the step fall from epoch to epoch, towards 0 after `max_iter` of them.
     regularization : float, default 0.1
         λ, in the unit of squared scores.
     biases : bool, default True
@@ -104,7 +100,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         *,
         max_iter: int = 20,
         step: str = "adagrad",
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
+        schedule: str = "linear",
         regularization: float = 0.1,
         biases: bool = True,
         early_stopping: bool = False,
@@ -119,6 +116,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self.max_iter = max_iter
         self.step = step
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.regularization = regularization
         self.biases = biases
         self.early_stopping = early_stopping
@@ -150,8 +148,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             Held-out ratings, as a sparse matrix, a dvector, or a tuple (pairs, scores); measured after each epoch.
             By default a random `validation_fraction` of X if `early_stopping` is set.
         on_epoch
-            Called with the record of each epoch, and before the first one with `iteration` 0 once the plan is
-            made; fitting stops when it returns True.
+            Called with the record of each epoch; fitting stops when it returns True.
 
         Raises
         ------
@@ -174,8 +171,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        positive_ints = ("n_components", "max_iter", "n_iter_no_change")
-        for name in positive_ints:
+        for name in ("n_components", "max_iter", "n_iter_no_change"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
                 raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
@@ -189,8 +185,11 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 raise ArgumentError(
                     f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number"
                 )
-        if self.step not in _STEPS:
-            raise ArgumentError(f"step={self.step!r} is unknown; choose one of {', '.join(_STEPS)}")
+        for name, known in (("step", tuple(_STEPS)), ("schedule", _SCHEDULES)):
+            if getattr(self, name) not in known:
+                raise ArgumentError(
+                    f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
+                )
         if not isinstance(self.validation_fraction, numbers.Real) or not 0 < self.validation_fraction < 1:
             raise ArgumentError(
                 f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1"
@@ -232,28 +231,22 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return max(users for users, _ in shapes), max(items for _, items in shapes)
 
     def _start(self, data: NDArray[Any], n_users: int, n_items: int) -> None:
-        self.mean_ = float(data["score"].mean(dtype=np.float64)) if self.biases else 0.0
+        scale = float(data["score"].mean(dtype=np.float64))
+        self.mean_ = scale if self.biases else 0.0
         self.n_features_in_ = 2
         self.history_: list[EpochRecord] = []
         self.n_iter_ = 0
-        rng = np.random.default_rng(self.random_state)
-        spread = 0.1 if self.biases else _spread_without_biases(data["score"], self.n_components)
-        self._users = self._initial_rows(n_users, rng, spread)
-        self._items = self._initial_rows(n_items, rng, spread)
-        if not self.biases:  # a positive start finds the sign that all scores share
-            for table in (self._users, self._items):
-                factors = table.storage[:, : self.n_components]
-                np.abs(factors, out=factors)
-        self._seen = _seen_items(data, n_users) if self.remember_ratings else None
+        self._tables = FactorTables.random(
+            n_users,
+            n_items,
+            int(self.n_components),
+            self.mean_,
+            biases=self.biases,
+            scale=scale,
+            seed=int(self.random_state),
+        )
+        self._rated = RatedItems.of(data, n_users) if self.remember_ratings else None
         self._publish()
-
-    def _initial_rows(self, rows: int, rng: np.random.Generator, spread: float) -> dvector:
-        rank = self.n_components
-        table = np.zeros((rows, rank + EXTRA_COLUMNS), np.float32)
-        table[:, :rank] = rng.standard_normal((rows, rank), dtype=np.float32)
-        table[:, :rank] *= spread
-        table[:, rank + SQUARES] = 1.0
-        return dvector(table, copy=False)
 
     def _run_epochs(
         self,
@@ -261,43 +254,43 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         held_out: dvector | None,
         on_epoch: Callable[[EpochRecord], object] | None,
     ) -> None:
-        best = math.inf
-        best_tables: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
-        waited = 0
+        patience = _Patience(self.tol, self.n_iter_no_change)
+        best_tables: FactorTables | None = None
         seconds = 0.0
         for epoch in range(1, self.max_iter + 1):
             start = time.perf_counter()
-            squared_error = self._epoch(ratings)
+            squared_error = self._epoch(ratings, epoch)
             seconds += time.perf_counter() - start
             record = self._record(epoch, seconds, squared_error, len(ratings), held_out)
             self.history_.append(record)
             self.n_iter_ = epoch
             stop = on_epoch(record) if on_epoch is not None else None
-            if self.early_stopping and held_out is not None:
-                if record["validation_rmse"] < best - self.tol:
-                    best, waited = record["validation_rmse"], 0
-                    best_tables = self._users.storage.copy(), self._items.storage.copy()
-                else:
-                    waited += 1
-            if stop is True or waited >= self.n_iter_no_change:
+            if self.early_stopping:
+                if patience.see(record["validation_rmse"]):
+                    best_tables = self._tables.copy()
+                stop = stop is True or patience.is_over
+            if stop is True:
                 break
         if best_tables is not None:
-            self._users, self._items = (
-                dvector(best_tables[0], copy=False),
-                dvector(best_tables[1], copy=False),
-            )
+            self._tables = best_tables
 
-    def _epoch(self, ratings: dvector) -> float:
+    def _rate(self, epoch: int) -> float:
+        """Return η of an epoch, the first of which is 1."""
+        if self.schedule == "constant":
+            return float(self.learning_rate)
+        return float(self.learning_rate) * (1.0 - (epoch - 1) / self.max_iter)
+
+    def _epoch(self, ratings: dvector, epoch: int) -> float:
         loss = accumulator(0.0)
         async_for(
             range(len(ratings)),
             _STEPS[self.step],
             ratings,
-            self._users,
-            self._items,
-            float(self.mean_),
-            int(self.n_components),
-            float(self.learning_rate),
+            self._tables.users,
+            self._tables.items,
+            self._tables.mean,
+            self._tables.rank,
+            self._rate(epoch),
             float(self.regularization),
             1.0 if self.biases else 0.0,
             loss,
@@ -330,15 +323,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     def _publish(self) -> None:
         """Make what was learnt so far the model's attributes."""
-        rank = self._rank
-        users, items = self._users.storage, self._items.storage
-        self.user_factors_, self.item_factors_ = users[:, :rank], items[:, :rank]
-        self.user_biases_, self.item_biases_ = users[:, rank + BIAS], items[:, rank + BIAS]
-
-    @property
-    def _rank(self) -> int:
-        """Number of factors of the fitted model; `set_params` may have asked the next one for another."""
-        return int(self._users.storage.shape[1]) - EXTRA_COLUMNS
+        self.user_factors_, self.item_factors_ = self._tables.factors
+        self.user_biases_, self.item_biases_ = self._tables.biases
 
     @property
     def _threads(self) -> int | None:
@@ -366,22 +352,12 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         """
         self._check_fitted()
         users, items = as_pairs(X)
-        check_ids("user", users, len(self._users))
-        check_ids("item", items, len(self._items))
+        check_ids("user", users, len(self._tables.users))
+        check_ids("item", items, len(self._tables.items))
         return self._predict(users, items)
 
     def _predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float32]:
-        scores = np.empty(len(users), np.float32)
-        user_ids = np.ascontiguousarray(users, np.int32)
-        item_ids = np.ascontiguousarray(items, np.int32)
-        tables = self._users.storage, self._items.storage, np.float32(self.mean_), self._rank
-
-        def work(chunk: int) -> None:
-            first = chunk * _CHUNK
-            predict_pairs(*tables, user_ids, item_ids, scores, first, min(first + _CHUNK, len(scores)))
-
-        cluster.current().team(self._threads).for_each(work, -(-len(scores) // _CHUNK))
-        return scores
+        return self._tables.predict(users, items, cluster.current().team(self._threads))
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the prediction; the arguments are those of `fit`."""
@@ -419,27 +395,22 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             raise ArgumentError(f"n={n!r}: give a whole number of items, 1 or more")
         if isinstance(user, bool) or not isinstance(user, numbers.Integral):
             raise ArgumentError(f"user={user!r}: give the id of one user, a whole number")
-        if not 0 <= user < len(self._users):
-            raise InputError(f"user id {user} is outside 0 … {len(self._users) - 1}")
-        row = self._users.storage[user]
-        rank = self._rank
-        scores = (
-            self.item_factors_ @ row[:rank] + self.item_biases_ + row[rank + BIAS] + np.float32(self.mean_)
-        )
+        if not 0 <= user < len(self._tables.users):
+            raise InputError(f"user id {user} is outside 0 … {len(self._tables.users) - 1}")
+        scores = self._tables.predict_all(int(user))
         candidates = np.ones(len(scores), bool)
         if exclude_rated:
-            if self._seen is None:
+            if self._rated is None:
                 raise ArgumentError(
                     "the model was fitted with remember_ratings=False: pass exclude_rated=False"
                 )
-            offsets, rated = self._seen
-            candidates[rated[offsets[user] : offsets[user + 1]]] = False
+            candidates[self._rated.of_user(int(user))] = False
         items = np.flatnonzero(candidates)
         best = np.argsort(-scores[items], kind="stable")[:n]
         return items[best], scores[items[best]]
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "_users"):
+        if not hasattr(self, "_tables"):
             raise NotFittedError("this MatrixFactorization is not fitted yet: call fit first")
 
     # -- files ---------------------------------------------------------------------------------------------
@@ -447,12 +418,14 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle); `MatrixFactorization.load` reads it."""
         self._check_fitted()
-        arrays: dict[str, NDArray[Any]] = {"users": self._users.storage, "items": self._items.storage}
-        if self._seen is not None:
-            arrays |= {"seen_offsets": self._seen[0], "seen_items": self._seen[1]}
+        users, items = self._tables.arrays
+        arrays: dict[str, NDArray[Any]] = {"users": users, "items": items}
+        if self._rated is not None:
+            arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
         parameters = {
             "params": {name: _plain(value) for name, value in self.get_params().items()},
             "mean": self.mean_,
+            "rank": self._tables.rank,
             "n_iter": self.n_iter_,
             "history": self.history_,
         }
@@ -470,12 +443,14 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         parameters, arrays = load_model(path, cls.__name__)
         try:
             model = cls(**parameters["params"])
-            _check_tables(**arrays)
-            model._users = dvector(arrays["users"], copy=False)
-            model._items = dvector(arrays["items"], copy=False)
-            seen = "seen_offsets" in arrays
-            model._seen = (arrays["seen_offsets"], arrays["seen_items"]) if seen else None
             model.mean_ = float(parameters["mean"])
+            users, items = arrays["users"], arrays["items"]
+            model._tables = FactorTables.from_arrays(users, items, int(parameters["rank"]), model.mean_)
+            model._rated = None
+            if "rated_items" in arrays:
+                model._rated = RatedItems.from_arrays(
+                    arrays["rated_offsets"], arrays["rated_items"], len(users), len(items)
+                )
             model.n_iter_ = int(parameters["n_iter"])
             model.history_ = list(parameters["history"])
         except (KeyError, TypeError, ValueError) as error:
@@ -485,41 +460,33 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return model
 
 
-def _spread_without_biases(scores: NDArray[np.floating], rank: int) -> float:
-    """Return the size of initial factors whose inner products start near the mean score."""
-    mean = abs(float(scores.mean(dtype=np.float64)))
-    return math.sqrt(max(mean, 0.01) / rank)
+class _Patience:
+    """Waits for an error to fall by `tolerance` within so many epochs."""
 
+    def __init__(self, tolerance: float, epochs: int):
+        self._tolerance = tolerance
+        self._epochs = epochs
+        self._reference = self._lowest = math.inf
+        self._waited = 0
 
-def _seen_items(data: NDArray[Any], n_users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    offsets = np.zeros(n_users + 1, np.int64)
-    items = np.empty(len(data), np.int32)
-    group_items_by_user(data["user"], data["item"], offsets, items)
-    return offsets, items
+    def see(self, error: float) -> bool:
+        """Take note of an epoch's error; returns whether it is the lowest so far."""
+        if error < self._reference - self._tolerance:
+            self._reference, self._waited = error, 0
+        else:
+            self._waited += 1
+        is_lowest = error < self._lowest
+        self._lowest = min(self._lowest, error)
+        return is_lowest
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the error has not fallen for long enough."""
+        return self._waited >= self._epochs
 
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
     return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))
-
-
-def _check_tables(
-    users: NDArray[Any],
-    items: NDArray[Any],
-    seen_offsets: NDArray[Any] | None = None,
-    seen_items: NDArray[Any] | None = None,
-) -> None:
-    """Refuse arrays of a file that would be indexed out of their bounds."""
-    for table in (users, items):
-        if table.ndim != 2 or table.shape[1] <= EXTRA_COLUMNS or table.dtype != np.float32:
-            raise ValueError(f"factors of shape {table.shape} and dtype {table.dtype}")
-    if users.shape[1] != items.shape[1]:
-        raise ValueError(f"{users.shape[1]} columns for users, {items.shape[1]} for items")
-    if seen_offsets is None or seen_items is None:
-        return
-    in_range = len(seen_items) == 0 or (seen_items.min() >= 0 and seen_items.max() < len(items))
-    rising = seen_offsets.shape == (len(users) + 1,) and bool((np.diff(seen_offsets) >= 0).all())
-    if not (in_range and rising and seen_offsets[-1] == len(seen_items)):
-        raise ValueError("the rated items do not fit the factors")
 
 
 def _plain(value: Any) -> Any:

@@ -1,22 +1,24 @@
 """Stochastic gradient steps of biased matrix factorization, as loop bodies.
 
-A row of either table holds `rank` factors, then the bias, then the sum of squared gradients of the row: all that a
-step touches lies side by side in memory.
+A row of either table holds the factors, then the columns below: all that a step touches lies side by side in memory.
 """
 
 import math
 
 from numba import njit
 
-BIAS, SQUARES = 0, 1  # columns after the factors
-EXTRA_COLUMNS = 2
+BIAS = 0  # the row's bias
+SQUARES = 1  # sum of the mean squared gradients of the row's factors, for AdaGrad
+NORM = 2  # squared norm of the factors, carried along so that AdaGrad needs no pass of its own over them
+EXTRA_COLUMNS = 3
 
 
 def adagrad_step(k, ratings, users, items, mean, rank, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
-    """One rating with per-row AdaGrad (Chin et al. 2015, "reduced" step sizes; Duchi et al. 2011).
+    """One rating with a step size per row: η / √G, with G the summed mean squared gradients of the row's factors.
 
-    The step of a row is η / √G, where G sums the mean squared gradients of its factors. Biases move with
-    `bias_rate` times the row's step; 0 leaves them out.
+    AdaGrad (Duchi et al. 2011) in the form of Chin et al. 2015, where a row shares one step. With e the error, the
+    gradients of the factors are e·h − λw and e·w − λh, so their squared norms, and the new norms of w and h, follow
+    from ‖w‖², ‖h‖² and ⟨w, h⟩. Biases move with `bias_rate` times the row's step; 0 leaves them out.
     """
     r = ratings[k]
     w, h = users[r.user], items[r.item]
@@ -28,18 +30,20 @@ def adagrad_step(k, ratings, users, items, mean, rank, rate, regularization, bia
     loss.add(error * error)
     step_w = rate / math.sqrt(w[rank + SQUARES])
     step_h = rate / math.sqrt(h[rank + SQUARES])
-    squares_w = 0.0
-    squares_h = 0.0
+    keep_w, keep_h = 1.0 - step_w * regularization, 1.0 - step_h * regularization
+    gain_w, gain_h = step_w * error, step_h * error
     for f in range(rank):
         wf, hf = w[f], h[f]
-        gradient_w = error * hf - regularization * wf
-        gradient_h = error * wf - regularization * hf
-        w[f] = wf + step_w * gradient_w
-        h[f] = hf + step_h * gradient_h
-        squares_w += gradient_w * gradient_w
-        squares_h += gradient_h * gradient_h
-    w[rank + SQUARES] += squares_w / rank
-    h[rank + SQUARES] += squares_h / rank
+        w[f] = keep_w * wf + gain_w * hf
+        h[f] = keep_h * hf + gain_h * wf
+    ww, hh = w[rank + NORM], h[rank + NORM]
+    w[rank + NORM] = max(0.0, keep_w * keep_w * ww + 2.0 * keep_w * gain_w * dot + gain_w * gain_w * hh)
+    h[rank + NORM] = max(0.0, keep_h * keep_h * hh + 2.0 * keep_h * gain_h * dot + gain_h * gain_h * ww)
+    mixed = 2.0 * error * regularization * dot
+    squares_w = error * error * hh - mixed + regularization * regularization * ww
+    squares_h = error * error * ww - mixed + regularization * regularization * hh
+    w[rank + SQUARES] += max(0.0, squares_w) / rank
+    h[rank + SQUARES] += max(0.0, squares_h) / rank
     w[rank + BIAS] += bias_rate * step_w * (error - regularization * w[rank + BIAS])
     h[rank + BIAS] += bias_rate * step_h * (error - regularization * h[rank + BIAS])
 

@@ -1,0 +1,171 @@
+"""What `async_for` accepts, and what it says of everything else."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+import strads
+from strads import async_for
+
+
+def body(k, x, y):
+    y[k] += x[k]
+
+
+def add_scalar(k, x, amount):
+    x[k] += amount
+
+
+def with_varargs(k, *tables):
+    tables[0][k] = 1.0
+
+
+def with_keywords(k, x, *, y=None):
+    x[k] = 1.0
+
+
+def generator(k, x, y):
+    yield x[k] + y[k]
+
+
+async def coroutine(k, x, y):
+    y[k] = x[k]
+
+
+def no_index():
+    pass
+
+
+class Callable:
+    def __call__(self, k, x, y):
+        y[k] = x[k]
+
+
+def table(rows: int = 4) -> strads.dvector:
+    return strads.dvector.zeros(rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ([1.0, 2.0], "a list"),
+        ({"a": 1}, "a dict"),
+        ("text", "a str"),
+        ({1, 2}, "a set"),
+        (object(), "a object"),
+        ((1.0, [2.0]), "a tuple"),
+        (range(4), "a range"),
+        (np.array(["a", "b"]), "an array of <U1"),
+        (np.array([1, "b"], object), "an array of object"),
+        (np.array([1, 2], ">i4"), "an array of >i4"),
+        (np.array(["2020-01-01"], "M8[D]"), "an array of datetime64"),
+        (np.zeros(3, np.longdouble), "an array of "),
+        (Decimal(1), "Decimal"),
+        (2**70, "up to 64 bits"),
+        (lambda: 1, "a function"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_unsupported_arguments_are_named(value, named):
+    with pytest.raises(strads.ArgumentError, match=r"argument 'x' is ") as caught:
+        async_for(4, body, value, table())
+    assert named in str(caught.value)
+
+
+def test_data_frames_are_named():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(strads.ArgumentError, match="argument 'x' is a DataFrame"):
+        async_for(4, body, pandas.DataFrame({"a": [1.0]}), table())
+    with pytest.raises(strads.ArgumentError, match="argument 'y' is a Series"):
+        async_for(4, body, table(), pandas.Series([1.0]))
+
+
+@pytest.mark.parametrize("given", [(), (1.0,), (1.0, 2.0, 3.0)])
+def test_wrong_number_of_arguments(given):
+    with pytest.raises(strads.ArgumentError, match=rf"takes 2 arguments .*\(x, y\), {len(given)} were given"):
+        async_for(4, body, *given)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (print, "must be a Python function, not builtin"),
+        (np.add, "must be a Python function, not ufunc"),
+        (Callable(), "must be a Python function, not Callable"),
+        ("body", "must be a Python function, not str"),
+        (with_varargs, r"no \*args"),
+        (with_keywords, "keyword-only"),
+        (no_index, "loop index as its first parameter"),
+        (generator, "must not yield"),
+        (coroutine, "must not yield or await"),
+    ],
+)
+def test_bodies_that_are_no_plain_functions(function, message):
+    with pytest.raises(strads.ArgumentError, match=message):
+        async_for(4, function, table(), table())
+
+
+def test_a_lambda_is_a_function_too():
+    total = strads.accumulator(0)
+    async_for(4, lambda k, t: t.add(k), total)
+    assert total.value == 6
+
+
+@pytest.mark.parametrize(
+    "indices", [4.0, "4", True, None, [0.5, 1.0], [[0, 1]], ["a"], {"a": 1}, [True, False], np.array(3.0)]
+)
+def test_bad_indices(indices):
+    with pytest.raises(strads.ArgumentError, match="give a range, a number of iterations, or integers"):
+        async_for(indices, body, table(), table())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "fastest"}, "strategy='fastest' is unknown; choose one of auto, independent"),
+        ({"strategy": None}, "strategy=None is unknown"),
+        ({"mode": "debug"}, "mode='debug' is unknown; choose one of compiled, python"),
+        ({"threads": 0}, "threads=0: give a whole number"),
+        ({"threads": 1.5}, "threads=1.5"),
+        ({"threads": "2"}, "threads='2'"),
+        ({"seed": -1}, "seed=-1: give a whole number"),
+        ({"seed": 1.0}, r"seed=1\.0"),
+        ({"seed": True}, "seed=True"),
+    ],
+)
+def test_bad_options(options, message):
+    y = table()
+    with pytest.raises(strads.ArgumentError, match=message):
+        async_for(4, body, table(), y, **options)
+    assert y.version == 0
+
+
+def test_relaxed_needs_rows_of_numbers_and_is_so_everywhere():
+    v = table()
+    with pytest.raises(strads.ArgumentError, match="'x' and 'y' are the same table, one relaxed and one not"):
+        async_for(4, body, v, strads.relaxed(v))
+    with pytest.raises(strads.ArgumentError, match="records"):
+        strads.relaxed(strads.dvector(np.zeros(3, [("a", "f4")])))
+    with pytest.raises(strads.ArgumentError, match="'y' is a relaxed table of bools"):
+        async_for(4, body, table(), strads.relaxed(strads.dvector.zeros(4, "bool")))
+
+
+def test_empty_loops_and_empty_tables_do_nothing():
+    x, y = table(), table()
+    empty = table(0)
+    for indices in (0, [], range(5, 5), -3):
+        stats = async_for(indices, body, x, y, record_order=True)
+        assert stats.tasks == 0
+        assert len(stats.order) == 0
+        assert async_for(indices, body, empty, empty, mode="python").tasks == 0
+    assert not y.to_numpy().any()
+    with pytest.raises(strads.BodyIndexError, match=r"index 0 .*with 0 rows"):
+        async_for(1, body, empty, y)
+
+
+def test_scalars_of_all_kinds():
+    for amount, expected in [(2, 2), (True, 1), (np.float64(0.5), 0.5), (np.int8(3), 3)]:
+        x = table()
+        async_for(4, add_scalar, x, amount, threads=np.int64(2), seed=np.int32(1))
+        assert x.to_list() == [expected] * 4

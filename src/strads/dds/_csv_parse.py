@@ -59,6 +59,17 @@ def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
     return _parse_fields(block, first_line, layout) if records is None else records
 
 
+def _arrow_memory(block: bytes) -> pa.Buffer:
+    """Copy of a block that Arrow owns.
+
+    A background thread of Arrow may let go of its input last. If that were a Python object, and the interpreter
+    about to end, the process would abort.
+    """
+    stream = pa.BufferOutputStream()
+    stream.write(block)
+    return stream.getvalue()
+
+
 def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
     """Records, or None if any line needs a closer look."""
     dialect = layout.dialect
@@ -69,7 +80,7 @@ def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
     }
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(dialect.for_arrow(block)),
+            pa.BufferReader(_arrow_memory(dialect.for_arrow(block))),
             read_options=pyarrow.csv.ReadOptions(column_names=labels),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False

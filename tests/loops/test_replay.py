@@ -72,7 +72,9 @@ def run(body, index, shapes, **options):
     data = strads.dvector(index) if isinstance(index, np.ndarray) else strads.dvector(ragged(index))
     extra = {mix_many: [strads.dvector(np.arange(5))], slow_mix: [5000, -1]}.get(body, [])
     count = len(index)
-    stats = strads.async_for(range(count), body, data, *tables, *extra, threads=2, record_order=True, **options)
+    stats = strads.async_for(
+        range(count), body, data, *tables, *extra, threads=2, record_order=True, **options
+    )
     return stats, [table.to_numpy() for table in tables]
 
 
@@ -165,9 +167,7 @@ def test_plan_alone_decides(seed, tasks, rows, columns):
     results = []
     for threads in (1, 2, 3):
         X, Y = strads.dvector.zeros((rows, 2), "i8"), strads.dvector.zeros((columns, 2), "i8")
-        strads.async_for(
-            tasks, mix_two, strads.dvector(pairs), X, Y, threads=threads, strategy="rotation"
-        )
+        strads.async_for(tasks, mix_two, strads.dvector(pairs), X, Y, threads=threads, strategy="rotation")
         results.append((X.to_numpy().tobytes(), Y.to_numpy().tobytes()))
     assert len(set(results)) == 1
 

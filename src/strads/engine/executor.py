@@ -136,7 +136,9 @@ def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]
 
 def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
     if locks is None:
-        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (np.zeros(0, np.int64),) * 2
+        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (
+            np.zeros(0, np.int64),
+        ) * 2
     sequence = np.zeros(tasks if record_order else 0, np.int64)
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 

@@ -86,8 +86,10 @@ def _as_words(array: NDArray[Any]) -> NDArray[Any]:
     """View rows of any dtype as rows of machine words: one compiled kernel serves them all."""
     row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:]))
     word = np.uint32 if row_bytes % 4 == 0 else np.uint8
-    return array.view(np.uint8).reshape(len(array), row_bytes).view(word) if array.ndim == 1 else (
-        array.reshape(len(array), -1).view(np.uint8).view(word)
+    return (
+        array.view(np.uint8).reshape(len(array), row_bytes).view(word)
+        if array.ndim == 1
+        else (array.reshape(len(array), -1).view(np.uint8).view(word))
     )
 
 

@@ -102,9 +102,7 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             task = _borrow(context, builder, context_value, args[1])
             values = []
-            for position, (constructor, storage) in enumerate(
-                zip(constructors, storages.types, strict=True)
-            ):
+            for position, (constructor, storage) in enumerate(zip(constructors, storages.types, strict=True)):
                 value = _borrow(context, builder, storage, builder.extract_value(args[0], position))
                 if constructor is not None:
                     call = views[position](storage, context_value)

@@ -12,7 +12,13 @@ from strads.cluster import ThreadTeam
 from strads.engine.executor import Execution, Replicas, execute, serial_order
 from strads.engine.views import PATTERN_CHANGED
 from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
-from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, bind_arguments
+from strads.loops.arguments import (
+    AccumulatorArgument,
+    BoundArguments,
+    ScalarArgument,
+    TableArgument,
+    bind_arguments,
+)
 from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.preparation import PreparedLoop, prepare
@@ -110,6 +116,7 @@ def async_for(
         compile_seconds=program.compile_seconds - compiled_before,
         reconnaissance_seconds=prepared.reconnaissance_seconds,
         planning_seconds=prepared.planning_seconds,
+        copy_seconds=prepared.copy_seconds,
         execution_seconds=execution.seconds,
         strategy=plan.strategy,
         parallelism=plan.parallelism,
@@ -237,7 +244,9 @@ class _Call:
                 argument.values[...] = values
         changed = "tables are as before the call" if before is not None else "tables keep the updates so far"
         body = plain_function(self.program.body)
-        where = describe(body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno)
+        where = describe(
+            body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno
+        )
         if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
             return AccessPatternError(
                 f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "

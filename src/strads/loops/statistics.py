@@ -20,6 +20,8 @@ class LoopStatistics:
         Time of the whole call.
     compile_seconds, reconnaissance_seconds, planning_seconds, execution_seconds
         Its parts. The first three are 0 when an earlier call's results could be used.
+    copy_seconds
+        The part of `planning_seconds` that went into copying tables in plan order.
     strategy
         How conflicts were avoided (DESIGN §4.4).
     parallelism
@@ -37,6 +39,7 @@ class LoopStatistics:
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float
+    copy_seconds: float
     execution_seconds: float
     strategy: str
     parallelism: float

@@ -116,6 +116,16 @@ def test_relaxed_tables_tuples_and_whole_rows():
     assert_modes_agree(40, sums, make, 1e-4)
 
 
+def mark_missing(k, x, y):
+    y[k] = 2.0 if math.isnan(x[k]) or math.isinf(x[k]) else x[k]
+
+
+def test_nan_and_infinity_can_be_asked_for():
+    y = strads.dvector.zeros(4)
+    async_for(4, mark_missing, strads.dvector([np.nan, 1.0, np.inf, -np.inf]), y)
+    assert y.to_list() == [2, 1, 2, 2]
+
+
 def test_read_only_tables_can_be_used_as_arrays():
     A = np.arange(4.0)
     assert_modes_agree(4, whole, lambda: (strads.dvector(A), strads.dvector.zeros(4)))

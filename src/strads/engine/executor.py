@@ -68,7 +68,7 @@ def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
         exchange(locks, ids[entry], 0)
 
 
-def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool) -> Any:
+def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
@@ -79,7 +79,7 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
     return run_job
 
 
-def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool) -> Any:
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
@@ -97,7 +97,9 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     return run_job
 
 
-def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool) -> Worker:
+def make_worker(
+    body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]
+) -> Worker:
     """Compile-on-call worker of one body: takes jobs until none is left, or until a barrier asks for a sum.
 
     Returns the number of a barrier job that the caller has to serve and finish, or `FINISHED`.

@@ -16,7 +16,7 @@ from strads.engine.gather import gather_ragged, gather_rows
 from strads.loops.arguments import Argument, BoundArguments, ScalarArgument, TableArgument
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
-from strads.schedule.access import AccessRecords
+from strads.schedule.access import AccessRecords, SparseRecords
 from strads.schedule.planner import build_plan
 
 _MAX_KEPT = 8
@@ -199,7 +199,7 @@ def _prepare(
 
 def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]]:
     """Records in compressed form, as compiled code checks against them."""
-    if hasattr(records, "offsets"):
+    if isinstance(records, SparseRecords):
         return records.offsets, records.rows, records.tags
     tasks, accesses = records.rows.shape
     accessed = zip(records.access_tables, records.access_writes, strict=True)

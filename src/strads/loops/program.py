@@ -21,13 +21,17 @@ from strads.schedule.access import AccessRecords
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
 
+# What vectorizing sums takes. The rest of LLVM's fast mathematics would have NaN and infinity never occur, so
+# that `math.isnan` in a body is always False.
+_REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
+
 
 class LoopProgram:
     """Everything that is compiled for a body; tables and plans come with each call."""
 
     def __init__(self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool):
         self.body = body
-        self.fastmath = fastmath
+        self.fastmath = _REORDERING if fastmath else False
         self.compile_seconds = 0.0
         self.used = False
         with self._compiling():

@@ -105,7 +105,7 @@ class FunctionAnalysis:
         self.control: dict[int, frozenset[int]] = dict.fromkeys(self.ir.blocks, control)
         self.copies = _copy_classes(self.ir)
         self.assignments = _count_assignments(self.ir)
-        self.place = (0, 0)  # block and statement at work
+        self.place: tuple[int, int] = (0, 0)  # block and statement at work
         self.line = 0
 
     def run(self) -> Value:

@@ -26,6 +26,8 @@ from strads.schedule.plan import Plan, RowLocks
 
 Worker = Callable[..., int]
 
+_STRIDE = 64  # tasks between two looks at the stop flag: a job may take minutes
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -73,8 +75,11 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
     def run_job(pool, locking, indices, order, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
-        for position in range(first, last):
-            body(indices[position], *bind(storages, (position, job, lane, order[position])))
+        for start in range(first, last, _STRIDE):
+            if pool.state[STOPPED] != 0:
+                return
+            for position in range(start, min(start + _STRIDE, last)):
+                body(indices[position], *bind(storages, (position, job, lane, order[position])))
 
     return run_job
 
@@ -173,7 +178,7 @@ def execute(
 
     Raises
     ------
-    Whatever the body raised first; the other threads stop after the job that they are at.
+    Whatever the body raised first; the other threads stop after a few more tasks.
     """
     plan = schedule.plan
     pool = make_job_pool(plan)

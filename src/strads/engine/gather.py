@@ -94,7 +94,11 @@ def _as_words(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def gather_rows(
-    source: NDArray[Any], indices: NDArray[np.integer], runs: NDArray[np.int64], team: ThreadTeam
+    source: NDArray[Any],
+    indices: NDArray[np.integer],
+    runs: NDArray[np.int64],
+    team: ThreadTeam,
+    target: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return `source[indices]`, copied by all threads of the team.
 
@@ -108,8 +112,12 @@ def gather_rows(
         Boundaries of the jobs, (jobs + 1,): where indices ascend within each, the copy streams through memory.
     team
         The threads.
+    target
+        Where to copy to: of shape (len(indices), *source.shape[1:]) and the dtype of `source`, C-contiguous; by
+        default a new array.
     """
-    target = np.empty((len(indices), *source.shape[1:]), source.dtype)
+    if target is None:
+        target = np.empty((len(indices), *source.shape[1:]), source.dtype)
     if target.size == 0:
         return target
     words, target_words = _as_words(source), _as_words(target)

@@ -124,7 +124,7 @@ def finish_locked(pool: JobPool, job: int) -> None:
 
 
 def stop(pool: JobPool) -> None:
-    """Let every worker return after the job it is at (a flag that only ever goes up needs no lock)."""
+    """Let every worker return soon, within a job too (a flag that only ever goes up needs no lock)."""
     pool.state[STOPPED] = 1
 
 

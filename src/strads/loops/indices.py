@@ -57,6 +57,15 @@ class LoopIndices:
         """Whether every index equals its position."""
         return len(self.values) == 0 and self.start == 0 and self.step == 1
 
+    def bounds(self) -> tuple[int, int]:
+        """Return the lowest and the highest index; (0, -1) when there is none."""
+        if len(self) == 0:
+            return 0, -1
+        if len(self.values) > 0:
+            return int(self.values.min()), int(self.values.max())
+        first, last = self[0], self[len(self) - 1]
+        return min(first, last), max(first, last)
+
     def at(self, positions: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the indices at the given positions; shares memory with them where it can."""
         if self.is_counting:

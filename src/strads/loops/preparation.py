@@ -26,6 +26,7 @@ _MAX_KEPT = 8
 class PreparedLoop:
     """A plan for one call, and the tables that are stored in its order."""
 
+    indices: LoopIndices
     schedule: Schedule
     records: AccessRecords | None  # kept only where every access is checked against them
     guards: tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]] | None
@@ -35,31 +36,35 @@ class PreparedLoop:
     copy_seconds: float = 0.0  # part of the planning
     aligned: dict[int, tuple[object, Any]] = field(default_factory=dict)  # position → (content key, copy)
 
-    def aligned_storage(self, position: int, argument: TableArgument, team: ThreadTeam) -> Any:
-        """Return the table in plan order; copied again only when its content has changed."""
+    def aligned_storage(
+        self, position: int, argument: TableArgument, team: ThreadTeam, target: NDArray[Any] | None = None
+    ) -> Any:
+        """Return the table in plan order; copied (into `target`) only when its content has changed."""
         key = argument.content_key()
         if position not in self.aligned or self.aligned[position][0] != key:
             self.aligned.pop(position, None)  # free the old copy first
-            self.aligned[position] = (key, _in_plan_order(argument, self.schedule, team))
+            self.aligned[position] = (key, self._in_plan_order(argument, team, target))
         return self.aligned[position][1]
 
-
-def _in_plan_order(argument: TableArgument, schedule: Schedule, team: ThreadTeam) -> Any:
-    indices, storage = _existing(schedule.indices, len(argument.storage)), argument.storage
-    if isinstance(storage, RaggedArray):
+    def _in_plan_order(self, argument: TableArgument, team: ThreadTeam, target: NDArray[Any] | None) -> Any:
+        storage = argument.storage
+        indices = self._existing(len(storage))
+        if isinstance(storage, RaggedArray):
+            if len(storage) == 0:
+                return storage.values, np.zeros(len(indices) + 1, np.int64)
+            return gather_ragged(storage.values, storage.offsets, indices, team)
         if len(storage) == 0:
-            return storage.values, np.zeros(len(indices) + 1, np.int64)
-        return gather_ragged(storage.values, storage.offsets, indices, team)
-    if len(storage) == 0:
-        return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
-    return gather_rows(np.ascontiguousarray(storage), indices, schedule.plan.offsets, team)
+            return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
+        runs = self.schedule.plan.offsets
+        return gather_rows(np.ascontiguousarray(storage), indices, runs, team, target)
 
-
-def _existing(indices: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
-    """Put row 0 where `A[k]` does not exist: reconnaissance has shown that task k does not read it."""
-    if len(indices) == 0 or (-rows <= indices.min() and indices.max() < rows):
-        return indices
-    return np.where((-rows <= indices) & (indices < rows), indices, 0)
+    def _existing(self, rows: int) -> NDArray[np.integer]:
+        """Put row 0 where `A[k]` does not exist: reconnaissance has shown that task k does not read it."""
+        indices = self.schedule.indices
+        lowest, highest = self.indices.bounds()
+        if -rows <= lowest and highest < rows:
+            return indices
+        return np.where((-rows <= indices) & (indices < rows), indices, 0)
 
 
 @dataclass(eq=False)
@@ -175,8 +180,11 @@ def _prepare(
     keep_records: bool,
 ) -> PreparedLoop:
     program.compile_recorder(bound, indices)
+    recycled = not (keep_records or program.facts.dynamic)
     start = time.perf_counter()
-    records: AccessRecords | None = program.record(bound, indices, team)
+    targets = _targets(program, bound, len(indices)) if recycled else {}
+    largest = max(targets.values(), key=lambda target: target.nbytes, default=None)
+    records: AccessRecords | None = program.record(bound, indices, team, memory=largest)
     recorded = time.perf_counter()
     assert records is not None
     plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each)
@@ -186,15 +194,29 @@ def _prepare(
     if not keep_records:
         records = None  # as large as the data: gone before tables are copied into plan order
     schedule = Schedule(plan, indices.at(plan.order))
-    prepared = PreparedLoop(schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
+    prepared = PreparedLoop(indices, schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
     planned = time.perf_counter()
     for position in sorted(program.facts.aligned):
         argument = bound.arguments[position]
         assert isinstance(argument, TableArgument)
-        prepared.aligned_storage(position, argument, team)
+        prepared.aligned_storage(position, argument, team, targets.get(position))
     done = time.perf_counter()
     prepared.planning_seconds, prepared.copy_seconds = done - recorded, done - planned
     return prepared
+
+
+def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[int, NDArray[Any]]:
+    """Allocate the copies in plan order.
+
+    Until they are filled, the largest holds the records: memory that the process has touched already costs half as
+    much to write as fresh memory.
+    """
+    targets = {}
+    for position in program.facts.aligned:
+        storage = bound.tables()[position].storage
+        if isinstance(storage, np.ndarray):
+            targets[position] = np.empty((tasks, *storage.shape[1:]), storage.dtype)
+    return targets
 
 
 def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]]:

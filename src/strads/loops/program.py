@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from numpy.typing import NDArray
+
 from strads.cluster import ThreadTeam
 from strads.engine import live
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
@@ -108,8 +110,15 @@ class LoopProgram:
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
 
-    def record(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        """Run reconnaissance over all tasks.
+    def record(
+        self,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        team: ThreadTeam,
+        *,
+        memory: NDArray[Any] | None = None,
+    ) -> AccessRecords:
+        """Run reconnaissance over all tasks; the records may be laid into `memory`, whatever its dtype.
 
         Raises
         ------
@@ -118,7 +127,7 @@ class LoopProgram:
         """
         recorder = self.compile_recorder(bound, indices)
         try:
-            return recorder.run(bound, indices, team)
+            return recorder.run(bound, indices, team, memory)
         except TaskFailed as failure:
             index = indices[failure.task]
             explain_failure(self.body, bound, self.table_of, index)

@@ -104,8 +104,14 @@ class Recorder:
         arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
         self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
 
-    def run(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        """Record all tasks.
+    def run(
+        self,
+        bound: BoundArguments,
+        indices: LoopIndices,
+        team: ThreadTeam,
+        memory: NDArray[Any] | None = None,
+    ) -> AccessRecords:
+        """Record all tasks; uniform records are laid into `memory` if they find room there.
 
         Raises
         ------
@@ -119,7 +125,8 @@ class Recorder:
         arity = int(probe.counts[0]) if tasks else 0
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
-            rows = self._run_uniform(bound, indices, team, pattern, dtype)
+            rows = _room(memory, (tasks, arity), dtype)
+            rows = self._run_uniform(bound, indices, team, pattern, rows)
             if rows is not None:
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
@@ -132,11 +139,10 @@ class Recorder:
         indices: LoopIndices,
         team: ThreadTeam,
         pattern: NDArray[np.uint8],
-        dtype: type[np.integer],
+        rows: NDArray[np.integer],
     ) -> NDArray[np.integer] | None:
         """Record straight into the array of rows; None as soon as a chunk does not follow the pattern."""
-        arity = len(pattern)
-        rows = np.empty((len(indices), arity), dtype)
+        arity, dtype = len(pattern), rows.dtype.type
         flat = rows.reshape(-1)
         chunks = iter(range(_chunks(len(indices))))  # shared by the threads
         follows = [True]
@@ -292,6 +298,16 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
         offsets = argument.raw[1]
         return (int(np.diff(offsets).max(initial=0)),)
     return argument.dense.shape[1:]
+
+
+def _room(
+    memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]
+) -> NDArray[np.integer]:
+    """Return an array, in the given memory if that is large enough."""
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    if memory is None or memory.nbytes < needed or needed == 0:
+        return np.empty(shape, dtype)
+    return memory.reshape(-1).view(np.uint8)[:needed].view(dtype).reshape(shape)
 
 
 def _chunks(tasks: int) -> int:

@@ -290,6 +290,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             self._tables.items,
             self._tables.mean,
             self._tables.rank,
+            1.0 / self._tables.rank,
             self._rate(epoch),
             float(self.regularization),
             1.0 if self.biases else 0.0,

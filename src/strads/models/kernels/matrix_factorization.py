@@ -13,57 +13,59 @@ NORM = 2  # squared norm of the factors, carried along so that AdaGrad needs no 
 EXTRA_COLUMNS = 3
 
 
-def adagrad_step(k, ratings, users, items, mean, rank, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
+def adagrad_step(k, ratings, users, items, mean, rank, share, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
     """One rating with a step size per row: η / √G, with G the summed mean squared gradients of the row's factors.
 
     AdaGrad (Duchi et al. 2011) in the form of Chin et al. 2015, where a row shares one step. With e the error, the
     gradients of the factors are e·h − λw and e·w − λh, so their squared norms, and the new norms of w and h, follow
-    from ‖w‖², ‖h‖² and ⟨w, h⟩. Biases move with `bias_rate` times the row's step; 0 leaves them out.
+    from ‖w‖², ‖h‖² and ⟨w, h⟩. Biases move with `bias_rate` times the row's step; 0 leaves them out. `share` is
+    1 / rank.
     """
     r = ratings[k]
     w, h = users[r.user], items[r.item]
-    error = r.score - mean - w[rank + BIAS] - h[rank + BIAS]
+    # All loads and roots before the loops: the processor works on them meanwhile.
+    bias_w, sum_w, ww = w[rank + BIAS], w[rank + SQUARES], w[rank + NORM]
+    bias_h, sum_h, hh = h[rank + BIAS], h[rank + SQUARES], h[rank + NORM]
+    step_w = rate / math.sqrt(sum_w)
+    step_h = rate / math.sqrt(sum_h)
+    keep_w, keep_h = 1.0 - step_w * regularization, 1.0 - step_h * regularization
     dot = 0.0
     for f in range(rank):
         dot += w[f] * h[f]
-    error -= dot
+    error = r.score - mean - bias_w - bias_h - dot
     loss.add(error * error)
-    step_w = rate / math.sqrt(w[rank + SQUARES])
-    step_h = rate / math.sqrt(h[rank + SQUARES])
-    keep_w, keep_h = 1.0 - step_w * regularization, 1.0 - step_h * regularization
     gain_w, gain_h = step_w * error, step_h * error
     for f in range(rank):
         wf, hf = w[f], h[f]
         w[f] = keep_w * wf + gain_w * hf
         h[f] = keep_h * hf + gain_h * wf
-    ww, hh = w[rank + NORM], h[rank + NORM]
-    w[rank + NORM] = max(0.0, keep_w * keep_w * ww + 2.0 * keep_w * gain_w * dot + gain_w * gain_w * hh)
-    h[rank + NORM] = max(0.0, keep_h * keep_h * hh + 2.0 * keep_h * gain_h * dot + gain_h * gain_h * ww)
     mixed = 2.0 * error * regularization * dot
     squares_w = error * error * hh - mixed + regularization * regularization * ww
     squares_h = error * error * ww - mixed + regularization * regularization * hh
-    w[rank + SQUARES] += max(0.0, squares_w) / rank
-    h[rank + SQUARES] += max(0.0, squares_h) / rank
-    w[rank + BIAS] += bias_rate * step_w * (error - regularization * w[rank + BIAS])
-    h[rank + BIAS] += bias_rate * step_h * (error - regularization * h[rank + BIAS])
+    w[rank + SQUARES] = sum_w + max(0.0, squares_w) * share
+    h[rank + SQUARES] = sum_h + max(0.0, squares_h) * share
+    w[rank + NORM] = max(0.0, keep_w * keep_w * ww + 2.0 * keep_w * gain_w * dot + gain_w * gain_w * hh)
+    h[rank + NORM] = max(0.0, keep_h * keep_h * hh + 2.0 * keep_h * gain_h * dot + gain_h * gain_h * ww)
+    w[rank + BIAS] = bias_w + bias_rate * step_w * (error - regularization * bias_w)
+    h[rank + BIAS] = bias_h + bias_rate * step_h * (error - regularization * bias_h)
 
 
-def constant_step(k, ratings, users, items, mean, rank, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
-    """One rating with the same step for all (thesis §6.1.2; Koren et al. 2009)."""
+def constant_step(k, ratings, users, items, mean, rank, share, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
+    """One rating with the same step for all (thesis §6.1.2; Koren et al. 2009); `share` is not used."""
     r = ratings[k]
     w, h = users[r.user], items[r.item]
-    error = r.score - mean - w[rank + BIAS] - h[rank + BIAS]
+    bias_w, bias_h = w[rank + BIAS], h[rank + BIAS]
     dot = 0.0
     for f in range(rank):
         dot += w[f] * h[f]
-    error -= dot
+    error = r.score - mean - bias_w - bias_h - dot
     loss.add(error * error)
     for f in range(rank):
         wf, hf = w[f], h[f]
         w[f] = wf + rate * (error * hf - regularization * wf)
         h[f] = hf + rate * (error * wf - regularization * hf)
-    w[rank + BIAS] += bias_rate * rate * (error - regularization * w[rank + BIAS])
-    h[rank + BIAS] += bias_rate * rate * (error - regularization * h[rank + BIAS])
+    w[rank + BIAS] = bias_w + bias_rate * rate * (error - regularization * bias_w)
+    h[rank + BIAS] = bias_h + bias_rate * rate * (error - regularization * bias_h)
 
 
 @njit(nogil=True, fastmath=True, cache=True)

@@ -142,9 +142,7 @@ def compare(data: np.ndarray, rank: int, epochs: int) -> None:
             run()
             if epoch > 0:  # the first compiles and plans
                 times[name].append(time.perf_counter() - start)
-    report(
-        len(data), rank, {name: statistics.median(seconds) for name, seconds in times.items()}, first["two"]
-    )
+    report(len(data), rank, {name: statistics.median(seconds) for name, seconds in times.items()}, first["two"])
 
 
 def report(count: int, rank: int, seconds: dict[str, float], first: strads.LoopStatistics) -> None:

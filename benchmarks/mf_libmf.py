@@ -128,8 +128,10 @@ def compare(train: np.ndarray, test: np.ndarray, rank: int, repeats: int) -> Non
     speed = len(train) * (len(history) - 1) / (last["seconds"] - first["seconds"] + 1e-9) / 1e6
     rate = len(train) * ITERATIONS / iterations / 1e6
     ratios = [statistics.median(row[0] / row[column] for row in rows) for column in (1, 2)]
-    print(f"  LIBMF   RMSE {goal:.4f}  {whole:5.2f} s, of which {ITERATIONS} iterations {iterations:5.2f} s, {rate:.1f} M/s")
-    print(f"  strads  RMSE {last['validation_rmse']:.4f}  {ours:5.2f} s, {len(history)} epochs, {speed:.1f} M/s after the first")
+    alone = f"{ITERATIONS} iterations {iterations:.2f} s, {rate:.1f} M ratings/s"
+    after = f"{len(history)} epochs, {speed:.1f} M ratings/s after the first"
+    print(f"  LIBMF   RMSE {goal:.4f}  {whole:5.2f} s, of which {alone}")
+    print(f"  strads  RMSE {last['validation_rmse']:.4f}  {ours:5.2f} s, {after}")
     print(f"  strads / LIBMF, time to LIBMF's RMSE    {ratios[0]:.2f} (target ≤ 0.8)")
     print(f"  the same against LIBMF's iterations alone {ratios[1]:.2f}", flush=True)
 

@@ -30,9 +30,7 @@ def test_plain_lines_without_a_terminal() -> None:
 
 
 def test_bar_on_a_terminal_fits_its_width() -> None:
-    console = Console(
-        file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, color_system=None
-    )
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, color_system=None)
     text = shown(console)
     assert COMPILING in text
     bar, figures = [line for line in text.splitlines() if "\x1b" not in line or "epoch" in line][-2:]
@@ -77,8 +75,6 @@ def test_rates_for_people(rate: float, text: str) -> None:
     assert format_rate(rate, "x") == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0:00"), (67, "1:07"), (11_100, "3:05:00"), (-3, "0:00")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0:00"), (67, "1:07"), (11_100, "3:05:00"), (-3, "0:00")])
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text

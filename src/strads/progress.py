@@ -59,9 +59,7 @@ class EpochProgress:
         self._console = console if console is not None else Console(highlight=False)
         self._state = _State(epochs, dict(measures), unit, beginning)
         fancy = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._display: _Display = (
-            _Bar(self._state, self._console) if fancy else _Lines(self._state, self._console)
-        )
+        self._display: _Display = _Bar(self._state, self._console) if fancy else _Lines(self._state, self._console)
 
     def update(self, record: Mapping[str, float]) -> None:
         """Show the record of an epoch: `iteration`, `seconds`, `samples`, and the measures."""

@@ -51,8 +51,6 @@ def files(tmp_path_factory: pytest.TempPathFactory, ratings: list[tuple[int, int
     rows = "".join(f"{user}\t{item}\t{score}\t881250949\n" for user, item, score in ratings)
     (folder / "plain.tsv.gz").write_bytes(gzip.compress(rows.encode()))
     columns = list(zip(*ratings, strict=True))
-    table = pa.table(
-        {"who": columns[0], "what": columns[1], "stars": columns[2], "note": ["x"] * len(ratings)}
-    )
+    table = pa.table({"who": columns[0], "what": columns[1], "stars": columns[2], "note": ["x"] * len(ratings)})
     pyarrow.parquet.write_table(table, folder / "ratings.parquet")
     return folder

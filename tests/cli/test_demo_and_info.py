@@ -45,9 +45,7 @@ def test_version(strads: Strads) -> None:
     assert strads("--version").stdout == f"strads {library.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"), [((), "demo"), (("train",), "mf"), (("train", "mf", "-h"), "--data")]
-)
+@pytest.mark.parametrize(("arguments", "word"), [((), "demo"), (("train",), "mf"), (("train", "mf", "-h"), "--data")])
 def test_help(strads: Strads, arguments: tuple[str, ...], word: str) -> None:
     done = strads(*arguments)
     assert done.returncode == 0

@@ -18,9 +18,7 @@ def test_what_was_learnt_is_saved(
 ) -> None:
     options = ["--data", files / "plain.tsv.gz", "--out", tmp_path, "--epochs", 10_000_000, "--rank", 4]
     command = [sys.executable, "-m", "strads", "train", "mf", *map(str, options)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("epoch"):

@@ -82,9 +82,7 @@ def test_output_without_a_terminal_is_plain_lines(tsv_run: tuple[Path, str]) -> 
     assert f'strads.models.MatrixFactorization.load("{out}/model.npz")' in text
 
 
-def test_an_earlier_run_is_not_destroyed_silently(
-    strads: Strads, files: Path, tsv_run: tuple[Path, str]
-) -> None:
+def test_an_earlier_run_is_not_destroyed_silently(strads: Strads, files: Path, tsv_run: tuple[Path, str]) -> None:
     out, _ = tsv_run
     before = {path: path.read_bytes() for path in out.iterdir()}
     done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", out)

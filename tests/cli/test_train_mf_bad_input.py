@@ -38,9 +38,7 @@ def refused(strads: Strads, folder: Path, *arguments: object) -> str:
         ("1,2,3\n", "", "--holdout 0"),
     ],
 )
-def test_data_that_cannot_be_used(
-    strads: Strads, tmp_path: Path, text: str, place: str, problem: str
-) -> None:
+def test_data_that_cannot_be_used(strads: Strads, tmp_path: Path, text: str, place: str, problem: str) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text(text)
     message = refused(strads, tmp_path, "--data", file)

@@ -136,9 +136,7 @@ class TestCreation:
         same = [create((50, 3), seed=7, dtype=dtype).storage.tobytes() for _ in range(2)]
         assert same[0] == same[1]
         assert create((50, 3), seed=8, dtype=dtype).storage.tobytes() != same[0]
-        assert (
-            create((50, 3), dtype=dtype).storage.tobytes() != create((50, 3), dtype=dtype).storage.tobytes()
-        )
+        assert create((50, 3), dtype=dtype).storage.tobytes() != create((50, 3), dtype=dtype).storage.tobytes()
 
     def test_uniform_covers_its_interval_and_never_its_end(self):
         values = dvector.uniform(20_000, low=1.0, high=1.0 + 2**-20, seed=0).storage
@@ -325,9 +323,7 @@ class TestArrow:
         assert from_arrow(rows[1:]).to_list() == [[3, 4], [5, 6]]
         assert from_arrow(rows).shape == (3, 2)
         for kind in (pa.list_(pa.int32()), pa.large_list(pa.int32())):
-            ragged = from_arrow(
-                pa.chunked_array([pa.array([[9], [1, 2], []], kind)[1:], pa.array([[3]], kind)])
-            )
+            ragged = from_arrow(pa.chunked_array([pa.array([[9], [1, 2], []], kind)[1:], pa.array([[3]], kind)]))
             assert ragged.to_list() == [[1, 2], [], [3]]
             assert ragged.dtype == np.int32
 

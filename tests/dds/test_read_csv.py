@@ -55,9 +55,7 @@ def test_options_override_guesses(tmp_path):
     assert named.to_list() == ROWS
     numbered = read_csv(write(tmp_path, "2,1\n5,6\n"), {"1": "i4"}, header=True)
     assert numbered.to_list() == [(6,)]
-    assert read_csv(write(tmp_path, "1 2,3 4\n"), {"a": "i4"}, delimiter=" ", header=False).to_list() == [
-        (1,)
-    ]
+    assert read_csv(write(tmp_path, "1 2,3 4\n"), {"a": "i4"}, delimiter=" ", header=False).to_list() == [(1,)]
 
 
 @pytest.mark.parametrize("name", ["ratings.csv.gz", "ratings.csv", "ratings"])
@@ -126,9 +124,7 @@ def test_a_quote_over_two_lines_loses_no_row(tmp_path):
 
 
 def test_the_header_must_have_the_columns(tmp_path):
-    with pytest.raises(
-        InputError, match=r"csv:1: the header has no column 'score'; it has 'user', 'item', 'x'"
-    ):
+    with pytest.raises(InputError, match=r"csv:1: the header has no column 'score'; it has 'user', 'item', 'x'"):
         read_csv(write(tmp_path, "user,item,x\n1,2,3\n"), SCHEMA)
     with pytest.raises(InputError, match=r"2 columns 'user'"):
         read_csv(write(tmp_path, "user,item,score,user\n1,2,3,4\n"), SCHEMA)

@@ -18,9 +18,7 @@ def save(tmp_path):
 
 
 def test_all_numeric_columns_in_their_dtypes(save):
-    v = read_parquet(
-        save(user=pa.array([1, 2], "int16"), name=["a", "b"], good=[True, False], score=[0.5, 1.5])
-    )
+    v = read_parquet(save(user=pa.array([1, 2], "int16"), name=["a", "b"], good=[True, False], score=[0.5, 1.5]))
     assert v.dtype == np.dtype([("user", "i2"), ("good", "?"), ("score", "f8")], align=True)
     assert v.to_list() == [(1, True, 0.5), (2, False, 1.5)]
 

@@ -37,9 +37,7 @@ def test_the_parser_sees_each_line_without_its_end(save):
 def test_numbers(save):
     assert read_text(save("1\n2\n3"), int).dtype == np.int64
     assert read_text(save("1\n2\n3"), np.float32).dtype == np.float32
-    mixed = read_text(
-        save("1\n2\n\n3.5"), lambda line: (float(line) if "." in line else int(line)) if line else None
-    )
+    mixed = read_text(save("1\n2\n\n3.5"), lambda line: (float(line) if "." in line else int(line)) if line else None)
     assert (mixed.dtype, mixed.to_list()) == (np.float64, [1, 2, 3.5])
 
 

@@ -53,9 +53,7 @@ def test_matrix_factorization_converges_and_reports():
 
 def test_result_is_that_of_the_recorded_serial_order():
     ratings = make_ratings(2000, 50, 30)
-    tables = [
-        (strads.dvector.uniform((50, 4), seed=0), strads.dvector.uniform((30, 4), seed=1)) for _ in range(3)
-    ]
+    tables = [(strads.dvector.uniform((50, 4), seed=0), strads.dvector.uniform((30, 4), seed=1)) for _ in range(3)]
     loss = strads.accumulator(0.0)
     stats = async_for(range(2000), sgd, ratings, *tables[0], 0.05, 0.01, loss, threads=2, record_order=True)
     async_for(range(2000), sgd, ratings, *tables[1], 0.05, 0.01, loss, threads=1)
@@ -225,9 +223,7 @@ def test_one_table_passed_twice_is_one_table():
     assert stats.strategy != "independent"
 
 
-@pytest.mark.parametrize(
-    "indices", [range(5, 15), range(19, -1, -2), [3, 1, 3, 7], np.array([2, 2, 2]), 20, []]
-)
+@pytest.mark.parametrize("indices", [range(5, 15), range(19, -1, -2), [3, 1, 3, 7], np.array([2, 2, 2]), 20, []])
 def test_indices(indices):
     def body(k, aligned, counts, seen):
         counts[k] += 1

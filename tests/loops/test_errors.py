@@ -272,9 +272,7 @@ def fail_at(k, x, bad):
 
 def test_exception_of_a_task_names_line_and_task():
     x = table(4)
-    with pytest.raises(
-        strads.BodyError, match=r'raise ValueError\("broken task"\)\n  task 3 .*no table'
-    ) as caught:
+    with pytest.raises(strads.BodyError, match=r'raise ValueError\("broken task"\)\n  task 3 .*no table') as caught:
         async_for(4, fail_at, x, 3)
     assert isinstance(caught.value.__cause__, ValueError)
     assert not x.to_numpy().any()

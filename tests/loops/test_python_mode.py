@@ -74,15 +74,9 @@ def assert_modes_agree(n, body, make, tolerance=1e-5, **options):
     for ours, theirs in zip(compiled, python, strict=True):
         if isinstance(ours, strads.dvector):
             assert ours.version == theirs.version
-            pairs = (
-                [(ours, theirs)]
-                if ours.dtype.names is None
-                else [(ours[f], theirs[f]) for f in ours.dtype.names]
-            )
+            pairs = [(ours, theirs)] if ours.dtype.names is None else [(ours[f], theirs[f]) for f in ours.dtype.names]
             for left, right in pairs:
-                left, right = (
-                    v.storage.values if getattr(v, "is_ragged", False) else v for v in (left, right)
-                )
+                left, right = (v.storage.values if getattr(v, "is_ragged", False) else v for v in (left, right))
                 assert np.allclose(left, right, rtol=tolerance, atol=tolerance)
         elif hasattr(ours, "value"):
             assert ours.value == pytest.approx(theirs.value, rel=tolerance)
@@ -104,9 +98,7 @@ def test_rows_helpers_and_accumulators(dtype):
 def test_records_and_ragged_rows():
     assert_modes_agree(50, tally, lambda: (random_edges(50, 8), strads.dvector(np.zeros(8, STATE))))
     docs = [[0, 1, 1], [], [2], [3, 3, 0, 1]]
-    assert_modes_agree(
-        4, words, lambda: (strads.dvector(docs), strads.dvector.zeros(4, "i8"), strads.accumulator(0))
-    )
+    assert_modes_agree(4, words, lambda: (strads.dvector(docs), strads.dvector.zeros(4, "i8"), strads.accumulator(0)))
 
 
 def test_relaxed_tables_tuples_and_whole_rows():
@@ -184,9 +176,7 @@ def test_rows_chosen_by_values_that_the_loop_writes_are_named():
 
 
 def test_random_rows_are_named():
-    with pytest.raises(
-        strads.AccessPatternError, match=r"np\.random\.randint.*\n  task 0: it touches row \d+ of 'x'"
-    ):
+    with pytest.raises(strads.AccessPatternError, match=r"np\.random\.randint.*\n  task 0: it touches row \d+ of 'x'"):
         async_for(100, random_row, strads.dvector.zeros(1_000_000), mode="python")
 
 

@@ -72,9 +72,7 @@ def run(body, index, shapes, **options):
     data = strads.dvector(index) if isinstance(index, np.ndarray) else strads.dvector(ragged(index))
     extra = {mix_many: [strads.dvector(np.arange(5))], slow_mix: [5000, -1]}.get(body, [])
     count = len(index)
-    stats = strads.async_for(
-        range(count), body, data, *tables, *extra, threads=2, record_order=True, **options
-    )
+    stats = strads.async_for(range(count), body, data, *tables, *extra, threads=2, record_order=True, **options)
     return stats, [table.to_numpy() for table in tables]
 
 
@@ -212,8 +210,13 @@ def test_a_planted_conflict_is_noticed(hot_pairs, monkeypatch):
 
     monkeypatch.setattr(preparation, "build_plan", without_precedence)
     with pytest.raises(AssertionError):
-        for _ in range(20):  # a race may spare one run, hardly twenty
-            check(slow_mix, hot_pairs, [(64, 1), (64, 1)])
+        check_often(slow_mix, hot_pairs, [(64, 1), (64, 1)])
+
+
+def check_often(*arguments):
+    """Repeat a check: a race may spare one run, hardly twenty."""
+    for _ in range(20):
+        check(*arguments)
 
 
 def by_row_block(plan):

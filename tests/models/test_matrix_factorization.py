@@ -58,12 +58,8 @@ def test_planted_factors_are_learnt(step, rate, epochs, biases):
     error = model.rmse(PAIRS[TEST], SCORES[TEST])
     assert error < 1.5 * NOISE
     assert error < 0.5 * SCORES[TEST].std()
-    assert error == pytest.approx(
-        np.sqrt(np.mean((model.predict(PAIRS[TEST]) - SCORES[TEST]) ** 2)), rel=1e-4
-    )
-    assert model.score(PAIRS[TEST], SCORES[TEST]) == pytest.approx(
-        1 - error**2 / SCORES[TEST].var(), abs=1e-3
-    )
+    assert error == pytest.approx(np.sqrt(np.mean((model.predict(PAIRS[TEST]) - SCORES[TEST]) ** 2)), rel=1e-4)
+    assert model.score(PAIRS[TEST], SCORES[TEST]) == pytest.approx(1 - error**2 / SCORES[TEST].var(), abs=1e-3)
     assert (model.mean_ != 0) == biases
     assert model.user_biases_.any() == biases
 

@@ -60,11 +60,7 @@ def uniform_loops(draw: st.DrawFn) -> UniformRecords:
     writes = draw(st.lists(st.booleans(), min_size=len(tables), max_size=len(tables)))
     tasks = draw(st.integers(0, 120))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    rows = (
-        np.stack([rng.integers(0, sizes[t], tasks) for t in tables], axis=1)
-        if tables
-        else np.empty((tasks, 0))
-    )
+    rows = np.stack([rng.integers(0, sizes[t], tasks) for t in tables], axis=1) if tables else np.empty((tasks, 0))
     if len(tables) > 1 and tables[0] == tables[1] and draw(st.booleans()):
         rows[:, 1] = rows[:, 0]
     shapes = tuple(TableShape("WHU"[t], size, 160) for t, size in enumerate(sizes))

@@ -16,9 +16,7 @@ from strads.schedule.planner import STRATEGIES
 
 def same(one: Plan, other: Plan) -> bool:
     names = ["order", "offsets", "stage", "predecessors", "successor_offsets", "successors"]
-    return one.strategy == other.strategy and all(
-        np.array_equal(getattr(one, n), getattr(other, n)) for n in names
-    )
+    return one.strategy == other.strategy and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
 
 
 @settings(max_examples=150, deadline=None)
@@ -56,14 +54,10 @@ def test_plans_do_not_depend_on_few_threads(records: AccessRecords) -> None:
     assert same(build_plan(records, threads=1, seed=3), build_plan(records, threads=2, seed=3))
 
 
-@pytest.mark.parametrize(
-    "records", [ratings(300_000, 2000, 500), edges(300_000, 5000)], ids=["ratings", "edges"]
-)
+@pytest.mark.parametrize("records", [ratings(300_000, 2000, 500), edges(300_000, 5000)], ids=["ratings", "edges"])
 def test_chunks_on_threads_give_the_same_plan(records: AccessRecords) -> None:
     with ThreadPoolExecutor(2) as pool:
-        plan = build_plan(
-            records, threads=4, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None
-        )
+        plan = build_plan(records, threads=4, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None)
     assert same(plan, build_plan(records, threads=1))
     verify_plan(plan, records)
 
@@ -90,8 +84,7 @@ def test_rotation_over_equal_blocks() -> None:
     assert plan.strategy == "rotation"
     assert plan.parallelism > 20
     assert plan.reason == (
-        "each task touches one row of W and one row of H: "
-        "rows are cut into 32 blocks each; 32 stages of 32 jobs"
+        "each task touches one row of W and one row of H: rows are cut into 32 blocks each; 32 stages of 32 jobs"
     )
     assert plan.order.dtype == np.int32
     for stage in range(32):
@@ -190,9 +183,7 @@ def test_buckets_of_a_small_graph_exactly() -> None:
 
 
 def test_sparse_tasks_without_rows_spread_over_jobs() -> None:
-    plan = build_plan(
-        sparse([1], [[(0, 0, True)], [(0, 0, True)]] + [[]] * 640), threads=2, strategy="buckets"
-    )
+    plan = build_plan(sparse([1], [[(0, 0, True)], [(0, 0, True)]] + [[]] * 640), threads=2, strategy="buckets")
     assert plan.jobs == 33
     assert plan.parallelism > 25
 
@@ -272,9 +263,7 @@ def test_empty_loops() -> None:
         (uniform([9] * 4, [0, 1, 2, 3], np.zeros((20, 4))), "rotation", ["4 written tables", "up to 3"]),
     ],
 )
-def test_a_strategy_that_cannot_serve_says_why(
-    records: AccessRecords, strategy: str, words: list[str]
-) -> None:
+def test_a_strategy_that_cannot_serve_says_why(records: AccessRecords, strategy: str, words: list[str]) -> None:
     with pytest.raises(PlanError) as error:
         build_plan(records, threads=2, strategy=strategy)
     for word in words:

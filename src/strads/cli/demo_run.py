@@ -39,9 +39,7 @@ class Demo:
         self._generate()
         parallel = self._fit(self.threads, f"Training on {_threads(self.threads)}")
         other = 1 if self.threads > 1 else 2
-        single = self._fit(
-            other, f"The same on {_threads(other)}, to compare", "from the same start, same order"
-        )
+        single = self._fit(other, f"The same on {_threads(other)}, to compare", "from the same start, same order")
         same_plan = parallel
         if self.threads > _SAME_PLAN:
             same_plan = self._fit(_SAME_PLAN, f"The same on {_threads(_SAME_PLAN)}", "to compare bits")

@@ -44,9 +44,7 @@ def _cpu_model() -> str:
     if platform.system() == "Darwin":
         command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         try:
-            return subprocess.run(
-                command, capture_output=True, text=True, timeout=5, check=True
-            ).stdout.strip()
+            return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
         except (OSError, subprocess.SubprocessError):
             pass
     return platform.processor() or platform.machine()

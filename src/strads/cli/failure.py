@@ -30,9 +30,7 @@ def report(error: BaseException, *, debug: bool) -> int:
         return BAD_INPUT
     if isinstance(error, StradsError | OSError):
         _print(f"strads: error: {_describe(error)}")
-        return (
-            BAD_INPUT if isinstance(error, StradsError) and not isinstance(error, RunFailedError) else FAILED
-        )
+        return BAD_INPUT if isinstance(error, StradsError) and not isinstance(error, RunFailedError) else FAILED
     if isinstance(error, MemoryError):
         _print(f"strads: error: not enough memory: {error}")
         return FAILED

@@ -89,9 +89,7 @@ class MfRun:
                 self._directory.finish("finished", self._result())
         except Exception as error:
             self._directory.finish("failed", {"error": str(error), **self._result()})
-            raise RunFailedError(
-                f"{error} (epochs until then: {self._directory.path}/metrics.jsonl)"
-            ) from error
+            raise RunFailedError(f"{error} (epochs until then: {self._directory.path}/metrics.jsonl)") from error
 
     def _end_early(self, console: Console, signal: str) -> None:
         epochs = len(getattr(self._model, "history_", []))

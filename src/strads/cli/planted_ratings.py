@@ -43,8 +43,7 @@ class PlantedRatings:
         user_factors = rng.standard_normal((self.users, self.rank), np.float32) * np.float32(spread)
         item_factors = rng.standard_normal((self.items, self.rank), np.float32) * np.float32(spread)
         user_biases, item_biases = (
-            rng.standard_normal(rows, np.float32) * np.float32(_BIAS_SPREAD)
-            for rows in (self.users, self.items)
+            rng.standard_normal(rows, np.float32) * np.float32(_BIAS_SPREAD) for rows in (self.users, self.items)
         )
         records = np.empty(len(pairs), _RECORD)
         records["user"], records["item"] = users, items

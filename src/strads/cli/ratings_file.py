@@ -75,9 +75,7 @@ def read_ratings(path: Path, columns: tuple[str, ...] | None, delimiter: str | N
         _check_kind(path)
         first = _first_line(name, delimiter)
         chosen = _choose_of_text(name, first, columns)
-        table = _read(
-            partial(strads.read_csv, delimiter=first.delimiter, header=first.is_header), path, chosen
-        )
+        table = _read(partial(strads.read_csv, delimiter=first.delimiter, header=first.is_header), path, chosen)
         shown = chosen if first.is_header else ("1", "2", "3")
     records = _renamed(table.to_numpy())
     _check_ids(name, records)
@@ -145,9 +143,7 @@ def _choose_of_text(name: str, first: _FirstLine, wanted: tuple[str, ...] | None
     if first.is_header:
         return _choose(first.place, first.fields, wanted)
     if wanted is not None:
-        raise InputError(
-            f"{name}: has no header with column names: leave --columns out to take the first three"
-        )
+        raise InputError(f"{name}: has no header with column names: leave --columns out to take the first three")
     if first.fields:
         _choose(first.place, first.fields, None)
     return FIELDS

@@ -65,9 +65,7 @@ class RunDirectory:
             self.model.unlink(missing_ok=True)
             self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
-            raise InputError(
-                f"{self.path}: cannot be written to: {error.strerror}; give another --out"
-            ) from error
+            raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error
 
     def append(self, record: Mapping[str, float]) -> None:
         """Add the record of an epoch to the metrics, so that it survives whatever comes next."""

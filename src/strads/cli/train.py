@@ -54,11 +54,7 @@ def _share(value: float) -> float:
 
 def _three_names(value: str | None) -> str | None:
     names = value.split(",") if value is not None else ["user", "item", "score"]
-    if (
-        len(names) != 3
-        or len({name.strip() for name in names}) != 3
-        or not all(name.strip() for name in names)
-    ):
+    if len(names) != 3 or len({name.strip() for name in names}) != 3 or not all(name.strip() for name in names):
         raise typer.BadParameter(f"{value!r}: give three different names, such as userId,movieId,rating")
     return value
 
@@ -81,9 +77,7 @@ ThreadsOption = Annotated[
 def mf(
     data: Annotated[
         Path,
-        typer.Option(
-            help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=_DATA
-        ),
+        typer.Option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=_DATA),
     ],
     out: Annotated[Path, typer.Option(help="Directory for the model and the metrics.", rich_help_panel=_RUN)],
     columns: Annotated[
@@ -97,9 +91,7 @@ def mf(
     ] = None,
     delimiter: Annotated[
         str | None,
-        typer.Option(
-            callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=_DATA
-        ),
+        typer.Option(callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=_DATA),
     ] = None,
     holdout: Annotated[
         float,
@@ -109,9 +101,7 @@ def mf(
             rich_help_panel=_DATA,
         ),
     ] = 0.1,
-    rank: Annotated[
-        int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=_MODEL)
-    ] = 32,
+    rank: Annotated[int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=_MODEL)] = 32,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the ratings.", rich_help_panel=_MODEL)] = 20,
     step: Annotated[
         Step, typer.Option(help="Steps that shrink by row, or stay.", rich_help_panel=_MODEL)

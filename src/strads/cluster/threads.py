@@ -16,9 +16,7 @@ class ThreadTeam:
     def _enter(self) -> None:
         self._member.yes = True
 
-    def run(
-        self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None
-    ) -> None:
+    def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
         """Call `function(thread)` on every thread and wait for all.
 
         Parameters

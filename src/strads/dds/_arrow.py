@@ -35,9 +35,7 @@ def storage_from_arrow(data: Any) -> Storage:
         return _numbers(data, "the array")
     if pa.types.is_fixed_size_list(data.type) and is_numeric(data.type.value_type):
         return _rows(data)
-    if (pa.types.is_list(data.type) or pa.types.is_large_list(data.type)) and is_numeric(
-        data.type.value_type
-    ):
+    if (pa.types.is_list(data.type) or pa.types.is_large_list(data.type)) and is_numeric(data.type.value_type):
         return _ragged(data)
     raise ArgumentError(f"cannot store Arrow values of type {data.type}: give numbers or lists of numbers")
 
@@ -55,8 +53,7 @@ def records_from_table(table: Any) -> NDArray[Any]:
     for field in table.schema:
         if not is_numeric(field.type):
             raise ArgumentError(
-                f"column {field.name!r} is of type {field.type}, not numeric: "
-                "leave it out with table.select([…])"
+                f"column {field.name!r} is of type {field.type}, not numeric: leave it out with table.select([…])"
             )
     columns = {name: _numbers(table.column(name), f"column {name!r}") for name in names}
     records = np.empty(table.num_rows, np.dtype([(name, columns[name].dtype) for name in names], align=True))

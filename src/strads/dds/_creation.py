@@ -23,9 +23,7 @@ def check_shape(shape: Shape) -> tuple[int, ...]:
     return lengths
 
 
-def uniform_array(
-    shape: Shape, low: float, high: float, seed: Seed, dtype: DTypeLike
-) -> NDArray[np.floating]:
+def uniform_array(shape: Shape, low: float, high: float, seed: Seed, dtype: DTypeLike) -> NDArray[np.floating]:
     """Independent numbers from [low, high), float32 or float64."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ArgumentError(f"uniform needs finite low <= high, not low={low!r}, high={high!r}")
@@ -41,9 +39,7 @@ def uniform_array(
 def normal_array(shape: Shape, mean: float, std: float, seed: Seed, dtype: DTypeLike) -> NDArray[np.floating]:
     """Independent normal numbers, float32 or float64."""
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
-        raise ArgumentError(
-            f"normal needs a finite mean and a finite std >= 0, not mean={mean!r}, std={std!r}"
-        )
+        raise ArgumentError(f"normal needs a finite mean and a finite std >= 0, not mean={mean!r}, std={std!r}")
     number = _floating(dtype)
     values = _generator(seed).standard_normal(check_shape(shape), dtype=number)
     values *= number(std)

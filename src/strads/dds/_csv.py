@@ -54,9 +54,7 @@ def record_dtype(schema: Mapping[str, Any]) -> np.dtype:
         except TypeError as error:
             raise ArgumentError(f"column {name!r}: {kind!r} is not a dtype that NumPy knows") from error
         if dtype.kind not in "biu" and dtype not in (np.dtype("f4"), np.dtype("f8")):
-            raise ArgumentError(
-                f"column {name!r}: {dtype} cannot be read: give an integer, 'f4', 'f8' or 'bool'"
-            )
+            raise ArgumentError(f"column {name!r}: {dtype} cannot be read: give an integer, 'f4', 'f8' or 'bool'")
         fields.append((name, dtype))
     return np.dtype(fields, align=True)
 
@@ -151,9 +149,7 @@ def _places_by_name(fields: list[str], columns: tuple[str, ...], where: str) -> 
         )
     for name in columns:
         if fields.count(name) > 1:
-            raise InputError(
-                f"{where}: the header has {fields.count(name)} columns {name!r}: rename one of them"
-            )
+            raise InputError(f"{where}: the header has {fields.count(name)} columns {name!r}: rename one of them")
     return tuple(fields.index(name) for name in columns)
 
 

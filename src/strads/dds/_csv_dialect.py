@@ -46,9 +46,7 @@ class Dialect:
         try:
             fields = next(csv.reader([line], delimiter=self.delimiter, strict=True))
         except csv.Error as error:
-            raise InputError(
-                f"a quote is not closed on the line, or does not enclose a field ({error})"
-            ) from error
+            raise InputError(f"a quote is not closed on the line, or does not enclose a field ({error})") from error
         return [field.strip() for field in fields]
 
     def is_skipped(self, line: str) -> bool:

@@ -75,8 +75,7 @@ def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
     dialect = layout.dialect
     labels = [f"{place}" for place in range(layout.width)]
     wanted = {
-        labels[p]: pa.from_numpy_dtype(layout.record[n])
-        for n, p in zip(layout.columns, layout.places, strict=True)
+        labels[p]: pa.from_numpy_dtype(layout.record[n]) for n, p in zip(layout.columns, layout.places, strict=True)
     }
     try:
         table = pyarrow.csv.read_csv(
@@ -118,16 +117,11 @@ def _parse_fields(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]
         try:
             fields = dialect.split(line)
         except InputError as error:
-            raise InputError(
-                f"{where}: {error}: {_quote(line)}; quoted fields must not span lines"
-            ) from error
+            raise InputError(f"{where}: {error}: {_quote(line)}; quoted fields must not span lines") from error
         if len(fields) != layout.width:
             _refuse_width(where, line, len(fields), layout)
         rows.append(
-            tuple(
-                _number(fields[p], n, where, layout)
-                for n, p in zip(layout.columns, layout.places, strict=True)
-            )
+            tuple(_number(fields[p], n, where, layout) for n, p in zip(layout.columns, layout.places, strict=True))
         )
     return np.array(rows, layout.record)
 
@@ -145,9 +139,7 @@ def _number(text: str, column: str, where: str, layout: Layout) -> float:
     dtype = layout.record[column]
     start = f"{where}: column {column!r} (field {layout.places[layout.columns.index(column)] + 1})"
     if not text:
-        raise InputError(
-            f"{start}: the field is empty, expected {_expected(dtype)}; fill it in or remove the line"
-        )
+        raise InputError(f"{start}: the field is empty, expected {_expected(dtype)}; fill it in or remove the line")
     found = f"expected {_expected(dtype)}, found {_quote(text)}"
     if dtype.kind == "b":
         if text.lower() not in _BOOLS:
@@ -155,11 +147,7 @@ def _number(text: str, column: str, where: str, layout: Layout) -> float:
         return _BOOLS[text.lower()]
     if not is_number(text) and not (dtype.kind in "iu" and _integer(text) is not None):
         raise InputError(f"{start}: {found}; correct or remove the line")
-    return (
-        _check_integer(text, dtype, start, found)
-        if dtype.kind in "iu"
-        else _check_float(text, dtype, start, found)
-    )
+    return _check_integer(text, dtype, start, found) if dtype.kind in "iu" else _check_float(text, dtype, start, found)
 
 
 def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:

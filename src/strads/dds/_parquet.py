@@ -29,9 +29,7 @@ def parquet_records(name: str, record: np.dtype | None) -> NDArray[Any]:
 def _numeric_columns(name: str, schema: Any) -> np.dtype:
     fields = [(field.name, field.type.to_pandas_dtype()) for field in schema if is_numeric(field.type)]
     if not fields:
-        raise InputError(
-            f"{name}: has no numeric column; its columns are {', '.join(map(repr, schema.names))}"
-        )
+        raise InputError(f"{name}: has no numeric column; its columns are {', '.join(map(repr, schema.names))}")
     return np.dtype(fields, align=True)
 
 
@@ -44,9 +42,7 @@ def _check_columns(name: str, schema: Any, record: np.dtype) -> None:
             )
         kind = schema.field(column).type
         if not is_numeric(kind):
-            raise InputError(
-                f"{name}: column {column!r} is of type {kind}, not numeric: leave it out of the schema"
-            )
+            raise InputError(f"{name}: column {column!r} is of type {kind}, not numeric: leave it out of the schema")
 
 
 def _read(name: str, file: Any, record: np.dtype) -> NDArray[Any]:

@@ -45,19 +45,14 @@ class RaggedArray:
             raise ArgumentError("the offsets of a RaggedArray must be a one-dimensional int64 ndarray")
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(self.values):
             raise ArgumentError(
-                "the offsets of a RaggedArray must start at 0 and end at the number of values, "
-                f"{len(self.values)}"
+                f"the offsets of a RaggedArray must start at 0 and end at the number of values, {len(self.values)}"
             )
         if np.any(offsets[1:] < offsets[:-1]):
             row = int(np.argmax(offsets[1:] < offsets[:-1]))
-            raise ArgumentError(
-                f"the offsets of a RaggedArray must not fall, but row {row} has a negative length"
-            )
+            raise ArgumentError(f"the offsets of a RaggedArray must not fall, but row {row} has a negative length")
 
     @classmethod
-    def from_rows(
-        cls, rows: Iterable[Sequence[float] | NDArray[Any]], dtype: DTypeLike | None = None
-    ) -> "RaggedArray":
+    def from_rows(cls, rows: Iterable[Sequence[float] | NDArray[Any]], dtype: DTypeLike | None = None) -> "RaggedArray":
         """Build from an iterable of sequences of numbers, which is passed over once.
 
         Parameters
@@ -154,11 +149,7 @@ def _join(rows: list[Any], first: int, dtype: np.dtype | None) -> NDArray[Any]:
             values = joined if dtype is None else joined.astype(dtype, copy=False)
         else:
             values = np.array(list(chain.from_iterable(rows)), dtype)
-        if (
-            values.ndim == 1
-            and values.dtype.kind in NUMERIC_KINDS
-            and not any(isinstance(r, str) for r in rows)
-        ):
+        if values.ndim == 1 and values.dtype.kind in NUMERIC_KINDS and not any(isinstance(r, str) for r in rows):
             return values
     except (TypeError, ValueError, OverflowError):
         pass

@@ -41,9 +41,7 @@ def _own(array: NDArray[Any], dtype: np.dtype | None, copy: bool) -> NDArray[Any
         raise ArgumentError("a masked array has missing values: fill them first with array.filled(value)")
     check_dtype(array.dtype)
     if array.ndim == 0:
-        raise ArgumentError(
-            f"a dvector holds rows, but {array!r} is a single value: give an array of 1 or more axes"
-        )
+        raise ArgumentError(f"a dvector holds rows, but {array!r} is a single value: give an array of 1 or more axes")
     target = resolve_dtype(array.dtype) if dtype is None else dtype
     flags = array.flags
     adoptable = flags.c_contiguous and flags.writeable and flags.aligned and array.dtype == target

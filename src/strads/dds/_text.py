@@ -82,13 +82,10 @@ def _shape_of(result: Any, where: str) -> Shape:
 
 def _refuse_mixed(where: str, shape: Shape, rows: "_Rows") -> None:
     hint = (
-        "; return lists instead of tuples for rows of different lengths"
-        if shape[0] == rows.shape[0] == "row"
-        else ""
+        "; return lists instead of tuples for rows of different lengths" if shape[0] == rows.shape[0] == "row" else ""
     )
     raise InputError(
-        f"{where}: the parser returned {_describe(shape)}, "
-        f"but {_describe(rows.shape)} on line {rows.first_line}{hint}"
+        f"{where}: the parser returned {_describe(shape)}, but {_describe(rows.shape)} on line {rows.first_line}{hint}"
     )
 
 
@@ -167,9 +164,7 @@ def _numbers(values: list[Any], lines: NDArray[np.integer], name: str) -> NDArra
     except (TypeError, ValueError, OverflowError):
         finite = None
     if finite is None:
-        line = next(
-            n for v, n in zip(values, lines, strict=True) if isinstance(v, int) and not -(2**63) <= v < 2**63
-        )
+        line = next(n for v, n in zip(values, lines, strict=True) if isinstance(v, int) and not -(2**63) <= v < 2**63)
         raise InputError(f"{name}:{line}: the parser returned an integer that does not fit into 64 bits")
     if not finite.all():
         place = int(np.argmin(finite))

@@ -110,9 +110,7 @@ class dvector:
     def from_numpy(cls, array: NDArray[Any], *, copy: bool = True) -> Self:
         """The rows of an ndarray; `copy=False` adopts it and makes it read-only for the caller."""
         if not isinstance(array, np.ndarray):
-            raise ArgumentError(
-                f"from_numpy needs an ndarray, not {type(array).__name__}: use strads.dvector(…)"
-            )
+            raise ArgumentError(f"from_numpy needs an ndarray, not {type(array).__name__}: use strads.dvector(…)")
         return cls(array, copy=copy)
 
     @classmethod
@@ -239,8 +237,7 @@ class dvector:
         for target, source in zip(targets, sources, strict=True):
             if source.shape not in ((), target.shape):
                 raise InputError(
-                    f"a ragged row of length {len(target)} cannot take shape {source.shape}: "
-                    "rows keep their lengths"
+                    f"a ragged row of length {len(target)} cannot take shape {source.shape}: rows keep their lengths"
                 )
         for target, source in zip(targets, sources, strict=True):
             target[...] = source
@@ -249,11 +246,7 @@ class dvector:
         """`index` if it is a valid one; a single row number counted from 0."""
         if isinstance(index, str):
             if self.dtype.names is None or index not in self.dtype.names:
-                fields = (
-                    f"the fields are {', '.join(self.dtype.names)}"
-                    if self.dtype.names
-                    else "rows have no fields"
-                )
+                fields = f"the fields are {', '.join(self.dtype.names)}" if self.dtype.names else "rows have no fields"
                 raise ArgumentError(f"there is no field {index!r}: {fields}")
             return index
         if isinstance(index, bool | np.bool_):

@@ -30,9 +30,7 @@ class Relaxed:
         _check_table("relaxed", self.table)
         if self.table.is_ragged or self.table.is_records:
             kind = "ragged rows" if self.table.is_ragged else "records"
-            raise ArgumentError(
-                f"relaxed sums the changes of replicas, so it needs rows of numbers, not {kind}"
-            )
+            raise ArgumentError(f"relaxed sums the changes of replicas, so it needs rows of numbers, not {kind}")
 
 
 def readonly(v: dvector) -> Readonly:
@@ -110,9 +108,7 @@ class Accumulator:
         elif is_integer:
             self._value = _int64(int(self._value) + int(x))
         else:
-            raise ArgumentError(
-                f"this accumulator sums ints and cannot add {x!r}: make it with accumulator(0.0)"
-            )
+            raise ArgumentError(f"this accumulator sums ints and cannot add {x!r}: make it with accumulator(0.0)")
 
     def reset(self) -> None:
         """Return to the initial value."""
@@ -132,9 +128,7 @@ def accumulator(initial: float = 0.0) -> Accumulator:
 
 def _check_table(hint: str, table: object) -> None:
     if not isinstance(table, dvector):
-        raise ArgumentError(
-            f"{hint} takes a dvector, not {type(table).__name__}: make one with strads.dvector(…)"
-        )
+        raise ArgumentError(f"{hint} takes a dvector, not {type(table).__name__}: make one with strads.dvector(…)")
 
 
 def _int64(total: int) -> int:

@@ -102,9 +102,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     return run_job
 
 
-def make_worker(
-    body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]
-) -> Worker:
+def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]) -> Worker:
     """Compile-on-call worker of one body: takes jobs until none is left, or until a barrier asks for a sum.
 
     Returns the number of a barrier job that the caller has to serve and finish, or `FINISHED`.
@@ -143,9 +141,7 @@ def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]
 
 def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
     if locks is None:
-        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (
-            np.zeros(0, np.int64),
-        ) * 2
+        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (np.zeros(0, np.int64),) * 2
     sequence = np.zeros(tasks if record_order else 0, np.int64)
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 

@@ -56,16 +56,16 @@ def ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def scratch_view(storage, context):  # type: ignore[no-untyped-def]
     """Storage is (data, tag, rows, tags, state, copies, stamps, slots)."""
-    common = (storage[0], storage[1], storage[2], storage[3], context[0])
-    return make_scratch(common + (storage[4], storage[5], storage[6], storage[7]))
+    log = (storage[1], storage[2], storage[3], context[0])
+    return make_scratch((storage[0], *log, storage[4], storage[5], storage[6], storage[7]))
 
 
 @njit(nogil=True, forceinline=True)
 def scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """As `scratch_view`; the data are (values, offsets)."""
     data = make_ragged((storage[0][0], storage[0][1]))
-    common = (data, storage[1], storage[2], storage[3], context[0])
-    return make_scratch(common + (storage[4], storage[5], storage[6], storage[7]))
+    log = (storage[1], storage[2], storage[3], context[0])
+    return make_scratch((data, *log, storage[4], storage[5], storage[6], storage[7]))
 
 
 def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:

@@ -141,9 +141,7 @@ def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundA
     bound = [_classify(name, value) for name, value in zip(names, arguments, strict=True)]
     float_dtype = _float_dtype(bound)
     bound = [
-        ScalarArgument(item.name, _weak(item.value, float_dtype))
-        if isinstance(item, ScalarArgument)
-        else item
+        ScalarArgument(item.name, _weak(item.value, float_dtype)) if isinstance(item, ScalarArgument) else item
         for item in bound
     ]
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
@@ -153,23 +151,18 @@ def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list
     if not inspect.isfunction(getattr(body, "py_func", body)):
         raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
     if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
-        raise ArgumentError(
-            f"{body.__name__} is a generator or coroutine: a loop body must not yield or await"
-        )
+        raise ArgumentError(f"{body.__name__} is a generator or coroutine: a loop body must not yield or await")
     parameters = list(inspect.signature(getattr(body, "py_func", body)).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     name = body.__name__
     if not parameters or any(parameter.kind not in plain for parameter in parameters):
         raise ArgumentError(
-            f"{name} must have the loop index as its first parameter and no *args, **kwargs or keyword-only "
-            "parameters"
+            f"{name} must have the loop index as its first parameter and no *args, **kwargs or keyword-only parameters"
         )
     given, expected = len(arguments), len(parameters) - 1
     if given != expected:
         listed = ", ".join(parameter.name for parameter in parameters[1:])
-        raise ArgumentError(
-            f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given"
-        )
+        raise ArgumentError(f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given")
     return [parameter.name for parameter in parameters[1:]]
 
 
@@ -178,17 +171,13 @@ def _classify(name: str, value: Any) -> Argument:
         return TableArgument(name, value.storage, value)
     if isinstance(value, Relaxed):
         if value.table.dtype == np.bool_:
-            raise ArgumentError(
-                f"argument {name!r} is a relaxed table of bools: their changes cannot be summed"
-            )
+            raise ArgumentError(f"argument {name!r} is a relaxed table of bools: their changes cannot be summed")
         return TableArgument(name, value.table.storage, value.table, relaxed=True)
     if isinstance(value, Readonly):
         return TableArgument(name, value.table.storage, value.table, readonly=True)
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.dtype.kind not in "iufbV" or not _compiles(value):
-            raise ArgumentError(
-                f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read"
-            )
+            raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
         return TableArgument(name, value, None)
     if isinstance(value, Accumulator):
         return AccumulatorArgument(name, value)

@@ -104,9 +104,7 @@ def async_for(
     program = find_program(body, bound, fastmath=fastmath)
     compiled_before = program.compile_seconds if program.used else 0.0
     program.used = True
-    prepared = prepare(
-        program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=mode == "python"
-    )
+    prepared = prepare(program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=mode == "python")
     call = _Call(program, bound, loop_indices, prepared, team)
     execution = call.run_in_python() if mode == "python" else call.run(record_order)
     plan = prepared.schedule.plan
@@ -154,9 +152,7 @@ class _Call:
             for position, argument in enumerate(self.bound.arguments)
             if isinstance(argument, AccumulatorArgument)
         }
-        storages = tuple(
-            self._storage(position, replicas, totals) for position in range(len(self.bound.arguments))
-        )
+        storages = tuple(self._storage(position, replicas, totals) for position in range(len(self.bound.arguments)))
         worker = self.program.worker(self.bound, self.prepared.schedule, storages)
         before = self._snapshot()
         try:
@@ -244,9 +240,7 @@ class _Call:
                 argument.values[...] = values
         changed = "tables are as before the call" if before is not None else "tables keep the updates so far"
         body = plain_function(self.program.body)
-        where = describe(
-            body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno
-        )
+        where = describe(body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno)
         if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
             return AccessPatternError(
                 f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "

@@ -18,7 +18,9 @@ _OWN_MODULES = ("numpy", "numba", "math", "builtins")
 
 def plain_function(function: Function) -> types.FunctionType:
     """Return the Python function behind a Numba dispatcher, or the function itself."""
-    return getattr(function, "py_func", function)  # type: ignore[return-value]
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    assert isinstance(plain, types.FunctionType)
+    return plain
 
 
 def compile_function(function: Function, float_dtype: np.dtype[Any], **options: Any) -> Dispatcher:
@@ -54,9 +56,7 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
         return ("recursion", function.__name__)
     active |= {id(function)}
     referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
-    referenced += zip(
-        function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True
-    )
+    referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
     names = _all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     return function.__code__, function.__defaults__, values
@@ -130,9 +130,7 @@ class _Specializer:
             check_names(function)
             scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
             cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
-            rewritten = types.FunctionType(
-                function.__code__, scope, function.__name__, function.__defaults__, cells
-            )
+            rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards: a helper may refer back to this function.
             scope |= {name: self._replace(function.__globals__[name]) for name in _global_names(function)}

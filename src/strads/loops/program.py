@@ -182,8 +182,7 @@ class LoopProgram:
                     boundscheck=self.facts.dynamic_parts or None,
                 )
             constructors = tuple(
-                self._live_constructor(position, argument)
-                for position, argument in enumerate(bound.arguments)
+                self._live_constructor(position, argument) for position, argument in enumerate(bound.arguments)
             )
             worker = make_worker(self._live_body, constructors, locked=key[0], fastmath=self.fastmath)
             try:

@@ -224,18 +224,14 @@ def _check_complete(task: _Task, bound: BoundArguments, table_of: dict[int, int]
     missing = sorted((task.recorded or set()) - task.seen)
     if missing:
         table, row = missing[0]
-        name = next(
-            bound.arguments[position].name for position, number in table_of.items() if number == table
-        )
+        name = next(bound.arguments[position].name for position, number in table_of.items() if number == table)
         raise AccessPatternError(
             f"task {task.index}: row {row} of {name!r} was recorded, but the body did not touch it this time; "
             "its accesses must not depend on values that change"
         )
 
 
-def explain_failure(
-    body: Callable[..., Any], bound: BoundArguments, table_of: dict[int, int], index: int
-) -> None:
+def explain_failure(body: Callable[..., Any], bound: BoundArguments, table_of: dict[int, int], index: int) -> None:
     """Run one task on private copies; raises what went wrong with its line, or returns if nothing does."""
     arguments = _arguments(bound, table_of, private=True)
     tables = [argument for argument in arguments if isinstance(argument, CheckedTable)]
@@ -274,6 +270,4 @@ def _translate(error: Exception, task: _Task, consequence: str) -> NoReturn:
     if isinstance(error, IndexError):
         detail = str(error) if isinstance(error, _OutOfBounds) else f"within a row, {error}"
         raise BodyIndexError(f"{where}\n  task {task.index}: {detail}{consequence}") from error
-    raise BodyError(
-        f"{where}\n  task {task.index} raised {type(error).__name__}: {error}{consequence}"
-    ) from error
+    raise BodyError(f"{where}\n  task {task.index} raised {type(error).__name__}: {error}{consequence}") from error

@@ -77,9 +77,7 @@ class Recorder:
         self.tables = len(self.table_of) + len(bound.arguments)
         if self.tables > MAX_TABLES:
             raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
-        constructors = tuple(
-            self._constructor(position, argument) for position, argument in enumerate(bound.arguments)
-        )
+        constructors = tuple(self._constructor(position, argument) for position, argument in enumerate(bound.arguments))
         self._record = recording.make_recorder(body, constructors, scratch=scratch)
 
     def _constructor(self, position: int, argument: Any) -> Any | None:
@@ -126,8 +124,7 @@ class Recorder:
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
             rows = _room(memory, (tasks, arity), dtype)
-            rows = self._run_uniform(bound, indices, team, pattern, rows)
-            if rows is not None:
+            if self._run_uniform(bound, indices, team, pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
                 return UniformRecords(shapes, tables, writes, rows)
@@ -140,8 +137,8 @@ class Recorder:
         team: ThreadTeam,
         pattern: NDArray[np.uint8],
         rows: NDArray[np.integer],
-    ) -> NDArray[np.integer] | None:
-        """Record straight into the array of rows; None as soon as a chunk does not follow the pattern."""
+    ) -> bool:
+        """Record straight into the array of rows; False as soon as a chunk does not follow the pattern."""
         arity, dtype = len(pattern), rows.dtype.type
         flat = rows.reshape(-1)
         chunks = iter(range(_chunks(len(indices))))  # shared by the threads
@@ -161,7 +158,7 @@ class Recorder:
                     return
 
         team.run(record)
-        return rows if follows[0] else None
+        return follows[0]
 
     def _run_sparse(
         self,
@@ -251,9 +248,7 @@ class Recorder:
                 storages[position] = argument.raw
         return tuple(storages[position] for position in range(len(bound.arguments)))
 
-    def _recording_storage(
-        self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int
-    ) -> tuple[Any, ...]:
+    def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
         common = (argument.raw, np.uint8(tag), log.rows, log.tags)
         if not self.scratch:
             return (*common, ghost_fill(argument.storage.dtype))
@@ -300,9 +295,7 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
     return argument.dense.shape[1:]
 
 
-def _room(
-    memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]
-) -> NDArray[np.integer]:
+def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer]:
     """Return an array, in the given memory if that is large enough."""
     needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if memory is None or memory.nbytes < needed or needed == 0:

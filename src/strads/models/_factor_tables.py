@@ -62,9 +62,7 @@ class FactorTables:
         return cls(tables[0], tables[1], rank, mean)
 
     @classmethod
-    def from_arrays(
-        cls, users: NDArray[np.float32], items: NDArray[np.float32], rank: int, mean: float
-    ) -> Self:
+    def from_arrays(cls, users: NDArray[np.float32], items: NDArray[np.float32], rank: int, mean: float) -> Self:
         """Take over arrays as `arrays` returns them.
 
         Raises
@@ -101,9 +99,7 @@ class FactorTables:
         """Return tables of their own with the same content."""
         return FactorTables(self.users.copy(), self.items.copy(), self.rank, self.mean)
 
-    def predict(
-        self, users: NDArray[np.integer], items: NDArray[np.integer], team: ThreadTeam
-    ) -> NDArray[np.float32]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer], team: ThreadTeam) -> NDArray[np.float32]:
         """Return the scores of pairs of valid ids, computed by all threads of the team."""
         scores = np.empty(len(users), np.float32)
         user_ids = np.ascontiguousarray(users, np.int32)

@@ -25,9 +25,7 @@ class RatedItems:
         return cls(offsets, items)
 
     @classmethod
-    def from_arrays(
-        cls, offsets: NDArray[np.int64], items: NDArray[np.int32], n_users: int, n_items: int
-    ) -> Self:
+    def from_arrays(cls, offsets: NDArray[np.int64], items: NDArray[np.int32], n_users: int, n_items: int) -> Self:
         """Take over arrays of a file.
 
         Raises

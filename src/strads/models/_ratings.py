@@ -89,9 +89,7 @@ def _from_records(data: dvector) -> dvector:
     names = set(data.dtype.names or ())
     missing = {"user", "item", "score"} - names
     if missing:
-        raise ArgumentError(
-            f"ratings need the fields user, item, score; missing: {', '.join(sorted(missing))}"
-        )
+        raise ArgumentError(f"ratings need the fields user, item, score; missing: {', '.join(sorted(missing))}")
     if data.dtype["user"].kind in "iu" and data.dtype["item"].kind in "iu":
         return data
     raise ArgumentError("the fields user and item of ratings must be integers")
@@ -99,9 +97,7 @@ def _from_records(data: dvector) -> dvector:
 
 def _pack(users: NDArray[Any], items: NDArray[Any], scores: NDArray[Any]) -> dvector:
     if scores.dtype.kind not in "fiub" or scores.ndim != 1:
-        raise ArgumentError(
-            f"scores must be a one-dimensional array of numbers, not {scores.ndim}-D {scores.dtype}"
-        )
+        raise ArgumentError(f"scores must be a one-dimensional array of numbers, not {scores.ndim}-D {scores.dtype}")
     check_ids("user", users, _MAX_ID)
     check_ids("item", items, _MAX_ID)
     records = np.empty(len(users), RATING)

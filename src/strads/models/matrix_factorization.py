@@ -177,23 +177,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
         for name, least in (("learning_rate", 1e-12), ("regularization", 0.0), ("tol", 0.0)):
             value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, numbers.Real)
-                or not least <= value < math.inf
-            ):
-                raise ArgumentError(
-                    f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number"
-                )
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= float(value) < math.inf:
+                raise ArgumentError(f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number")
         for name, known in (("step", tuple(_STEPS)), ("schedule", _SCHEDULES)):
             if getattr(self, name) not in known:
-                raise ArgumentError(
-                    f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
-                )
+                raise ArgumentError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(known)}")
         if not isinstance(self.validation_fraction, numbers.Real) or not 0 < self.validation_fraction < 1:
-            raise ArgumentError(
-                f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1"
-            )
+            raise ArgumentError(f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1")
         jobs = self.n_jobs
         if jobs is not None and (
             isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or not (jobs >= 1 or jobs == -1)
@@ -207,9 +197,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         if isinstance(validation, tuple) and len(validation) != 2:
             raise ArgumentError(f"validation is a tuple of {len(validation)}: give (pairs, scores)")
         if validation is not None:
-            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(
-                validation
-            )
+            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
         if not self.early_stopping:
             return ratings, None
         if len(ratings) < 2:
@@ -402,9 +390,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         candidates = np.ones(len(scores), bool)
         if exclude_rated:
             if self._rated is None:
-                raise ArgumentError(
-                    "the model was fitted with remember_ratings=False: pass exclude_rated=False"
-                )
+                raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
             candidates[self._rated.of_user(int(user))] = False
         items = np.flatnonzero(candidates)
         best = np.argsort(-scores[items], kind="stable")[:n]

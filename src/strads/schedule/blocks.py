@@ -122,9 +122,7 @@ def column_work(
     bounds = _chunks(len(rows) // max(arity, 1), count, threads)
     counts = np.zeros((len(bounds) - 1, count), index_dtype(len(rows)))
     chosen = np.array(columns, np.int64)
-    parallel(
-        lambda c: _count_columns(rows, arity, chosen, base, bounds[c], bounds[c + 1], counts[c]), len(counts)
-    )
+    parallel(lambda c: _count_columns(rows, arity, chosen, base, bounds[c], bounds[c + 1], counts[c]), len(counts))
     return _summed(counts)
 
 

@@ -160,16 +160,12 @@ def _rows_of_a_task(problem: Problem) -> int:
 
 def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[np.int64]]]:
     """Names and bounds of the touched tables, cut into blocks in proportion to their work."""
-    pieces = [
-        problem.row_work[a:b] for a, b in zip(problem.first_row[:-1], problem.first_row[1:], strict=True)
-    ]
+    pieces = [problem.row_work[a:b] for a, b in zip(problem.first_row[:-1], problem.first_row[1:], strict=True)]
     work = np.array([piece.sum(dtype=np.int64) for piece in pieces], np.int64)
     limit = int(MOST_KEYS ** (1 / width) + 1e-9)
     touched = np.flatnonzero(work)
     if len(touched) > limit:
-        raise PlanError(
-            f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart"
-        )
+        raise PlanError(f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart")
     table_bytes = sum(problem.tables[t].rows * problem.tables[t].row_bytes for t in touched)
     cached = blocks_for_cache(table_bytes, MOST_FOR_CACHE) if width <= 2 else 0
     blocks = max(len(touched), min(limit, max(BLOCKS, cached, 4 * problem.threads)))

@@ -75,24 +75,18 @@ def _topological_rank(plan: Plan) -> NDArray[np.int64]:
     jobs, offsets, successors = plan.jobs, plan.successor_offsets, plan.successors
     fits = len(offsets) == jobs + 1 and offsets[0] == 0 and offsets[-1] == len(successors)
     if not fits or np.any(np.diff(offsets) < 0) or np.any((successors < 0) | (successors >= jobs)):
-        raise PlanError(
-            f"successors do not fit {jobs} jobs: give job numbers, and offsets from 0 to their count"
-        )
+        raise PlanError(f"successors do not fit {jobs} jobs: give job numbers, and offsets from 0 to their count")
     counted = np.bincount(successors, minlength=jobs)
     wrong = np.flatnonzero(counted != plan.predecessors)
     if len(wrong):
         job = int(wrong[0])
-        raise PlanError(
-            f"job {job} says {int(plan.predecessors[job])} predecessors, but has {int(counted[job])}"
-        )
+        raise PlanError(f"job {job} says {int(plan.predecessors[job])} predecessors, but has {int(counted[job])}")
     drops = np.flatnonzero(np.diff(plan.stage) < 0)
     if len(drops):
         raise PlanError(f"the stage decreases from job {int(drops[0])} to job {int(drops[0]) + 1}")
     rank, done = _rank_jobs(plan.predecessors.copy(), offsets, successors)
     if done < jobs:
-        raise PlanError(
-            f"the jobs wait for each other in a circle: job {int(np.argmin(rank))} can never start"
-        )
+        raise PlanError(f"the jobs wait for each other in a circle: job {int(np.argmin(rank))} can never start")
     return rank
 
 
@@ -132,9 +126,7 @@ def _written_accesses(records: AccessRecords) -> _Accesses:
         task = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
         table = records.tags.astype(np.int64) // 2
         writes = records.tags % 2 == 1
-    first_row = np.concatenate([[0], np.cumsum([t.rows for t in records.tables], dtype=np.int64)]).astype(
-        np.int64
-    )
+    first_row = np.concatenate([[0], np.cumsum([t.rows for t in records.tables], dtype=np.int64)]).astype(np.int64)
     row = first_row[table] + records.rows.reshape(-1)
     written = np.zeros(int(first_row[-1]), bool)
     written[row[writes]] = True
@@ -147,11 +139,7 @@ def _check_conflicts(plan: Plan, rank: NDArray[np.int64], accesses: _Accesses) -
     job_of = np.empty(plan.tasks, np.int64)
     job_of[plan.order] = np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
     by_rank = np.argsort(rank)
-    touched = (
-        np.unique(accesses.row * plan.jobs + rank[job_of[accesses.task]])
-        if len(accesses.row)
-        else accesses.row
-    )
+    touched = np.unique(accesses.row * plan.jobs + rank[job_of[accesses.task]]) if len(accesses.row) else accesses.row
     row, place = touched // max(plan.jobs, 1), touched % max(plan.jobs, 1)
     following = np.flatnonzero(row[1:] == row[:-1])
     pairs, at = np.unique(place[following] * plan.jobs + place[following + 1], return_index=True)
@@ -170,8 +158,7 @@ def _check_conflicts(plan: Plan, rank: NDArray[np.int64], accesses: _Accesses) -
         one, other = sorted((int(sources[pair]), int(targets[pair])))
         name = accesses.name(int(row[following[at[pair]]]))
         raise PlanError(
-            f"jobs {one} and {other} both touch {name}, which is written, "
-            "but no path of successors orders them"
+            f"jobs {one} and {other} both touch {name}, which is written, but no path of successors orders them"
         )
 
 
@@ -194,12 +181,7 @@ def _reachable(
 def _check_locks(plan: Plan, locks: RowLocks, accesses: _Accesses) -> None:
     """Locks ascend within a task, and all tasks that touch a written row have a lock in common."""
     sizes = np.diff(locks.offsets)
-    if (
-        len(sizes) != plan.tasks
-        or locks.offsets[0] != 0
-        or locks.offsets[-1] != len(locks.ids)
-        or np.any(sizes < 0)
-    ):
+    if len(sizes) != plan.tasks or locks.offsets[0] != 0 or locks.offsets[-1] != len(locks.ids) or np.any(sizes < 0):
         raise PlanError(
             f"lock offsets must rise from 0 to {len(locks.ids)}, one entry more than the {plan.tasks} tasks"
         )
@@ -209,9 +191,7 @@ def _check_locks(plan: Plan, locks: RowLocks, accesses: _Accesses) -> None:
     falling = np.flatnonzero((np.diff(locks.ids) <= 0) & (np.diff(position) == 0))
     if len(falling):
         task = int(plan.order[position[falling[0]]])
-        raise PlanError(
-            f"the locks of task {task} do not ascend: two threads could wait for each other for ever"
-        )
+        raise PlanError(f"the locks of task {task} do not ascend: two threads could wait for each other for ever")
     position_of = np.empty(plan.tasks, np.int64)
     position_of[plan.order] = np.arange(plan.tasks)
     common: dict[int, set[int]] = {}

@@ -137,9 +137,7 @@ def _split(problem: Problem, find: _Finder, whole: float) -> tuple[int, NDArray[
 
     Batches are halved until the components of the first one balance; the best size seen counts if none does.
     """
-    shuffled = (
-        np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
-    )
+    shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     smallest = SMALLEST_BATCH * problem.planned_threads
     best, batches, count = max(whole, WORTH_BARRIERS), 1, 2
     while problem.tasks // count >= smallest:
@@ -154,9 +152,7 @@ def _split(problem: Problem, find: _Finder, whole: float) -> tuple[int, NDArray[
     return batches, _group(problem, batch_of, batches)[0]
 
 
-def _group(
-    problem: Problem, keys: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+def _group(problem: Problem, keys: NDArray[np.int32], count: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
     bounds = chunk_bounds(problem.tasks, min(problem.threads, 1 + problem.tasks // count))
     counts = np.zeros((len(bounds) - 1, count), index_dtype(problem.tasks))
     problem.parallel(lambda c: count_keys(keys, bounds[c], bounds[c + 1], counts[c]), len(counts))

@@ -55,9 +55,7 @@ def group_by_key(
         Group g is `order[offsets[g]:offsets[g + 1]]`.
     """
     chunks, tasks = len(counts), len(keys)
-    sizes = counts[:, key_order].T.astype(
-        np.int64
-    )  # (groups, chunks): earlier chunks come first within a group
+    sizes = counts[:, key_order].T.astype(np.int64)  # (groups, chunks): earlier chunks come first within a group
     ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
     order = np.empty(tasks, index_dtype(tasks))
     start = np.zeros(counts.shape, order.dtype)

@@ -66,6 +66,4 @@ def _refuse_crowded_tables(problem: Problem) -> None:
     for column in problem.columns or ():
         table = problem.tables[problem.column_tables[column]]
         if problem.tasks > table.rows:
-            raise PlanError(
-                f"{problem.tasks} tasks write {table.rows} rows of {table.name}: some row is shared"
-            )
+            raise PlanError(f"{problem.tasks} tasks write {table.rows} rows of {table.name}: some row is shared")

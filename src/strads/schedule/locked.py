@@ -17,9 +17,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hash
 
 
 @njit(nogil=True, cache=True)
-def _fill_locks(
-    touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.int64], ids: NDArray[np.int32]
-) -> int:
+def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> int:
     """Locks of each task, ascending without repetition; returns how many there are."""
     end = 0
     for task in range(len(offsets) - 1):

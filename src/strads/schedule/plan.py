@@ -39,9 +39,7 @@ class Plan:
     parallelism: float  # all work / work on the longest chain of jobs
     locks: RowLocks | None = None
     details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
-    lane: NDArray[np.int32] | None = (
-        None  # (jobs,): which replica of the relaxed tables a job works on; barriers −1
-    )
+    lane: NDArray[np.int32] | None = None  # (jobs,): which replica of the relaxed tables a job works on; barriers −1
 
     @property
     def jobs(self) -> int:

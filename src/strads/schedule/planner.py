@@ -128,9 +128,7 @@ def _last_resort(problem: Problem, fallbacks: list[Plan], rejected: dict[str, st
     if promised > WORTHWHILE:
         return _with_rejected(locked(problem), rejected)
     row, sharing = problem.busiest_row
-    rejected["locked"] = (
-        f"{sharing} of {problem.tasks} tasks touch {problem.row_name(row)}, so locks would not help"
-    )
+    rejected["locked"] = f"{sharing} of {problem.tasks} tasks touch {problem.row_name(row)}, so locks would not help"
     reason = (
         f"{sharing} of {problem.tasks} tasks touch {problem.row_name(row)}: "
         "no two of them may run together, so one job runs the loop in its order"

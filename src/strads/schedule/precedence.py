@@ -16,9 +16,7 @@ class Precedence(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _link(
-    resources: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def _link(resources: NDArray[np.int32], count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Predecessors of each job (−1: none), their number, and the offsets of the successors."""
     jobs, width = resources.shape
     last = np.full(count, -1, np.int32)

@@ -41,9 +41,7 @@ def _tagged_outside(
     return outside
 
 
-def check_uniform(
-    records: UniformRecords, rows: NDArray[np.integer], threads: int, parallel: Parallel
-) -> None:
+def check_uniform(records: UniformRecords, rows: NDArray[np.integer], threads: int, parallel: Parallel) -> None:
     """Check the shape of uniform records and the bounds of their rows (flat, contiguous).
 
     Raises
@@ -88,9 +86,7 @@ def check_sparse(records: SparseRecords, rows: NDArray[np.integer], threads: int
             "the accesses of task t are offsets[t]:offsets[t + 1]"
         )
     if int(tags.max(initial=0)) >= max(2 * len(records.tables), 1):
-        raise PlanError(
-            f"a tag names a table beyond the {len(records.tables)} of the records: tag = 2 * table + write"
-        )
+        raise PlanError(f"a tag names a table beyond the {len(records.tables)} of the records: tag = 2 * table + write")
     unsigned, limit = _unsigned(rows, [table for table in records.tables for _ in range(2)])
     bounds = chunk_bounds(len(rows), threads)
     outside = np.zeros(len(bounds) - 1, bool)

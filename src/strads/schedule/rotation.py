@@ -39,9 +39,7 @@ def _grid_keys(
                 keys[task] = share[first + rows[task * arity + one]]
         else:
             for task in range(tile, last):
-                keys[task] = (
-                    share[first + rows[task * arity + one]] + share[second + rows[task * arity + two]]
-                )
+                keys[task] = share[first + rows[task * arity + one]] + share[second + rows[task * arity + two]]
         for column in columns[2:]:
             for task in range(tile, last):
                 keys[task] += share[base[column] + rows[task * arity + column]]
@@ -63,9 +61,7 @@ def rotation(problem: Problem) -> Plan:
     keys, counts, bounds = _keys(problem, columns, cuts, shape)
     sizes = counts.sum(axis=0, dtype=np.int64)
     present = np.flatnonzero(sizes)
-    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(
-        np.int32
-    )  # (jobs, k): blocks of each job
+    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)  # (jobs, k): blocks of each job
     stage = _diagonal(cells, max(shape))
     priority = np.lexsort((present, -sizes[present], stage))
     cells = cells[priority]
@@ -95,9 +91,7 @@ def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
                 f"a task touches {tables.count(table)} rows of {name}; rotation needs one row of each table"
             )
     if len(tables) > max(BLOCKS):
-        raise PlanError(
-            f"a task touches rows of {len(tables)} written tables; rotation serves up to {max(BLOCKS)}"
-        )
+        raise PlanError(f"a task touches rows of {len(tables)} written tables; rotation serves up to {max(BLOCKS)}")
     if not tables:
         raise PlanError("no task touches a row that another writes; there is nothing to rotate")
     return problem.columns
@@ -163,9 +157,7 @@ def _reason(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.int
     if len(set(shape)) == 1:
         cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
     else:
-        cut = "rows are cut into " + ", ".join(
-            f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True)
-        )
+        cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
     stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
     up_to = "" if np.all(stage_jobs == most) else "up to "
     return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"

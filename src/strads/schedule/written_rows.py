@@ -29,12 +29,8 @@ class WrittenRows:
         """Accesses that can conflict, in the form that kernels read."""
         rows = int(self.first_row[-1])
         if self.columns is None:
-            return sparse_touches(
-                self.rows, self.tags, self.offsets, self.base, self.written, rows, threads, parallel
-            )
-        return uniform_touches(
-            self.rows, self.arity, self.columns, self.base, self.written, rows, threads, parallel
-        )
+            return sparse_touches(self.rows, self.tags, self.offsets, self.base, self.written, rows, threads, parallel)
+        return uniform_touches(self.rows, self.arity, self.columns, self.base, self.written, rows, threads, parallel)
 
 
 @njit(nogil=True, cache=True)
@@ -46,9 +42,7 @@ def _columns_equal(rows: NDArray[np.integer], arity: int, first: int, second: in
 
 
 @njit(nogil=True, cache=True)
-def _mark_column(
-    rows: NDArray[np.integer], arity: int, column: int, first: int, written: NDArray[np.uint8]
-) -> None:
+def _mark_column(rows: NDArray[np.integer], arity: int, column: int, first: int, written: NDArray[np.uint8]) -> None:
     for access in range(column, len(rows), arity):
         written[first + rows[access]] = 1
 

@@ -33,9 +33,7 @@ _VIEWS = frozenset(
         "diag",
     ]
 )
-_WRITING_METHODS = frozenset(
-    ["fill", "itemset", "partition", "put", "resize", "setfield", "sort", "setflags"]
-)
+_WRITING_METHODS = frozenset(["fill", "itemset", "partition", "put", "resize", "setfield", "sort", "setflags"])
 _READING_METHODS = frozenset(
     [
         "all",
@@ -66,9 +64,7 @@ _READING_METHODS = frozenset(
         "var",
     ]
 )
-_ALLOCATING_FUNCTIONS = frozenset(
-    ["arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros"]
-)
+_ALLOCATING_FUNCTIONS = frozenset(["arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros"])
 _WRITING_FUNCTIONS = frozenset(["copyto", "fill_diagonal", "place", "put", "putmask", "shuffle"])
 
 

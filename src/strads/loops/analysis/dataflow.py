@@ -200,9 +200,7 @@ class FunctionAnalysis:
     def _write(self, argument: int) -> None:
         self.effects.writes.setdefault(argument, self.line)
 
-    def _access(
-        self, alias: Alias, container: Value, index: Value, control: frozenset[int], *, write: bool
-    ) -> None:
+    def _access(self, alias: Alias, container: Value, index: Value, control: frozenset[int], *, write: bool) -> None:
         known = container.expression is not None and index.expression is not None
         self.effects.accesses.add(
             Access(

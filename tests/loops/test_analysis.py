@@ -311,6 +311,7 @@ BASE = {
     "dynamic_reads": set(),
     "dynamic_parts": False,
     "needs_values": False,
+    "reads_count_as_writes": set(),
 }
 DYNAMIC = {"dynamic": True, "needs_values": True}
 UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
@@ -350,11 +351,11 @@ UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
         (random_rows, (VALUES, VALUES), DYNAMIC),
         (conditional_row_of_values, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
         (touched_before_branch, (VALUES, ROWS), {"deciding": {0}}),
-        (write_after_read, (VALUES, VALUES), DYNAMIC | {"deciding": {0}}),
+        (write_after_read, (VALUES, VALUES), {"deciding": {0}, "reads_count_as_writes": {1}}),
         (write_after_write, (VALUES, VALUES), {"deciding": {0}}),
         (touched_in_the_other_branch, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
         (read_by_values, (VALUES, VALUES), UNSEEN_READS),
-        (read_in_branch, (VALUES, VALUES), DYNAMIC | UNSEEN_READS),
+        (read_in_branch, (VALUES, VALUES), UNSEEN_READS | {"reads_count_as_writes": {1}}),
         (part_by_values, (ROWS, ROWS), {"dynamic_parts": True}),
         (part_in_branch, (ROWS, ROWS), {"dynamic_parts": True, "deciding": {0}}),
         (part_in_branch_and_before, (ROWS, ROWS), {}),

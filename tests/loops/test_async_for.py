@@ -340,3 +340,43 @@ def test_exceptions_of_the_body():
 
     with pytest.raises(strads.BodyError, match="bad task"):
         async_for(4, body, strads.dvector.zeros(4))
+
+
+def test_literals_in_index_arithmetic_stay_exact():
+    def body(k, ids, x, y):
+        x[int(k * 0.7)] += 1.0
+        j = k * 0.7
+        x[int(j)] += 1.0
+        y[int(ids[k] * 0.7)] += 1.0
+
+    x, y = strads.dvector.zeros(8), strads.dvector.zeros(8)
+    async_for([10], body, strads.dvector(np.arange(11)), x, y)
+    assert x.to_numpy().nonzero()[0].tolist() == y.to_numpy().nonzero()[0].tolist() == [7]
+    assert x[7] == 2
+
+
+def test_rows_written_only_sometimes_are_locked_in_any_case():
+    def body(k, rows, beta, limit):
+        j = rows[k]
+        if beta[j] < limit:
+            beta[j] += 1.0
+
+    rows = strads.dvector(np.random.default_rng(0).integers(0, 20, 2000))
+    beta = strads.dvector.zeros(20)
+    for _ in range(3):  # in the later calls no row is below the limit
+        stats = async_for(2000, body, rows, beta, 30.0)
+    assert beta.to_list() == [30.0] * 20
+    assert stats.reconnaissance_seconds == 0
+    assert stats.strategy == "rotation"
+
+
+def test_an_index_error_of_the_body_itself_is_told_as_such():
+    def body(k, x):
+        if x[k] > 0:
+            raise IndexError("mine")
+        x[k] = 1.0
+
+    x = strads.dvector.zeros(4)
+    async_for(4, body, x)
+    with pytest.raises(strads.BodyError, match="mine"):
+        async_for(4, body, x)

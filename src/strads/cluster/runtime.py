@@ -42,7 +42,10 @@ class Runtime:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutdown()
+        if _current is self:
+            shutdown()
+        else:  # another one has been chosen meanwhile
+            self.close()
 
 
 def check_threads(threads: object) -> int:

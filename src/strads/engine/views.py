@@ -35,7 +35,7 @@ ScratchType, make_scratch = define_view(
     "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
 )
 
-_INDEX_ERROR = "index out of range"
+INDEX_ERROR = "index out of range"
 SCRATCH_FULL = "scratch rows used up"
 PATTERN_CHANGED = "access outside the recorded ones"
 
@@ -50,7 +50,7 @@ def _wrap(index, rows):  # type: ignore[no-untyped-def]
     if position < 0:
         position += rows
     if position < 0 or position >= rows:
-        raise IndexError(_INDEX_ERROR)
+        raise IndexError(INDEX_ERROR)
     return position
 
 

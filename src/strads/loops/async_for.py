@@ -10,7 +10,7 @@ import numpy as np
 from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Execution, Replicas, execute, serial_order
-from strads.engine.views import PATTERN_CHANGED
+from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
 from strads.loops.arguments import (
     AccumulatorArgument,
@@ -30,6 +30,7 @@ from strads.schedule.plan import Plan
 
 STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
 _MODES = ("compiled", "python")
+_NUMBA_INDEX_ERROR = "index is out of bounds"
 _SLOT = 8  # doubles between two jobs' totals: a cache line of its own each
 
 
@@ -247,7 +248,7 @@ class _Call:
                 f"that the loop changes or on random numbers; {changed}. Choose rows by indices or read-only tables "
                 "(draw random indices beforehand), or read every row before the branch that may need it"
             )
-        if isinstance(error, IndexError):
+        if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
             return BodyIndexError(
                 f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
                 f"{changed}. mode='python' shows the line"

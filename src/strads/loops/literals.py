@@ -10,7 +10,10 @@ import numpy as np
 from numba.core import ir
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import find_callname, guard
 from numba.core.untyped_passes import IRProcessing
+
+_CONVERSIONS = {"int", "round", "floor", "ceil", "trunc", "range", "intp", "int8", "int16", "int32", "int64"}
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -25,15 +28,68 @@ class SingleLiterals(FunctionPass):
     def run_pass(self, state: Any) -> bool:
         """Rewrite one function's IR."""
         changed = False
+        exact = _index_arithmetic(state.func_ir)
         for block in state.func_ir.blocks.values():
             for statement in block.find_insts(ir.Assign):
                 constant = statement.value
-                if isinstance(constant, ir.Const) and _fits(constant.value):
+                if isinstance(constant, ir.Const) and _fits(constant.value) and statement.target.name not in exact:
                     # Not a constant again: array expressions are rebuilt as Python source, which has no float32.
                     value = np.float32(constant.value)
                     statement.value = ir.FreeVar(0, f"literal {value}", value, constant.loc)
                     changed = True
         return changed
+
+
+def _index_arithmetic(function_ir: Any) -> set[str]:
+    """Variables that serve to compute an integer, as in `x[int(k * 0.7)]`: their literals stay exact.
+
+    The way back from each conversion to an integer goes through its whole expression, and on through variables that
+    have not to do with tables.
+    """
+    definitions = function_ir._definitions
+    from_tables = _computed_from_tables(definitions)
+    waiting = [
+        argument
+        for block in function_ir.blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if isinstance(statement.value, ir.Expr) and _converts(function_ir, statement.value)
+        for argument in statement.value.args
+    ]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop().name
+        if name in found or (not name.startswith("$") and name in from_tables):
+            continue
+        found.add(name)
+        for source in definitions[name]:
+            waiting.extend(_operands(source))
+    return found
+
+
+def _converts(function_ir: Any, expression: Any) -> bool:
+    """Whether an expression makes an integer of a number."""
+    name = guard(find_callname, function_ir, expression) if expression.op == "call" else None
+    return name is not None and name[0] in _CONVERSIONS
+
+
+def _computed_from_tables(definitions: Any) -> set[str]:
+    """Names of the variables whose value depends on what is read by an index."""
+    found: set[str] = set()
+    before = -1
+    while len(found) > before:
+        before = len(found)
+        for name, sources in definitions.items():
+            for source in sources:
+                reads = isinstance(source, ir.Expr) and source.op in ("getitem", "static_getitem")
+                if reads or any(operand.name in found for operand in _operands(source)):
+                    found.add(name)
+    return found
+
+
+def _operands(source: Any) -> list[Any]:
+    if isinstance(source, ir.Var):
+        return [source]
+    return source.list_vars() if isinstance(source, ir.Expr) else []
 
 
 def _fits(value: object) -> bool:

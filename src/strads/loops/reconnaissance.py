@@ -157,7 +157,7 @@ class Recorder:
                 if not follows[0]:
                     return
 
-        team.run(record)
+        team.run(record, on_interrupt=lambda: follows.__setitem__(0, False))
         return follows[0]
 
     def _run_sparse(
@@ -239,7 +239,7 @@ class Recorder:
             elif position in self.table_of:
                 same = bound.same[position]
                 storages[position] = storages.get(same) or self._recording_storage(
-                    argument, 2 * self.table_of[position], log, scratch_rows
+                    argument, self._tag(position), log, scratch_rows
                 )
             elif argument.relaxed:
                 tag = SILENT | 2 * (len(self.table_of) + position)
@@ -247,6 +247,9 @@ class Recorder:
             else:
                 storages[position] = argument.raw
         return tuple(storages[position] for position in range(len(bound.arguments)))
+
+    def _tag(self, position: int) -> int:
+        return 2 * self.table_of[position] | (position in self.facts.reads_count_as_writes)
 
     def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
         common = (argument.raw, np.uint8(tag), log.rows, log.tags)

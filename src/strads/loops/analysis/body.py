@@ -37,6 +37,9 @@ class BodyAnalysis:
         Tables that are only read, at indices that no reconnaissance can check.
     dynamic_parts
         Some row, or local array, is indexed within by such values, or only if such values say so.
+    reads_count_as_writes
+        Written tables of scalars in which a row may be read in any case and written only if a changing value says
+        so (`if new != x[j]: x[j] = new`): reconnaissance logs every access as a write.
     needs_values
         Reconnaissance has to compute with real values: a loop runs until such a value says so.
     """
@@ -47,6 +50,7 @@ class BodyAnalysis:
     dynamic: bool
     dynamic_reads: frozenset[int]
     dynamic_parts: bool
+    reads_count_as_writes: frozenset[int]
     needs_values: bool
     dynamic_line: int = 0
 
@@ -101,6 +105,12 @@ def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effec
     for access in effects.accesses:
         deciding |= access.sources | access.control
     logged = [_as_logged(access, kinds) for access in whole if access.argument in conflicting]
+    conditional = {
+        access.argument
+        for access in logged
+        if _is_dynamic(access, logged, volatile, same_kind=True) and not _is_dynamic(access, logged, volatile)
+    }
+    logged = [replace(a, write=True) if a.argument in conditional else a for a in logged]
     dynamic = [access for access in logged if _is_dynamic(access, logged, volatile, same_kind=True)]
     unlogged = [access for access in whole if access.argument not in conflicting]
     unchecked = {access.argument for access in unlogged if _is_dynamic(access, unlogged, volatile)}
@@ -111,6 +121,7 @@ def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effec
         dynamic=bool(dynamic),
         dynamic_reads=frozenset(unchecked),
         dynamic_parts=any(_is_dynamic(access, parts, volatile) for access in parts),
+        reads_count_as_writes=frozenset(conditional),
         needs_values=bool(effects.loop_sources & volatile) or bool(dynamic),
         dynamic_line=min((access.line for access in dynamic), default=0),
     )
@@ -128,6 +139,7 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         aligned=all_with(facts.aligned),
         deciding=all_with(facts.deciding),
         dynamic_reads=all_with(facts.dynamic_reads),
+        reads_count_as_writes=all_with(facts.reads_count_as_writes),
     )
 
 

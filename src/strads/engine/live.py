@@ -4,11 +4,24 @@ A constructor takes the storage of one argument and the context of one task, `(p
 position in the loop)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
 """
 
+from typing import Any, NamedTuple
+
 from numba import njit
 
+from strads.engine.roles import Role
 from strads.engine.views import make_accumulating, make_aligned, make_checked, make_guarded, make_ragged
 
 PLAN_POSITION, JOB, LANE, LOOP_POSITION = 0, 1, 2, 3
+
+
+class Guarded(NamedTuple):
+    """Storage of a guarded table: its data, its number in the records, and the records in compressed form."""
+
+    data: Any
+    table: int
+    offsets: Any
+    rows: Any
+    tags: Any
 
 
 @njit(nogil=True, forceinline=True)
@@ -18,49 +31,71 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def checked_view(storage, context):  # type: ignore[no-untyped-def]
-    """A table that is only read, at indices that no reconnaissance could check."""
+def _checked_view(storage, context):  # type: ignore[no-untyped-def]
     return make_checked((storage,))
 
 
 @njit(nogil=True, forceinline=True)
-def checked_replica_view(storage, context):  # type: ignore[no-untyped-def]
-    """As `replica_view`, with indices that no reconnaissance could check."""
+def _replica_view(storage, context):  # type: ignore[no-untyped-def]
+    """The lane's replica, out of (lanes, *shape)."""
+    return storage[context[LANE]]
+
+
+@njit(nogil=True, forceinline=True)
+def _checked_replica_view(storage, context):  # type: ignore[no-untyped-def]
     return make_checked((storage[context[LANE]],))
 
 
 @njit(nogil=True, forceinline=True)
-def aligned_view(storage, context):  # type: ignore[no-untyped-def]
-    """Read only as A[k] and stored in plan order: the row at the plan position."""
+def _aligned_view(storage, context):  # type: ignore[no-untyped-def]
     return make_aligned((storage, context[PLAN_POSITION]))
 
 
 @njit(nogil=True, forceinline=True)
-def aligned_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """As `aligned_view`, for ragged rows given as (values, offsets)."""
+def _aligned_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     return make_aligned((make_ragged((storage[0], storage[1])), context[PLAN_POSITION]))
 
 
 @njit(nogil=True, forceinline=True)
-def accumulating_view(storage, context):  # type: ignore[no-untyped-def]
+def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
     """Adds to the job's own total, so that the sum does not depend on timing."""
     return make_accumulating((storage, context[JOB]))
 
 
 @njit(nogil=True, forceinline=True)
-def replica_view(storage, context):  # type: ignore[no-untyped-def]
-    """Relaxed table: the lane's replica, out of (lanes, *shape)."""
-    return storage[context[LANE]]
+def _guarded_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_guarded((s.data, s.table, s.offsets, s.rows, s.tags, context[LOOP_POSITION]))
 
 
 @njit(nogil=True, forceinline=True)
-def guarded_view(storage, context):  # type: ignore[no-untyped-def]
-    """Each access is checked against the task's records: storage is (data, table, offsets, rows, tags)."""
-    return make_guarded((storage[0], storage[1], storage[2], storage[3], storage[4], context[LOOP_POSITION]))
+def _guarded_ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    data = make_ragged((s.data[0], s.data[1]))
+    return make_guarded((data, s.table, s.offsets, s.rows, s.tags, context[LOOP_POSITION]))
 
 
-@njit(nogil=True, forceinline=True)
-def guarded_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """As `guarded_view`; the data are (values, offsets)."""
-    data = make_ragged((storage[0][0], storage[0][1]))
-    return make_guarded((data, storage[1], storage[2], storage[3], storage[4], context[LOOP_POSITION]))
+_PLAIN = {
+    Role.SCALAR: None,
+    Role.ACCUMULATOR: _accumulating_view,
+    Role.READ: None,
+    Role.CHECKED: _checked_view,
+    Role.ALIGNED: _aligned_view,
+    Role.WRITTEN: None,
+    Role.GUARDED: _guarded_view,
+    Role.RELAXED: _replica_view,
+    Role.CHECKED_RELAXED: _checked_replica_view,
+}
+# The view of a ragged table checks every row index anyhow.
+_RAGGED = {
+    Role.READ: ragged_view,
+    Role.CHECKED: ragged_view,
+    Role.ALIGNED: _aligned_ragged_view,
+    Role.WRITTEN: ragged_view,
+    Role.GUARDED: _guarded_ragged_view,
+}
+
+
+def live_view(role: Role, *, ragged: bool) -> Any | None:
+    """Return the constructor of the view that a body has of an argument, or None: of the storage itself."""
+    return _RAGGED[role] if ragged else _PLAIN[role]

@@ -6,10 +6,12 @@ compiler drops all arithmetic and leaves the index computation) or, where the bo
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from numba import njit
 
+from strads.engine.live import ragged_view
+from strads.engine.roles import Role
 from strads.engine.view_types import bind_with, local_counter
 from strads.engine.views import (
     SLOTS,
@@ -22,50 +24,77 @@ from strads.engine.views import (
 )
 
 
+class Ghost(NamedTuple):
+    """Storage of a table seen as ghosts: its data and tag, the log, and what stands for every element."""
+
+    data: Any
+    tag: Any
+    rows: Any
+    tags: Any
+    fill: Any
+
+
+class Scratch(NamedTuple):
+    """Storage of a table seen as scratch: its data and tag, the log, and the task's copies of rows."""
+
+    data: Any
+    tag: Any
+    rows: Any
+    tags: Any
+    state: Any
+    copies: Any
+    stamps: Any
+    slots: Any
+
+
 @njit(nogil=True, forceinline=True)
-def ignoring_view(storage, context):  # type: ignore[no-untyped-def]
+def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
     """Accumulator that adds nothing."""
     return make_ignoring((storage,))
 
 
 @njit(nogil=True, forceinline=True)
-def plain_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """Ragged table that is only read: storage is (values, offsets)."""
-    return make_ragged((storage[0], storage[1]))
-
-
-@njit(nogil=True, forceinline=True)
-def clamped_view(storage, context):  # type: ignore[no-untyped-def]
-    """Read-only table at indices computed from ghosts: they mean nothing, and the live view checks them."""
+def _clamped_view(storage, context):  # type: ignore[no-untyped-def]
+    """Indices computed from ghosts mean nothing, and the live view checks the real ones."""
     return make_clamped((storage,))
 
 
 @njit(nogil=True, forceinline=True)
-def ghost_view(storage, context):  # type: ignore[no-untyped-def]
-    """Storage is (data, tag, rows, tags, fill)."""
-    return make_ghost((storage[0], storage[1], storage[2], storage[3], context[0], storage[4]))
+def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((s.data, s.tag, s.rows, s.tags, context[0], s.fill))
 
 
 @njit(nogil=True, forceinline=True)
-def ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """As `ghost_view`; the data are (values, offsets)."""
-    data = make_ragged((storage[0][0], storage[0][1]))
-    return make_ghost((data, storage[1], storage[2], storage[3], context[0], storage[4]))
+def _ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((make_ragged((s.data[0], s.data[1])), s.tag, s.rows, s.tags, context[0], s.fill))
 
 
 @njit(nogil=True, forceinline=True)
-def scratch_view(storage, context):  # type: ignore[no-untyped-def]
-    """Storage is (data, tag, rows, tags, state, copies, stamps, slots)."""
-    log = (storage[1], storage[2], storage[3], context[0])
-    return make_scratch((storage[0], *log, storage[4], storage[5], storage[6], storage[7]))
+def _scratch_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_scratch((s.data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
 
 
 @njit(nogil=True, forceinline=True)
-def scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """As `scratch_view`; the data are (values, offsets)."""
-    data = make_ragged((storage[0][0], storage[0][1]))
-    log = (storage[1], storage[2], storage[3], context[0])
-    return make_scratch((data, *log, storage[4], storage[5], storage[6], storage[7]))
+def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    data = make_ragged((s.data[0], s.data[1]))
+    return make_scratch((data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
+
+
+def recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
+    """Return the constructor of the view that a body has of an argument during reconnaissance, or None."""
+    if role is Role.ACCUMULATOR:
+        return _ignoring_view
+    if role.is_recorded or role.is_relaxed:
+        if scratch:
+            return _scratch_ragged_view if ragged else _scratch_view
+        return _ghost_ragged_view if ragged else _ghost_view
+    if ragged:
+        return ragged_view
+    return _clamped_view if role is Role.CHECKED and not scratch else None
 
 
 def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:

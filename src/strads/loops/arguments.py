@@ -51,6 +51,11 @@ class TableArgument:
         return self.storage.values if isinstance(self.storage, RaggedArray) else self.storage
 
     @property
+    def can_be_ghost(self) -> bool:
+        """Whether reconnaissance can do without its values: numbers in rows of at most one dimension."""
+        return self.ragged or (not self.record and self.dense.ndim <= 2)
+
+    @property
     def kind(self) -> TableKind:
         """What the analysis has to know."""
         if self.ragged:
@@ -83,6 +88,7 @@ class AccumulatorArgument:
 
     name: str
     accumulator: Accumulator
+    ragged = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -101,6 +107,7 @@ class ScalarArgument:
 
     name: str
     value: Any
+    ragged = False
 
     @property
     def type_key(self) -> tuple[Any, ...]:

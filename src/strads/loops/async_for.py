@@ -10,6 +10,8 @@ import numpy as np
 from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Execution, Replicas, execute, serial_order
+from strads.engine.live import Guarded
+from strads.engine.roles import Role
 from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
 from strads.loops.arguments import (
@@ -184,7 +186,7 @@ class _Call:
             run_checked(
                 self.program.body,
                 self.bound,
-                self.program.table_of,
+                self.program.cast.table_of,
                 self.indices,
                 plan.order,
                 prepared.records,
@@ -200,7 +202,7 @@ class _Call:
         replicas: dict[int, Replicas] = {}
         lanes = 1 if plan.lane is None else int(plan.lane.max(initial=0)) + 1
         for position, argument in self.bound.tables().items():
-            if argument.relaxed and position in self.program.facts.written:
+            if self.program.cast.roles[position].is_relaxed:
                 same = self.bound.same[position]
                 replicas[position] = replicas.get(same) or Replicas(argument.dense, lanes)
         return replicas
@@ -213,10 +215,12 @@ class _Call:
             return totals[position]
         if position in replicas:
             return replicas[position].storage
-        if position in self.program.facts.aligned:
+        cast = self.program.cast
+        if cast.roles[position] is Role.ALIGNED:
             return self.prepared.aligned_storage(position, argument, self.team)
-        if self.prepared.guards is not None and position in self.program.table_of:
-            return (argument.raw, self.program.table_of[position], *self.prepared.guards)
+        if cast.roles[position] is Role.GUARDED:
+            assert self.prepared.guards is not None
+            return Guarded(argument.raw, cast.table_of[position], *self.prepared.guards)
         return argument.raw
 
     def _written_tables(self) -> list[TableArgument]:

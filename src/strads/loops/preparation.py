@@ -13,6 +13,7 @@ from strads.cluster import ThreadTeam
 from strads.dds import RaggedArray, dvector
 from strads.engine.executor import Schedule
 from strads.engine.gather import gather_ragged, gather_rows
+from strads.engine.roles import Role
 from strads.loops.arguments import Argument, BoundArguments, ScalarArgument, TableArgument
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
@@ -130,7 +131,7 @@ def prepare(
 
     A body whose rows depend on values that the loop changes is recorded anew in every call.
     """
-    lanes = team.size if _has_relaxed(program, bound) else None
+    lanes = team.size if program.cast.has_relaxed else None
     options = (strategy, seed, team.size)
     wanted = _Validity.of(program, bound, indices, options)
     if not program.facts.dynamic:
@@ -165,10 +166,6 @@ def _forget(program: LoopProgram, wanted: _Validity) -> None:
             _kept.remove(kept)
 
 
-def _has_relaxed(program: LoopProgram, bound: BoundArguments) -> bool:
-    return any(argument.relaxed and p in program.facts.written for p, argument in bound.tables().items())
-
-
 def _prepare(
     program: LoopProgram,
     bound: BoundArguments,
@@ -196,7 +193,7 @@ def _prepare(
     schedule = Schedule(plan, indices.at(plan.order))
     prepared = PreparedLoop(indices, schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
     planned = time.perf_counter()
-    for position in sorted(program.facts.aligned):
+    for position in program.cast.with_role(Role.ALIGNED):
         argument = bound.arguments[position]
         assert isinstance(argument, TableArgument)
         prepared.aligned_storage(position, argument, team, targets.get(position))
@@ -212,7 +209,7 @@ def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[in
     much to write as fresh memory.
     """
     targets = {}
-    for position in program.facts.aligned:
+    for position in program.cast.with_role(Role.ALIGNED):
         storage = bound.tables()[position].storage
         if isinstance(storage, np.ndarray):
             targets[position] = np.empty((tasks, *storage.shape[1:]), storage.dtype)

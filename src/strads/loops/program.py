@@ -8,16 +8,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine import live
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
+from strads.engine.live import live_view
 from strads.errors import ArgumentError, BodyError, BodyIndexError
 from strads.loops.analysis import BodyAnalysis, analyse_body
-from strads.loops.arguments import AccumulatorArgument, BoundArguments, TableArgument
+from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.casting import Cast
 from strads.loops.compile_errors import explain
 from strads.loops.functions import compile_function, fingerprint, plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
-from strads.loops.reconnaissance import Recorder, TaskFailed, can_be_ghost, conflict_tables
+from strads.loops.reconnaissance import Recorder, TaskFailed
 from strads.schedule.access import AccessRecords
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
@@ -38,7 +39,7 @@ class LoopProgram:
         self.used = False
         with self._compiling():
             self.facts = self._analyse(bound)
-        self.table_of = conflict_tables(bound, self.facts)
+        self.cast = Cast.of(bound, self.facts)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
         self._live_body: Any = None
@@ -79,15 +80,16 @@ class LoopProgram:
                 error_model="numpy",
                 boundscheck=True,
             )
-            recorder = Recorder(body, bound, self.facts, scratch=scratch)
+            recorder = Recorder(body, bound, self.cast, scratch=scratch)
             with self._compiling():
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder
         return self._recorders[scratch]
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
-        seen = [a for p, a in bound.tables().items() if p in self.table_of or a.relaxed]
-        return not self.facts.needs_values and all(map(can_be_ghost, seen))
+        roles = self.cast.roles
+        seen = [a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed]
+        return not self.facts.needs_values and all(argument.can_be_ghost for argument in seen)
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the fastest recorder that the body allows; compiling again is free.
@@ -130,7 +132,7 @@ class LoopProgram:
             return recorder.run(bound, indices, team, memory)
         except TaskFailed as failure:
             index = indices[failure.task]
-            explain_failure(self.body, bound, self.table_of, index)
+            explain_failure(self.body, bound, self.cast.table_of, index)
             if not recorder.scratch:  # only the ghosts' made-up values failed
                 return self._record_scratch(bound, indices, team)
             raise _unexplained(failure, index) from failure.__cause__
@@ -140,26 +142,10 @@ class LoopProgram:
             return self._compile_scratch(bound, indices).run(bound, indices, team)
         except TaskFailed as failure:
             index = indices[failure.task]
-            explain_failure(self.body, bound, self.table_of, index)
+            explain_failure(self.body, bound, self.cast.table_of, index)
             raise _unexplained(failure, index) from failure.__cause__
 
     # -- execution -----------------------------------------------------------------------------------------
-
-    def _live_constructor(self, position: int, argument: Any) -> Any | None:
-        if isinstance(argument, AccumulatorArgument):
-            return live.accumulating_view
-        if not isinstance(argument, TableArgument):
-            return None
-        unchecked = position in self.facts.dynamic_reads
-        if argument.relaxed and position in self.facts.written:
-            return live.checked_replica_view if unchecked else live.replica_view
-        if self.facts.dynamic and position in self.table_of:
-            return live.guarded_ragged_view if argument.ragged else live.guarded_view
-        if position in self.facts.aligned:
-            return live.aligned_ragged_view if argument.ragged else live.aligned_view
-        if argument.ragged:
-            return live.ragged_view
-        return live.checked_view if unchecked else None
 
     def worker(self, bound: BoundArguments, schedule: Schedule, storages: tuple[Any, ...]) -> Worker:
         """Compile the worker that executes plans; compiling again is free.
@@ -181,9 +167,8 @@ class LoopProgram:
                     fastmath=self.fastmath,
                     boundscheck=self.facts.dynamic_parts or None,
                 )
-            constructors = tuple(
-                self._live_constructor(position, argument) for position, argument in enumerate(bound.arguments)
-            )
+            arguments = zip(self.cast.roles, bound.arguments, strict=True)
+            constructors = tuple(live_view(role, ragged=argument.ragged) for role, argument in arguments)
             worker = make_worker(self._live_body, constructors, locked=key[0], fastmath=self.fastmath)
             try:
                 with self._compiling():

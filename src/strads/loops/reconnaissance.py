@@ -11,8 +11,8 @@ from strads.cluster import ThreadTeam
 from strads.engine import recording
 from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
 from strads.errors import ArgumentError
-from strads.loops.analysis import BodyAnalysis
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument
+from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 
@@ -64,40 +64,27 @@ class Recorder:
     ----------
     body
         Numba dispatcher of the body.
-    bound, facts
-        The arguments and what the analysis says of them.
+    bound, cast
+        The arguments and their roles.
     scratch
         Whether tasks compute with copies of real rows rather than with ghosts.
     """
 
-    def __init__(self, body: Any, bound: BoundArguments, facts: BodyAnalysis, *, scratch: bool):
+    def __init__(self, body: Any, bound: BoundArguments, cast: Cast, *, scratch: bool):
         self.scratch = scratch
-        self.facts = facts
-        self.table_of = conflict_tables(bound, facts)
-        self.tables = len(self.table_of) + len(bound.arguments)
+        self.cast = cast
+        self.tables = len(cast.table_of) + len(bound.arguments)
         if self.tables > MAX_TABLES:
             raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
-        constructors = tuple(self._constructor(position, argument) for position, argument in enumerate(bound.arguments))
+        arguments = zip(cast.roles, bound.arguments, strict=True)
+        constructors = tuple(
+            recording.recording_view(role, ragged=argument.ragged, scratch=scratch) for role, argument in arguments
+        )
         self._record = recording.make_recorder(body, constructors, scratch=scratch)
-
-    def _constructor(self, position: int, argument: Any) -> Any | None:
-        if isinstance(argument, AccumulatorArgument):
-            return recording.ignoring_view
-        if not isinstance(argument, TableArgument):
-            return None
-        if position in self.table_of or argument.relaxed:
-            if self.scratch:
-                return recording.scratch_ragged_view if argument.ragged else recording.scratch_view
-            return recording.ghost_ragged_view if argument.ragged else recording.ghost_view
-        if argument.ragged:
-            return recording.plain_ragged_view
-        if position in self.facts.dynamic_reads and not self.scratch:
-            return recording.clamped_view
-        return None
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors come before any thread starts."""
-        log = self._new_log(1, 1, _row_dtype(bound, self.table_of))
+        log = self._new_log(1, 1, self._row_dtype(bound))
         storages = self._storages(bound, log, 1)
         arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
         self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
@@ -116,8 +103,8 @@ class Recorder:
         TaskFailed
             When a task raises, an index out of range above all. Nothing has been written.
         """
-        shapes = table_shapes(bound, self.table_of)
-        dtype = _row_dtype(bound, self.table_of)
+        shapes = self.cast.table_shapes(bound)
+        dtype = self._row_dtype(bound)
         tasks = len(indices)
         probe = self._record_chunk(bound, indices, 0, min(tasks, _PROBE), 4 * _PROBE, dtype)
         arity = int(probe.counts[0]) if tasks else 0
@@ -236,59 +223,30 @@ class Recorder:
                 storages[position] = argument.value
             elif isinstance(argument, AccumulatorArgument):
                 storages[position] = argument.dtype.type(0)
-            elif position in self.table_of:
+            elif self.cast.roles[position].is_recorded:
                 same = bound.same[position]
                 storages[position] = storages.get(same) or self._recording_storage(
-                    argument, self._tag(position), log, scratch_rows
+                    argument, self.cast.tag(position), log, scratch_rows
                 )
-            elif argument.relaxed:
-                tag = SILENT | 2 * (len(self.table_of) + position)
+            elif self.cast.roles[position].is_relaxed:
+                tag = SILENT | 2 * (len(self.cast.table_of) + position)
                 storages[position] = self._recording_storage(argument, tag, log, scratch_rows)
             else:
                 storages[position] = argument.raw
         return tuple(storages[position] for position in range(len(bound.arguments)))
 
-    def _tag(self, position: int) -> int:
-        return 2 * self.table_of[position] | (position in self.facts.reads_count_as_writes)
-
     def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
-        common = (argument.raw, np.uint8(tag), log.rows, log.tags)
+        seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
+        dtype, rows = argument.storage.dtype, len(argument.storage)
         if not self.scratch:
-            return (*common, ghost_fill(argument.storage.dtype))
-        rows = len(argument.storage)
-        copies = np.empty((scratch_rows, *_row_shape(argument)), argument.storage.dtype)
-        return (*common, log.state, copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32))
+            return recording.Ghost(*seen, fill=ghost_fill(dtype))
+        copies = np.empty((scratch_rows, *_row_shape(argument)), dtype)
+        stamps, slots = np.full(rows, -1, np.int64), np.zeros(rows, np.int32)
+        return recording.Scratch(*seen, state=log.state, copies=copies, stamps=stamps, slots=slots)
 
-
-def conflict_tables(bound: BoundArguments, facts: BodyAnalysis) -> dict[int, int]:
-    """Position of each argument whose accesses are recorded → number of its table in the records."""
-    numbers: dict[int, int] = {}
-    result = {}
-    for position, argument in bound.tables().items():
-        if position in facts.written and not argument.relaxed:
-            result[position] = numbers.setdefault(bound.same[position], len(numbers))
-    return result
-
-
-def table_shapes(bound: BoundArguments, table_of: dict[int, int]) -> tuple[TableShape, ...]:
-    """Shapes of the recorded tables, in the order of their numbers."""
-    shapes: dict[int, TableShape] = {}
-    for position, table in table_of.items():
-        argument = bound.arguments[position]
-        assert isinstance(argument, TableArgument)
-        rows = len(argument.storage)
-        shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
-    return tuple(shapes[table] for table in range(len(shapes)))
-
-
-def can_be_ghost(argument: TableArgument) -> bool:
-    """Whether a written table can be recorded without values: numbers in rows of at most one dimension."""
-    return argument.ragged or (not argument.record and argument.dense.ndim <= 2)
-
-
-def _row_dtype(bound: BoundArguments, table_of: dict[int, int]) -> type[np.integer]:
-    longest = max((shape.rows for shape in table_shapes(bound, table_of)), default=0)
-    return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
+    def _row_dtype(self, bound: BoundArguments) -> type[np.integer]:
+        longest = max((shape.rows for shape in self.cast.table_shapes(bound)), default=0)
+        return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
 
 
 def _row_shape(argument: TableArgument) -> tuple[int, ...]:

@@ -1,0 +1,27 @@
+"""The part that an argument of a body plays; it decides through which view the body sees it."""
+
+from enum import Enum, auto
+
+
+class Role(Enum):
+    """Part of one argument, the same for every execution of a compiled loop."""
+
+    SCALAR = auto()  # a number, passed as it is
+    ACCUMULATOR = auto()  # a sum that the body adds to
+    READ = auto()  # a table that is only read, at indices that reconnaissance has checked
+    CHECKED = auto()  # a table that is only read, at indices that only the run itself can check
+    ALIGNED = auto()  # a table that is only read, as A[k]: stored in plan order
+    WRITTEN = auto()  # a table whose rows conflict: its accesses are recorded
+    GUARDED = auto()  # as WRITTEN, but every access of the run is checked against the records
+    RELAXED = auto()  # a written table with a replica for each lane
+    CHECKED_RELAXED = auto()  # as RELAXED, at indices that only the run itself can check
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether reconnaissance records the accesses."""
+        return self in (Role.WRITTEN, Role.GUARDED)
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Whether lanes work on replicas."""
+        return self in (Role.RELAXED, Role.CHECKED_RELAXED)

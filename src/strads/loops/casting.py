@@ -1,0 +1,74 @@
+"""Casting: which role each argument of a loop plays, and the numbers of the tables in the access records."""
+
+from dataclasses import dataclass
+
+from strads.engine.roles import Role
+from strads.loops.analysis import BodyAnalysis
+from strads.loops.arguments import AccumulatorArgument, Argument, BoundArguments, TableArgument
+from strads.schedule.access import TableShape
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Roles of the arguments of a compiled loop, by position.
+
+    Attributes
+    ----------
+    roles
+        Role of each argument.
+    table_of
+        Position of each argument whose accesses are recorded → number of its table in the records.
+    """
+
+    roles: tuple[Role, ...]
+    table_of: dict[int, int]
+    _reads_count_as_writes: frozenset[int]
+
+    @classmethod
+    def of(cls, bound: BoundArguments, facts: BodyAnalysis) -> "Cast":
+        """Cast the arguments by what the analysis says of them."""
+        roles = tuple(_role(position, argument, facts) for position, argument in enumerate(bound.arguments))
+        numbers: dict[int, int] = {}
+        table_of = {
+            position: numbers.setdefault(bound.same[position], len(numbers))
+            for position, role in enumerate(roles)
+            if role.is_recorded
+        }
+        return cls(roles, table_of, facts.reads_count_as_writes)
+
+    def with_role(self, *roles: Role) -> list[int]:
+        """Return the positions of the arguments that play one of these roles."""
+        return [position for position, role in enumerate(self.roles) if role in roles]
+
+    def tag(self, position: int) -> int:
+        """Return the tag of a recorded argument's accesses: twice the table's number, plus 1 if all are writes."""
+        return 2 * self.table_of[position] | (position in self._reads_count_as_writes)
+
+    @property
+    def has_relaxed(self) -> bool:
+        """Whether lanes work on replicas of some table."""
+        return any(role.is_relaxed for role in self.roles)
+
+    def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
+        """Return the shapes of the recorded tables, in the order of their numbers."""
+        shapes: dict[int, TableShape] = {}
+        for position, table in self.table_of.items():
+            argument = bound.tables()[position]
+            rows = len(argument.storage)
+            shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
+        return tuple(shapes[table] for table in range(len(shapes)))
+
+
+def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
+    if isinstance(argument, AccumulatorArgument):
+        return Role.ACCUMULATOR
+    if not isinstance(argument, TableArgument):
+        return Role.SCALAR
+    unchecked = position in facts.dynamic_reads
+    if position in facts.written:
+        if argument.relaxed:
+            return Role.CHECKED_RELAXED if unchecked else Role.RELAXED
+        return Role.GUARDED if facts.dynamic else Role.WRITTEN
+    if position in facts.aligned:
+        return Role.ALIGNED
+    return Role.CHECKED if unchecked else Role.READ

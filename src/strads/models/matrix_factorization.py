@@ -18,6 +18,14 @@ from strads.dds import accumulator, dvector
 from strads.errors import ArgumentError, InputError
 from strads.loops import async_for
 from strads.models._factor_tables import FactorTables
+from strads.models._parameters import (
+    check_choice,
+    check_n_jobs,
+    check_positive,
+    check_share,
+    check_whole_numbers,
+)
+from strads.models._patience import Patience
 from strads.models._rated_items import RatedItems
 from strads.models._ratings import as_pairs, as_ratings, check_ids
 from strads.models._saving import load_model, save_model
@@ -171,27 +179,14 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        for name in ("n_components", "max_iter", "n_iter_no_change"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-                raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
-        for name, least in (("learning_rate", 1e-12), ("regularization", 0.0), ("tol", 0.0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= float(value) < math.inf:
-                raise ArgumentError(f"{name}={value!r}: give a {'positive' if least else 'non-negative'} number")
-        for name, known in (("step", tuple(_STEPS)), ("schedule", _SCHEDULES)):
-            if getattr(self, name) not in known:
-                raise ArgumentError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(known)}")
-        if not isinstance(self.validation_fraction, numbers.Real) or not 0 < self.validation_fraction < 1:
-            raise ArgumentError(f"validation_fraction={self.validation_fraction!r}: give a number between 0 and 1")
-        jobs = self.n_jobs
-        if jobs is not None and (
-            isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or not (jobs >= 1 or jobs == -1)
-        ):
-            raise ArgumentError(f"n_jobs={jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
-        seed = self.random_state
-        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-            raise ArgumentError(f"random_state={seed!r}: give a whole number, 0 or more")
+        check_whole_numbers(self, "n_components", "max_iter", "n_iter_no_change")
+        check_positive(self, "learning_rate")
+        check_positive(self, "regularization", "tol", or_zero=True)
+        check_choice(self, "step", tuple(_STEPS))
+        check_choice(self, "schedule", _SCHEDULES)
+        check_share(self, "validation_fraction")
+        check_n_jobs(self.n_jobs)
+        check_whole_numbers(self, "random_state", least=0)
 
     def _split(self, ratings: dvector, validation: Any) -> tuple[dvector, dvector | None]:
         if isinstance(validation, tuple) and len(validation) != 2:
@@ -242,7 +237,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         held_out: dvector | None,
         on_epoch: Callable[[EpochRecord], object] | None,
     ) -> None:
-        patience = _Patience(self.tol, self.n_iter_no_change)
+        patience = Patience(self.tol, self.n_iter_no_change)
         best_tables: FactorTables | None = None
         seconds = 0.0
         for epoch in range(1, self.max_iter + 1):
@@ -445,31 +440,6 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         model.n_features_in_ = 2
         model._publish()
         return model
-
-
-class _Patience:
-    """Waits for an error to fall by `tolerance` within so many epochs."""
-
-    def __init__(self, tolerance: float, epochs: int):
-        self._tolerance = tolerance
-        self._epochs = epochs
-        self._reference = self._lowest = math.inf
-        self._waited = 0
-
-    def see(self, error: float) -> bool:
-        """Take note of an epoch's error; returns whether it is the lowest so far."""
-        if error < self._reference - self._tolerance:
-            self._reference, self._waited = error, 0
-        else:
-            self._waited += 1
-        is_lowest = error < self._lowest
-        self._lowest = min(self._lowest, error)
-        return is_lowest
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the error has not fallen for long enough."""
-        return self._waited >= self._epochs
 
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:

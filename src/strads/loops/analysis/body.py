@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strads.errors import ArgumentError
-from strads.loops.analysis.dataflow import Access, Effects, FunctionAnalysis
+from strads.loops.analysis.dataflow import FunctionAnalysis
+from strads.loops.analysis.effects import Access, Effects
 from strads.loops.analysis.values import OPAQUE, Alias, Value
 
 

@@ -5,9 +5,7 @@ has one abstract value) and follows calls to other Python functions with the val
 """
 
 import types as python_types
-from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numba.core import ir
@@ -16,6 +14,8 @@ from numba.core.compiler import run_frontend
 from numba.core.unsafe.eh import mark_try_block
 
 from strads.loops.analysis import calls
+from strads.loops.analysis.effects import LOCAL, Access, Condition, Effects
+from strads.loops.analysis.structure import controlling_branches, copy_classes, count_assignments
 from strads.loops.analysis.values import (
     NOT_CONSTANT,
     OPAQUE,
@@ -29,51 +29,7 @@ from strads.loops.analysis.values import (
 from strads.loops.compile_errors import compile_error
 
 _SHAPE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"})
-LOCAL = -2  # stands for the argument where a local array is indexed
-
 _LOCAL_ALIAS = Alias(LOCAL, 1, whole=False)
-
-# A branch taken: the call it belongs to, its block, and the block it goes to.
-Condition = tuple[object, int, int]
-
-
-@dataclass(frozen=True)
-class Access:
-    """One place in the program where a table, a row of it, or a local array is indexed."""
-
-    argument: int  # or LOCAL
-    whole: bool  # indexes the table; False: a part of one of its rows
-    by_loop_index: bool
-    write: bool
-    sources: frozenset[int]  # what decides the index
-    control: frozenset[int]  # what decides whether the access happens
-    conditions: frozenset[Condition]  # branches that must be taken for it to happen
-    expression: object  # of what is indexed, and of the index
-    line: int
-
-
-@dataclass
-class Effects:
-    """What a body does, collected over its functions."""
-
-    accesses: set[Access]
-    writes: dict[int, int]  # argument → first line that surely writes it
-    doubtful: set[int]  # arguments that an unknown function may write
-    escapes: set[int]  # tables used as a whole: iterated, passed to a function, sliced
-    loop_sources: set[int]  # what decides how often a loop runs that no `range` bounds
-
-    @classmethod
-    def empty(cls) -> "Effects":
-        """No effects."""
-        return cls(set(), {}, set(), set(), set())
-
-    def add(self, other: "Effects") -> None:
-        """Take over the effects of a called function."""
-        self.accesses |= other.accesses
-        self.writes = other.writes | self.writes
-        self.doubtful |= other.doubtful
-        self.escapes |= other.escapes
-        self.loop_sources |= other.loop_sources
 
 
 class FunctionAnalysis:
@@ -101,10 +57,10 @@ class FunctionAnalysis:
         self.values: dict[str, Value] = {}
         self.returned: Value | None = None
         self.cfg = compute_cfg_from_blocks(self.ir.blocks)
-        self.branches = _controlling_branches(self.cfg)
+        self.branches = controlling_branches(self.cfg)
         self.control: dict[int, frozenset[int]] = dict.fromkeys(self.ir.blocks, control)
-        self.copies = _copy_classes(self.ir)
-        self.assignments = _count_assignments(self.ir)
+        self.copies = copy_classes(self.ir)
+        self.assignments = count_assignments(self.ir)
         self.place: tuple[int, int] = (0, 0)  # block and statement at work
         self.line = 0
 
@@ -449,44 +405,3 @@ def _has_slice(index: Value) -> bool:
 def _row_index(index: Value) -> Value:
     """Return the part of an index that chooses the row."""
     return index.items[0] if index.items else index
-
-
-def _controlling_branches(cfg: Any) -> dict[int, set[tuple[int, int]]]:
-    """Control dependence (Ferrante et al. 1987): the branches that decide whether a block runs.
-
-    A branch is a pair: the block that ends with it, and the block that it goes to.
-    """
-    post = cfg.post_dominators()
-    result: dict[int, set[tuple[int, int]]] = {label: set() for label in cfg.nodes()}
-    for branch in cfg.nodes():
-        targets = [target for target, _ in cfg.successors(branch)]
-        if len(targets) < 2:
-            continue
-        for label in cfg.nodes():
-            if label in post[branch] and label != branch:
-                continue
-            result[label] |= {(branch, target) for target in targets if label in post[target]}
-    return result
-
-
-def _count_assignments(function_ir: Any) -> Counter[str]:
-    return Counter(
-        statement.target.name
-        for block in function_ir.blocks.values()
-        for statement in block.body
-        if isinstance(statement, ir.Assign)
-    )
-
-
-def _copy_classes(function_ir: Any) -> dict[str, set[str]]:
-    """Variables connected by plain copies: they may be the same local container."""
-    classes: dict[str, set[str]] = {}
-    for block in function_ir.blocks.values():
-        for statement in block.body:
-            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var):
-                first = classes.setdefault(statement.target.name, {statement.target.name})
-                second = classes.setdefault(statement.value.name, {statement.value.name})
-                merged = first | second
-                for name in merged:
-                    classes[name] = merged
-    return classes

@@ -1,0 +1,51 @@
+"""Checks of an estimator's parameters; every error names the parameter, its value, and what to give instead."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from strads.errors import ArgumentError
+
+
+def check_whole_numbers(estimator: Any, *names: str, least: int = 1) -> None:
+    """Refuse parameters that are not whole numbers of at least `least`."""
+    for name in names:
+        value = getattr(estimator, name)
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+            raise ArgumentError(f"{name}={value!r}: give a whole number, {least} or more")
+
+
+def check_positive(estimator: Any, *names: str, or_zero: bool = False) -> None:
+    """Refuse parameters that are not positive (or zero) finite numbers."""
+    for name in names:
+        value = getattr(estimator, name)
+        if not _is_finite(value) or value < 0 or (value == 0 and not or_zero):
+            raise ArgumentError(f"{name}={value!r}: give a {'non-negative' if or_zero else 'positive'} number")
+
+
+def check_share(estimator: Any, name: str) -> None:
+    """Refuse a parameter that is not between 0 and 1, both excluded."""
+    value = getattr(estimator, name)
+    if not _is_finite(value) or not 0 < value < 1:
+        raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1")
+
+
+def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
+    """Refuse a parameter that is none of the choices."""
+    value = getattr(estimator, name)
+    if value not in choices:
+        raise ArgumentError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse a number of threads that is neither None, -1 (all cores), nor 1 or more."""
+    if n_jobs is None:
+        return
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not whole or not (n_jobs >= 1 or n_jobs == -1):
+        raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)

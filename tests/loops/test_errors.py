@@ -1,5 +1,6 @@
 """What a user reads when a loop cannot run: the line first, the table, the index; and no table changed."""
 
+import importlib
 import math
 import types
 
@@ -407,3 +408,26 @@ def test_unsigned_indices_of_ragged_rows():
     docs = strads.dvector([[0, 0], [0], [0]])
     async_for(3, mark_word, strads.dvector(np.arange(3, dtype="u8")), docs)
     assert docs.to_list() == [[1, 0], [2], [3]]
+
+
+def test_tables_from_outside_are_refused():
+    outside = table(4)
+
+    def body(k, x):
+        x[k] = outside[k]
+
+    with pytest.raises(strads.CompileError, match=r"x\[k\] = outside\[k\]\n.*'outside' .*pass it as an argument"):
+        async_for(4, body, table(4))
+
+
+def test_helpers_of_a_module_are_compiled_too(tmp_path, monkeypatch):
+    (tmp_path / "strads_test_helpers.py").write_text("def twice(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    helpers = importlib.import_module("strads_test_helpers")
+
+    def body(k, x):
+        x[k] = helpers.twice(k)
+
+    x = table(4)
+    async_for(4, body, x)
+    assert x.to_list() == [0, 2, 4, 6]

@@ -2,12 +2,14 @@
 
 import builtins
 import dis
+import inspect
 import os
 import re
 import types
 from collections.abc import Callable
 from typing import Any
 
+from strads.dds import Accumulator, dvector
 from strads.errors import CompileError, StradsError
 from strads.loops.source_location import describe, is_user_file
 
@@ -52,16 +54,22 @@ def compile_error(filename: str, line: int, reason: str) -> CompileError:
 
 
 def check_names(function: types.FunctionType) -> None:
-    """Refuse a function that uses a global name which is not there.
+    """Refuse a function that uses a global name which is not there, or stands for a table.
 
     Raises
     ------
     CompileError
         Naming the first such line.
     """
+    filename = function.__code__.co_filename
     for name, line in _names(function, "LOAD_GLOBAL").items():
         if name not in function.__globals__ and not hasattr(builtins, name):
-            raise compile_error(function.__code__.co_filename, line, f"name {name!r} is not defined")
+            raise compile_error(filename, line, f"name {name!r} is not defined")
+    outside = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    for name, line in (_names(function, "LOAD_GLOBAL") | _names(function, "LOAD_DEREF")).items():
+        if isinstance(outside.get(name), dvector | Accumulator):
+            reason = f"{name!r} comes from outside of the loop body: pass it as an argument"
+            raise compile_error(filename, line, reason)
 
 
 def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:

@@ -133,10 +133,21 @@ class _Specializer:
             rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards: a helper may refer back to this function.
-            scope |= {name: self._replace(function.__globals__[name]) for name in _global_names(function)}
+            names = _all_names(function.__code__)
+            scope |= {name: self._replace(function.__globals__[name], names) for name in _global_names(function)}
             for cell in cells:
-                cell.cell_contents = self._replace(cell.cell_contents)
+                cell.cell_contents = self._replace(cell.cell_contents, names)
         return self.done[function]
 
-    def _replace(self, value: Any) -> Any:
-        return self.dispatcher(plain_function(value)) if _is_helper(value) else value
+    def _replace(self, value: Any, names: set[str]) -> Any:
+        """Return what stands for a global in compiled code; of a module, `names` are used."""
+        if _is_helper(value):
+            return self.dispatcher(plain_function(value))
+        if isinstance(value, types.ModuleType):
+            helpers = {name: vars(value)[name] for name in names & vars(value).keys() if _is_helper(vars(value)[name])}
+            if helpers:
+                stand_in = types.ModuleType(value.__name__)
+                vars(stand_in).update(vars(value))
+                vars(stand_in).update({name: self._replace(helper, names) for name, helper in helpers.items()})
+                return stand_in
+        return value

@@ -107,7 +107,10 @@ def async_for(
     program = find_program(body, bound, fastmath=fastmath)
     compiled_before = program.compile_seconds if program.used else 0.0
     program.used = True
-    prepared = prepare(program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=mode == "python")
+    keep_records = mode == "python"
+    prepared, is_new = prepare(
+        program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=keep_records
+    )
     call = _Call(program, bound, loop_indices, prepared, team)
     execution = call.run_in_python() if mode == "python" else call.run(record_order)
     plan = prepared.schedule.plan
@@ -115,9 +118,9 @@ def async_for(
         tasks=len(loop_indices),
         seconds=time.perf_counter() - start,
         compile_seconds=program.compile_seconds - compiled_before,
-        reconnaissance_seconds=prepared.reconnaissance_seconds,
-        planning_seconds=prepared.planning_seconds,
-        copy_seconds=prepared.copy_seconds,
+        reconnaissance_seconds=prepared.reconnaissance_seconds if is_new else 0.0,
+        planning_seconds=prepared.planning_seconds if is_new else 0.0,
+        copy_seconds=prepared.copy_seconds if is_new else 0.0,
         execution_seconds=execution.seconds,
         strategy=plan.strategy,
         parallelism=plan.parallelism,

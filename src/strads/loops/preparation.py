@@ -1,8 +1,8 @@
 """From a call to a plan: reconnaissance and planning, done once and kept while they stay valid (DESIGN §4.3)."""
 
+import contextlib
 import time
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +27,10 @@ _MAX_KEPT = 8
 class PreparedLoop:
     """A plan for one call, and the tables that are stored in its order."""
 
-    indices: LoopIndices
+    validity: "_Validity"
     schedule: Schedule
     records: AccessRecords | None  # kept only where every access is checked against them
     guards: tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]] | None
-    validity: "_Validity"
     reconnaissance_seconds: float = 0.0
     planning_seconds: float = 0.0
     copy_seconds: float = 0.0  # part of the planning
@@ -62,7 +61,7 @@ class PreparedLoop:
     def _existing(self, rows: int) -> NDArray[np.integer]:
         """Put row 0 where `A[k]` does not exist: reconnaissance has shown that task k does not read it."""
         indices = self.schedule.indices
-        lowest, highest = self.indices.bounds()
+        lowest, highest = self.validity.indices.bounds()
         if -rows <= lowest and highest < rows:
             return indices
         return np.where((-rows <= indices) & (indices < rows), indices, 0)
@@ -86,7 +85,6 @@ class _Validity:
         bound: BoundArguments,
         indices: LoopIndices,
         options: tuple[Any, ...],
-        on_death: Callable[["weakref.ref[dvector]"], None] | None = None,
     ) -> "_Validity":
         deciding = sorted(program.facts.deciding)
         tables = [argument.table for argument in bound.tables().values() if argument.table is not None]
@@ -96,12 +94,19 @@ class _Validity:
             options,
             tuple((len(argument.storage), argument.values.shape) for argument in bound.tables().values()),
             tuple(_content(bound.arguments[position]) for position in deciding),
-            tuple(weakref.ref(table, on_death) for table in tables),
+            tuple(weakref.ref(table, _drop_dead) for table in tables),
         )
 
     def same_as(self, other: "_Validity") -> bool:
+        """Whether a plan for one serves the other."""
         mine, theirs = self._key(), other._key()
         return mine == theirs and self.indices == other.indices
+
+    def is_outdated_by(self, other: "_Validity") -> bool:
+        """Whether it is of the same loop over the same tables."""
+        mine, theirs = (validity.tables for validity in (self, other))
+        same_tables = [reference() for reference in mine] == [reference() for reference in theirs]
+        return same_tables and self.program() is other.program() and self.options == other.options
 
     def _key(self) -> tuple[Any, ...]:
         identities = tuple(id(reference()) for reference in self.tables)
@@ -114,6 +119,7 @@ def _content(argument: Argument) -> object:
     return argument.value if isinstance(argument, ScalarArgument) else None
 
 
+# Most recently used last. Several threads may call loops: each statement that changes the list is atomic.
 _kept: list[PreparedLoop] = []
 
 
@@ -126,56 +132,50 @@ def prepare(
     strategy: str,
     seed: int,
     keep_records: bool,
-) -> PreparedLoop:
-    """Return a plan for this call, an earlier one if nothing that decides it has changed.
+) -> tuple[PreparedLoop, bool]:
+    """Return a plan for this call, an earlier one if nothing that decides it has changed; and whether it is new.
 
     A body whose rows depend on values that the loop changes is recorded anew in every call.
     """
-    lanes = team.size if program.cast.has_relaxed else None
-    options = (strategy, seed, team.size)
-    wanted = _Validity.of(program, bound, indices, options)
-    if not program.facts.dynamic:
-        for kept in _kept:
-            if kept.validity.same_as(wanted) and (kept.records is not None or not keep_records):
-                kept.reconnaissance_seconds = kept.planning_seconds = kept.copy_seconds = 0.0
-                _kept.remove(kept)
-                _kept.append(kept)
-                return kept
-    _forget(program, wanted)
-    prepared = _prepare(program, bound, indices, team, strategy, seed, lanes, keep_records)
-    prepared.validity = _Validity.of(program, bound, indices, options, lambda _: _drop(prepared_reference))
-    prepared_reference = weakref.ref(prepared)
+    validity = _Validity.of(program, bound, indices, (strategy, seed, team.size))
+    kept = None if program.facts.dynamic else _find(validity, keep_records)
+    if kept is not None:
+        _remove(kept)
+        _kept.append(kept)
+        return kept, False
+    for outdated in [prepared for prepared in _kept if prepared.validity.is_outdated_by(validity)]:
+        _remove(outdated)  # frees what it holds before the next one is made
+    prepared = _prepare(program, bound, validity, team, keep_records)
     if not program.facts.dynamic:
         _kept.append(prepared)
         del _kept[:-_MAX_KEPT]
-    return prepared
+    return prepared, True
 
 
-def _drop(reference: "weakref.ref[PreparedLoop]") -> None:
-    """Let go of a plan, and of the copies it holds, once one of its tables is gone."""
-    prepared = reference()
-    if prepared in _kept:
+def _find(wanted: _Validity, keep_records: bool) -> PreparedLoop | None:
+    for prepared in reversed(_kept.copy()):
+        if prepared.validity.same_as(wanted) and (prepared.records is not None or not keep_records):
+            return prepared
+    return None
+
+
+def _remove(prepared: PreparedLoop) -> None:
+    with contextlib.suppress(ValueError):  # another thread was faster
         _kept.remove(prepared)
 
 
-def _forget(program: LoopProgram, wanted: _Validity) -> None:
-    """Free what an outdated plan of the same loop over the same tables holds, before the next one is made."""
-    for kept in list(_kept):
-        same_tables = [r() for r in kept.validity.tables] == [r() for r in wanted.tables]
-        if kept.validity.program() is program and same_tables and kept.validity.options == wanted.options:
-            _kept.remove(kept)
+def _drop_dead(table: "weakref.ref[dvector]") -> None:
+    """Let go of the plans of a table that is gone, and of the copies that they hold."""
+    for prepared in _kept.copy():
+        if table in prepared.validity.tables:
+            _remove(prepared)
 
 
 def _prepare(
-    program: LoopProgram,
-    bound: BoundArguments,
-    indices: LoopIndices,
-    team: ThreadTeam,
-    strategy: str,
-    seed: int,
-    lanes: int | None,
-    keep_records: bool,
+    program: LoopProgram, bound: BoundArguments, validity: _Validity, team: ThreadTeam, keep_records: bool
 ) -> PreparedLoop:
+    indices = validity.indices
+    strategy, seed, _ = validity.options
     program.compile_recorder(bound, indices)
     recycled = not (keep_records or program.facts.dynamic)
     start = time.perf_counter()
@@ -185,13 +185,13 @@ def _prepare(
     recorded = time.perf_counter()
     assert records is not None
     plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each)
-    if lanes is not None:
-        plan = plan.with_lanes(lanes)
+    if program.cast.has_relaxed:
+        plan = plan.with_lanes(team.size)
     guards = _guards(records) if program.facts.dynamic else None
     if not keep_records:
         records = None  # as large as the data: gone before tables are copied into plan order
     schedule = Schedule(plan, indices.at(plan.order))
-    prepared = PreparedLoop(indices, schedule, records, guards, None, recorded - start)  # type: ignore[arg-type]
+    prepared = PreparedLoop(validity, schedule, records, guards, recorded - start)
     planned = time.perf_counter()
     for position in program.cast.with_role(Role.ALIGNED):
         argument = bound.arguments[position]

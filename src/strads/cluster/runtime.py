@@ -90,6 +90,16 @@ def shutdown() -> None:
         _current = None
 
 
+def _forget() -> None:
+    """In a forked child: the parent's threads are not there."""
+    global _current
+    _current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def current() -> Runtime:
     """Return the runtime in force; the default one is started when needed."""
     return _current if _current is not None else init()

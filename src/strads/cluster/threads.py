@@ -38,7 +38,7 @@ class ThreadTeam:
                 on_interrupt()
         except BaseException:
             on_interrupt()
-            wait(futures)
+            _wait_for_all(futures)
             raise
         _raise_first(futures)
 
@@ -63,6 +63,16 @@ class ThreadTeam:
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _wait_for_all(futures: list[Future[None]]) -> None:
+    """Wait also through further interrupts: who gets control back may rely on no thread being at work."""
+    while True:
+        try:
+            wait(futures)
+            return
+        except KeyboardInterrupt:
+            continue
 
 
 def _raise_first(futures: list[Future[None]]) -> None:

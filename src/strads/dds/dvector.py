@@ -307,6 +307,13 @@ class dvector:
         """The rows as Python numbers, (nested) lists of them, or tuples for records."""
         return self._storage.to_list() if isinstance(self._storage, RaggedArray) else self._storage.tolist()
 
+    def __copy__(self) -> Self:
+        """Copy of the content too: two tables that shared memory would not know of each other's writes."""
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
     def copy(self) -> Self:
         """An independent dvector of the same content, at version 0."""
         return type(self)(self)

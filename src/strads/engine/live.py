@@ -24,6 +24,13 @@ class Guarded(NamedTuple):
     tags: Any
 
 
+class Aligned(NamedTuple):
+    """Storage of an aligned table: its rows in plan order, and how many rows the table itself has."""
+
+    data: Any
+    rows: int
+
+
 @njit(nogil=True, forceinline=True)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """A ragged table from its values and offsets."""
@@ -48,12 +55,13 @@ def _checked_replica_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def _aligned_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_aligned((storage, context[PLAN_POSITION]))
+    return make_aligned((storage.data, context[PLAN_POSITION], storage.rows))
 
 
 @njit(nogil=True, forceinline=True)
 def _aligned_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_aligned((make_ragged((storage[0], storage[1])), context[PLAN_POSITION]))
+    data = make_ragged((storage.data[0], storage.data[1]))
+    return make_aligned((data, context[PLAN_POSITION], storage.rows))
 
 
 @njit(nogil=True, forceinline=True)

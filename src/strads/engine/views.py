@@ -22,7 +22,7 @@ TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use pe
 SILENT = 128
 MAX_TABLES = SILENT // 2
 
-AlignedType, make_aligned = define_view("Aligned", "data", "position")
+AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows")
 RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
 AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
@@ -43,15 +43,34 @@ _RECORDING = (GhostType, ScratchType)
 _TABLES = (AlignedType, RaggedType, CheckedType, ClampedType, GuardedType, GhostType, ScratchType)
 
 
-@register_jitable
-def _wrap(index, rows):  # type: ignore[no-untyped-def]
+def _wrap(index: int, rows: int) -> int:
     """Python's meaning of an index: negative from the end, an error when outside."""
-    position = np.int64(index)  # in Numba an unsigned 64-bit index plus a signed length would be a float
-    if position < 0:
-        position += rows
-    if position < 0 or position >= rows:
+    position = index + rows if index < 0 else index
+    if not 0 <= position < rows:
         raise IndexError(INDEX_ERROR)
     return position
+
+
+@overload(_wrap)
+def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
+    if isinstance(index, types.Integer) and not index.signed:
+
+        def unsigned(index, rows):  # type: ignore[no-untyped-def]
+            if np.uint64(index) >= np.uint64(rows):  # as a signed number it might be negative
+                raise IndexError(INDEX_ERROR)
+            return np.int64(index)
+
+        return unsigned
+
+    def signed(index, rows):  # type: ignore[no-untyped-def]
+        position = np.int64(index)
+        if position < 0:
+            position += rows
+        if position < 0 or position >= rows:
+            raise IndexError(INDEX_ERROR)
+        return position
+
+    return signed
 
 
 @register_jitable
@@ -262,28 +281,33 @@ def _view_len(view):  # type: ignore[no-untyped-def]
         return lambda view: len(view.offsets) - 1
     if isinstance(view, GhostRowType):
         return lambda view: view.length
+    if isinstance(view, AlignedType):
+        return lambda view: view.rows
     if isinstance(view, _TABLES):
         return lambda view: len(view.data)
     return None
 
 
-def _shape(view: ViewType) -> Any:
+# Numba compares the parameters of these functions with those of what they return: both without annotations.
+def _shape(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
         return lambda view: (view.length,)
     if isinstance(view, RaggedType) or isinstance(view.member("data"), ViewType):
         return lambda view: (len(view),)
-    return lambda view: view.data.shape
+    return lambda view: (len(view), *view.data.shape[1:])
 
 
-def _size(view: ViewType) -> Any:
+def _size(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
         return lambda view: view.length
-    if isinstance(view, RaggedType):
-        return lambda view: len(view.values)
-    return lambda view: view.data.size
+    if isinstance(view, RaggedType) or isinstance(view.member("data"), ViewType):
+        return lambda view: len(view)
+    if view.member("data").ndim == 1:
+        return lambda view: len(view)
+    return lambda view: len(view) * (view.data.size // max(len(view.data), 1))
 
 
-def _ndim(view: ViewType) -> Any:
+def _ndim(view):  # type: ignore[no-untyped-def]
     data = None if isinstance(view, GhostRowType | RaggedType) else view.member("data")
     ndim = data.ndim if isinstance(data, types.Array) else 1
     return lambda view: ndim

@@ -58,10 +58,15 @@ class TableArgument:
     @property
     def kind(self) -> TableKind:
         """What the analysis has to know."""
-        if self.ragged:
-            return TableKind(2, relaxed=self.relaxed, readonly=self.readonly)
-        depth = self.dense.ndim
-        return TableKind(depth, self.record, self.relaxed, self.readonly)
+        dtype = self.storage.dtype
+        return TableKind(
+            depth=2 if self.ragged else self.dense.ndim,
+            record=self.record,
+            relaxed=self.relaxed,
+            readonly=self.readonly,
+            floating=dtype.kind == "f",
+            float_fields=frozenset(name for name, field in (dtype.fields or {}).items() if field[0].base.kind == "f"),
+        )
 
     @property
     def type_key(self) -> tuple[Any, ...]:
@@ -131,6 +136,14 @@ class BoundArguments:
         """Equal keys compile to the same code."""
         return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype
 
+    def float_scalars(self) -> frozenset[int]:
+        """Positions of the numbers of a floating type, tuples with one among them."""
+        return frozenset(
+            position
+            for position, argument in enumerate(self.arguments)
+            if isinstance(argument, ScalarArgument) and _has_float(argument.value)
+        )
+
     def tables(self) -> dict[int, TableArgument]:
         """Position → table argument."""
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
@@ -152,6 +165,15 @@ def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundA
         for item in bound
     ]
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
+
+
+def read_only(raw: Any) -> Any:
+    """Return arrays that compiled code cannot write: should the analysis miss a write, the body does not compile."""
+    if isinstance(raw, tuple):
+        return tuple(map(read_only, raw))
+    view = raw.view()
+    view.flags.writeable = False
+    return view
 
 
 def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
@@ -216,8 +238,14 @@ def _compiles(value: Any) -> bool:
     return True
 
 
+def _has_float(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_float, value))
+    return isinstance(value, float | np.floating)
+
+
 def _scalar_type(value: Any) -> object:
-    return tuple(map(_scalar_type, value)) if isinstance(value, tuple) else type(value)
+    return tuple(map(_scalar_type, value)) if isinstance(value, tuple) else typeof(value)
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Execution, Replicas, execute, serial_order
-from strads.engine.live import Guarded
+from strads.engine.live import Aligned, Guarded
 from strads.engine.roles import Role
 from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
@@ -20,6 +20,7 @@ from strads.loops.arguments import (
     ScalarArgument,
     TableArgument,
     bind_arguments,
+    read_only,
 )
 from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
@@ -220,11 +221,12 @@ class _Call:
             return replicas[position].storage
         cast = self.program.cast
         if cast.roles[position] is Role.ALIGNED:
-            return self.prepared.aligned_storage(position, argument, self.team)
+            data = self.prepared.aligned_storage(position, argument, self.team)
+            return Aligned(read_only(data), len(argument.storage))
         if cast.roles[position] is Role.GUARDED:
             assert self.prepared.guards is not None
             return Guarded(argument.raw, cast.table_of[position], *self.prepared.guards)
-        return argument.raw
+        return argument.raw if position in self.program.facts.written else read_only(argument.raw)
 
     def _written_tables(self) -> list[TableArgument]:
         written = self.program.facts.written

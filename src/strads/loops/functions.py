@@ -59,7 +59,8 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
     referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
     names = _all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
-    return function.__code__, function.__defaults__, values
+    defaults = tuple(_value_key(value, names, active) for value in function.__defaults__ or ())
+    return function.__code__, defaults, values
 
 
 def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:

@@ -106,7 +106,8 @@ class _Validity:
         """Whether it is of the same loop over the same tables."""
         mine, theirs = (validity.tables for validity in (self, other))
         same_tables = [reference() for reference in mine] == [reference() for reference in theirs]
-        return same_tables and self.program() is other.program() and self.options == other.options
+        same_loop = self.program() is other.program() and self.options == other.options
+        return same_loop and same_tables and self.indices == other.indices
 
     def _key(self) -> tuple[Any, ...]:
         identities = tuple(id(reference()) for reference in self.tables)

@@ -34,11 +34,11 @@ class LoopProgram:
 
     def __init__(self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool):
         self.body = body
-        self.fastmath = _REORDERING if fastmath else False
         self.compile_seconds = 0.0
         self.used = False
         with self._compiling():
             self.facts = self._analyse(bound)
+        self.fastmath = _REORDERING if fastmath and not self.facts.rounding_decides else False
         self.cast = Cast.of(bound, self.facts)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
@@ -57,7 +57,7 @@ class LoopProgram:
     def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
         try:
-            facts = analyse_body(plain_function(self.body), kinds, bound.same)
+            facts = analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars())
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
         for position, argument in bound.tables().items():

@@ -11,7 +11,7 @@ from strads.cluster import ThreadTeam
 from strads.engine import recording
 from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
 from strads.errors import ArgumentError
-from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
@@ -232,7 +232,7 @@ class Recorder:
                 tag = SILENT | 2 * (len(self.cast.table_of) + position)
                 storages[position] = self._recording_storage(argument, tag, log, scratch_rows)
             else:
-                storages[position] = argument.raw
+                storages[position] = read_only(argument.raw)
         return tuple(storages[position] for position in range(len(bound.arguments)))
 
     def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
     except FileNotFoundError as error:
         raise InputError(f"{os.fspath(path)}: there is no such model file") from error
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged ({error})") from error
+        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged") from error
     if version != _VERSION:
         raise InputError(f"{os.fspath(path)}: has format {version}; this version of strads reads {_VERSION}")
     if found != kind:

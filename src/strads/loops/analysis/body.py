@@ -1,23 +1,14 @@
 """The facts about a body that planning and compilation rest on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from strads.errors import ArgumentError
 from strads.loops.analysis.dataflow import FunctionAnalysis
 from strads.loops.analysis.effects import Access, Effects
-from strads.loops.analysis.values import OPAQUE, Alias, Value
-
-
-@dataclass(frozen=True)
-class TableKind:
-    """What the analysis has to know of an argument that is a table."""
-
-    depth: int  # integer indices that lead to a value (ragged rows: 2) or to a record
-    record: bool = False
-    relaxed: bool = False
-    readonly: bool = False
+from strads.loops.analysis.kinds import TableKind
+from strads.loops.analysis.values import FLOAT, OPAQUE, ROUNDED, Alias, Value
 
 
 @dataclass(frozen=True)
@@ -41,6 +32,9 @@ class BodyAnalysis:
     reads_count_as_writes
         Written tables of scalars in which a row may be read in any case and written only if a changing value says
         so (`if new != x[j]: x[j] = new`): reconnaissance logs every access as a write.
+    rounding_decides
+        Float arithmetic computes an index, or decides whether a row is touched: reconnaissance and run must round
+        alike, so sums may not be reordered.
     needs_values
         Reconnaissance has to compute with real values: a loop runs until such a value says so.
     """
@@ -52,12 +46,16 @@ class BodyAnalysis:
     dynamic_reads: frozenset[int]
     dynamic_parts: bool
     reads_count_as_writes: frozenset[int]
+    rounding_decides: bool
     needs_values: bool
     dynamic_line: int = 0
 
 
 def analyse_body(
-    body: Callable[..., Any], kinds: Sequence[TableKind | None], same: Sequence[int] | None = None
+    body: Callable[..., Any],
+    kinds: Sequence[TableKind | None],
+    same: Sequence[int] | None = None,
+    floats: Collection[int] = (),
 ) -> BodyAnalysis:
     """Analyse a loop body.
 
@@ -69,6 +67,8 @@ def analyse_body(
         For each further parameter its kind of table, or None (a scalar, an accumulator).
     same
         For each further parameter the first one that is passed the same table; by default all differ.
+    floats
+        The further parameters that are scalars of a floating type.
 
     Raises
     ------
@@ -82,12 +82,15 @@ def analyse_body(
     for position, kind in enumerate(kinds):
         expression = ("argument", position)
         if kind is None:
-            value = Value(sources=frozenset({position}), expression=expression)
+            value = Value(
+                sources=frozenset({position, FLOAT} if position in floats else {position}), expression=expression
+            )
         else:
             alias = Alias(same[position], kind.depth, whole=True, record=kind.record)
             value = Value(frozenset({alias}), expression=expression)
         arguments[position + 1] = value
     analysis = FunctionAnalysis(body, arguments, frozenset())
+    analysis.kinds = kinds
     analysis.run()
     return _spread(_conclude(body, kinds, analysis.effects), same)
 
@@ -118,11 +121,12 @@ def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effec
     return BodyAnalysis(
         written=frozenset(written),
         aligned=frozenset(_aligned(tables - written - unchecked, whole, effects)),
-        deciding=frozenset(deciding - volatile),
+        deciding=frozenset(source for source in deciding - volatile if source >= 0),
         dynamic=bool(dynamic),
         dynamic_reads=frozenset(unchecked),
         dynamic_parts=any(_is_dynamic(access, parts, volatile) for access in parts),
         reads_count_as_writes=frozenset(conditional),
+        rounding_decides=any(_is_rounded(access, volatile) for access in effects.accesses),
         needs_values=bool(effects.loop_sources & volatile) or bool(dynamic),
         dynamic_line=min((access.line for access in dynamic), default=0),
     )
@@ -168,6 +172,11 @@ def _is_dynamic(access: Access, others: list[Access], volatile: set[int], *, sam
         and (other.write or not access.write or not same_kind)
         for other in others
     )
+
+
+def _is_rounded(access: Access, volatile: set[int]) -> bool:
+    """Whether rounding decides an access; where values that the loop changes do, the run is checked anyway."""
+    return ROUNDED in access.sources or (ROUNDED in access.control and not access.control & volatile)
 
 
 def _aligned(candidates: set[int], whole: list[Access], effects: Effects) -> set[int]:

@@ -111,3 +111,27 @@ def written_arguments(function: Any, count: int, keywords: frozenset[str]) -> li
     if getattr(function, "__name__", "") in _WRITING_FUNCTIONS or "out" in keywords:
         return [0]
     return []
+
+
+def reads_containers(function: Any) -> bool:
+    """Whether a known function may read a local array or list that it is given."""
+    module = (getattr(function, "__module__", None) or "").split(".")[0]
+    return module == "numpy" or function in (
+        all,
+        any,
+        enumerate,
+        iter,
+        list,
+        max,
+        min,
+        reversed,
+        sorted,
+        sum,
+        tuple,
+        zip,
+    )
+
+
+def keeps_value(function: Any) -> bool:
+    """Whether a known function hands floats on as they are, without arithmetic."""
+    return function in (bool, enumerate, float, int, iter, len, max, min, range, reversed, zip, abs)

@@ -4,10 +4,12 @@ The analysis runs on bytecode, so it needs no source text. It is flow-insensitiv
 has one abstract value) and follows calls to other Python functions with the values of the actual arguments.
 """
 
+import operator
 import types as python_types
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import run_frontend
@@ -15,10 +17,13 @@ from numba.core.unsafe.eh import mark_try_block
 
 from strads.loops.analysis import calls
 from strads.loops.analysis.effects import LOCAL, Access, Condition, Effects
-from strads.loops.analysis.structure import controlling_branches, copy_classes, count_assignments
+from strads.loops.analysis.kinds import TableKind
+from strads.loops.analysis.structure import controlling_branches, count_assignments
 from strads.loops.analysis.values import (
+    FLOAT,
     NOT_CONSTANT,
     OPAQUE,
+    ROUNDED,
     Alias,
     Value,
     all_aliases,
@@ -28,6 +33,7 @@ from strads.loops.analysis.values import (
 )
 from strads.loops.compile_errors import compile_error
 
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
 _SHAPE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"})
 _LOCAL_ALIAS = Alias(LOCAL, 1, whole=False)
 
@@ -53,13 +59,15 @@ class FunctionAnalysis:
         self.call: tuple[object, ...] = () if caller is None else (*caller.call, caller.place)
         # Calls analysed so far, for the next pass of the caller.
         self.called: dict[Hashable, tuple[Value, Effects]] = {} if caller is None else caller.called
+        # What local arrays and lists of the whole body hold: which of them a variable means is not followed.
+        self.heap: set[int] = set() if caller is None else caller.heap
+        self.kinds: Sequence[TableKind | None] = () if caller is None else caller.kinds
         self.effects = Effects.empty()
         self.values: dict[str, Value] = {}
         self.returned: Value | None = None
         self.cfg = compute_cfg_from_blocks(self.ir.blocks)
         self.branches = controlling_branches(self.cfg)
         self.control: dict[int, frozenset[int]] = dict.fromkeys(self.ir.blocks, control)
-        self.copies = copy_classes(self.ir)
         self.assignments = count_assignments(self.ir)
         self.place: tuple[int, int] = (0, 0)  # block and statement at work
         self.line = 0
@@ -67,7 +75,7 @@ class FunctionAnalysis:
     def run(self) -> Value:
         """Iterate to the fixed point; returns the function's value."""
         while True:
-            before = (dict(self.values), self.returned, dict(self.control))
+            before = (dict(self.values), self.returned, dict(self.control), frozenset(self.heap))
             self.effects = Effects.empty()  # only the last pass sees the final values
             for label, block in self.ir.blocks.items():
                 for number, statement in enumerate(block.body):
@@ -75,7 +83,7 @@ class FunctionAnalysis:
                     self.line = statement.loc.line
                     self._statement(statement, label)
             self._update_control()
-            if before == (self.values, self.returned, self.control):
+            if before == (self.values, self.returned, self.control, self.heap):
                 break
         self._collect_loop_sources()
         return self.returned or Value()
@@ -148,10 +156,7 @@ class FunctionAnalysis:
             self._access(alias, container, index, control, write=True)
         if not aliases:
             self._access(_LOCAL_ALIAS, container, index, control, write=True)
-            # A local container: whoever reads it later depends on what was stored and where.
-            stored = all_sources(value) | all_sources(index) | control
-            for name in self.copies.get(target.name, {target.name}):
-                self._assign(name, self.values.get(name, Value()).with_sources(stored))
+            self.heap |= all_sources(value) | all_sources(index) | control
 
     def _write(self, argument: int) -> None:
         self.effects.writes.setdefault(argument, self.line)
@@ -181,7 +186,8 @@ class FunctionAnalysis:
             reason = "try and with are not supported: an index error inside could go unnoticed"
             raise compile_error(node.loc.filename, node.loc.line, reason)
         if isinstance(node, ir.Const | ir.Global | ir.FreeVar):
-            return Value(constant=node.value, expression=("constant", repr(node.value)))
+            floating = frozenset({FLOAT}) if isinstance(node.value, float | np.floating) else frozenset()
+            return Value(sources=floating, constant=node.value, expression=("constant", repr(node.value)))
         if isinstance(node, ir.Var):
             return self._value(node)
         if isinstance(node, ir.Expr):
@@ -229,13 +235,16 @@ class FunctionAnalysis:
         for alias in container.aliases:
             part = _row_index(index) if alias.whole else index
             self._access(alias, container, part, control, write=False)
-            sources |= {alias.argument}
+            sources |= {alias.argument} | self._float_of(alias)
             if alias.whole and (index.is_slice or _has_slice(index)):
                 self._escape(Value(frozenset({alias})))
             depth = alias.depth - _indices(index)
             if depth > 0 or (depth == 0 and alias.record):
                 still_whole = alias.whole and index.is_slice
                 parts.add(Alias(alias.argument, depth, still_whole, alias.record))
+        if not container.aliases and not container.is_shape:
+            sources |= self.heap
+        self._doubt(list(container.items or ()))  # which item it is, and what becomes of it, is not followed
         items_aliases = {alias for item in container.items or () for alias in all_aliases(item)}
         return Value(frozenset(parts | items_aliases), sources, expression=expression)
 
@@ -254,6 +263,8 @@ class FunctionAnalysis:
         )
         method = node.attr if kept else None
         sources = all_sources(owner)
+        if any(node.attr in self._kind(alias).float_fields for alias in owner.aliases):
+            sources |= {FLOAT}
         return Value(kept, sources, method=method, expression=expression)
 
     def _inplace_binop(self, node: Any, control: frozenset[int]) -> Value:
@@ -261,15 +272,14 @@ class FunctionAnalysis:
         for alias in left.aliases:
             self._write(alias.argument)
             self._access(alias, left, Value(is_slice=True), control, write=True)
-        result = derived([left, right])
-        return Value(left.aliases, result.sources)
+        return Value(left.aliases, _rounded(derived([left, right]), node.immutable_fn).sources)
 
     def _binop(self, node: Any, control: frozenset[int]) -> Value:
         left, right = self._value(node.lhs), self._value(node.rhs)
         expression = None
         if left.expression is not None and right.expression is not None:
             expression = (repr(node.fn), left.expression, right.expression)
-        return derived([left, right], expression)
+        return _rounded(derived([left, right], expression), node.fn)
 
     def _build_tuple(self, node: Any, control: frozenset[int]) -> Value:
         items = tuple(self._value(item) for item in node.items)
@@ -277,9 +287,14 @@ class FunctionAnalysis:
         return Value(items=items, expression=None if None in expressions else ("tuple", expressions))
 
     def _build_list(self, node: Any, control: frozenset[int]) -> Value:
-        values = [self._value(item) for item in node.items]
+        values = [self._value(variable) for variable in node.list_vars()]
+        self._doubt(values)  # what becomes of the items is not followed
         aliases = frozenset(alias for value in values for alias in all_aliases(value))
-        return Value(aliases, derived(values).sources)
+        sources = derived(values).sources
+        self.heap |= sources
+        return Value(aliases, sources)
+
+    _build_map = _build_set = _build_list
 
     def _make_function(self, node: Any, control: frozenset[int]) -> Value:
         captured = self._value(node.closure) if isinstance(node.closure, ir.Var) else Value()
@@ -301,6 +316,8 @@ class FunctionAnalysis:
             return Value(sources=derived(everything).sources, is_slice=True)
         if function is len:
             return Value() if arguments and all_aliases(arguments[0]) else derived(everything)
+        if function is range:
+            return Value(sources=derived(everything).sources, is_shape=True)
         python_function = getattr(function, "py_func", function)
         if isinstance(python_function, python_types.FunctionType) and not calls.is_pure(function):
             return self._call_python(python_function, node, arguments, keywords, control)
@@ -325,6 +342,16 @@ class FunctionAnalysis:
             self._access(_LOCAL_ALIAS, Value(), result, control, write=False)
         aliases = frozenset(alias for value in everything for alias in all_aliases(value))
         sources = result.sources | {alias.argument for alias in aliases}
+        for alias in aliases:
+            sources |= self._float_of(alias)
+        if calls.reads_containers(function):
+            sources |= self.heap
+        if calls.written_arguments(function, len(arguments), frozenset(keywords)) or "out" in keywords:
+            self.heap |= sources
+        if FLOAT in sources and not calls.keeps_value(function):
+            sources |= {ROUNDED}
+        if function in (enumerate, zip, reversed, iter):
+            self._doubt([Value(frozenset(alias for alias in aliases if alias.depth > 1 or alias.record))])
         if function in (enumerate, zip, reversed, iter) or calls.is_view(getattr(function, "__name__", "")):
             return Value(aliases, sources)
         expressions = tuple(value.expression for value in arguments)
@@ -333,6 +360,12 @@ class FunctionAnalysis:
 
     def _call_method(self, callee: Value, arguments: list[Value], control: frozenset[int]) -> Value:
         sources = derived(arguments).sources | callee.sources | {a.argument for a in callee.aliases}
+        sources |= self.heap
+        for alias in callee.aliases:
+            sources |= self._float_of(alias)
+        if FLOAT in sources:
+            sources |= {ROUNDED}
+        self.heap |= sources | control
         if not callee.aliases or callee.method is None:
             self._doubt([callee, *arguments])
             return Value(sources=sources | {OPAQUE})
@@ -363,7 +396,7 @@ class FunctionAnalysis:
         bound = dict(enumerate(arguments))
         bound |= {names.index(name): value for name, value in keywords.items()}
         conditions = self._conditions()
-        key = (function, self.call, self.place, frozenset(bound.items()), control, conditions)
+        key = (function, self.call, self.place, frozenset(bound.items()), control, conditions, frozenset(self.heap))
         if key not in self.called:
             inner = FunctionAnalysis(function, bound, control, conditions, self)
             self.called[key] = inner.run(), inner.effects
@@ -375,12 +408,26 @@ class FunctionAnalysis:
         """Whether this is an analysis of the function, or one on behalf of it: a recursion."""
         return function is self.function or (self.caller is not None and self.caller._is_active(function))
 
+    def _kind(self, alias: Alias) -> TableKind:
+        kind = self.kinds[alias.argument] if 0 <= alias.argument < len(self.kinds) else None
+        return kind or TableKind(alias.depth)
+
+    def _float_of(self, alias: Alias) -> frozenset[int]:
+        return frozenset({FLOAT}) if self._kind(alias).floating else frozenset()
+
     def _doubt(self, values: list[Value]) -> None:
         for value in values:
             self.effects.doubtful |= {alias.argument for alias in all_aliases(value)}
 
     def _escape(self, value: Value) -> None:
         self.effects.escapes |= {alias.argument for alias in all_aliases(value) if alias.whole}
+
+
+def _rounded(value: Value, function: Any) -> Value:
+    """Mark the result of float arithmetic: compiled with and without fast mathematics it may differ."""
+    if function is operator.truediv or (FLOAT in value.sources and function not in _COMPARISONS):
+        return value.with_sources({FLOAT, ROUNDED})
+    return value
 
 
 def _constant_index(index: Any) -> Value:

@@ -1,4 +1,4 @@
-"""Facts about a function's IR that hold whatever its variables are: control dependence, assignments, copies."""
+"""Facts about a function's IR that hold whatever its variables are: control dependence, assignments."""
 
 from collections import Counter
 from typing import Any
@@ -32,17 +32,3 @@ def count_assignments(function_ir: Any) -> Counter[str]:
         for statement in block.body
         if isinstance(statement, ir.Assign)
     )
-
-
-def copy_classes(function_ir: Any) -> dict[str, set[str]]:
-    """Return the variables connected by plain copies: they may be the same local container."""
-    classes: dict[str, set[str]] = {}
-    for block in function_ir.blocks.values():
-        for statement in block.body:
-            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var):
-                first = classes.setdefault(statement.target.name, {statement.target.name})
-                second = classes.setdefault(statement.value.name, {statement.value.name})
-                merged = first | second
-                for name in merged:
-                    classes[name] = merged
-    return classes

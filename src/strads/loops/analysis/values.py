@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 OPAQUE = -1  # the source of what no analysis can follow: random numbers, unknown functions
+FLOAT = -3  # the source of what may be a float
+ROUNDED = -4  # the source of what float arithmetic has computed: its last bits depend on how it is compiled
 NOT_CONSTANT = object()
 
 

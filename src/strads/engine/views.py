@@ -9,7 +9,7 @@ import operator
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, overload_method, register_jitable
 
@@ -101,6 +101,16 @@ def _scratch_slot(view, position):  # type: ignore[no-untyped-def]
     return slot
 
 
+@njit(nogil=True)
+def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
+    """`target[slot] = source[position]`; assigning arrays of several dimensions takes Numba ten seconds to compile."""
+    rows = max(len(source), 1)
+    flat_target = target.reshape((len(target), target.size // max(len(target), 1)))
+    flat_source = source.reshape((len(source), source.size // rows))
+    for item in range(flat_source.shape[1]):
+        flat_target[slot, item] = flat_source[position, item]
+
+
 @register_jitable
 def _check_recorded(view, position, write):  # type: ignore[no-untyped-def]
     for entry in range(view.offsets[view.task], view.offsets[view.task + 1]):
@@ -171,7 +181,7 @@ def _scratch_getitem(view: ViewType) -> Any:
         fresh = view.stamps[position] != view.state[TASK]
         slot = _scratch_slot(view, position)
         if fresh:
-            view.copies[slot] = view.data[position]
+            _copy_row(view.copies, slot, view.data, position)
         return view.copies[slot]
 
     return row

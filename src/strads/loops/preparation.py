@@ -165,11 +165,12 @@ def _remove(prepared: PreparedLoop) -> None:
         _kept.remove(prepared)
 
 
-def _drop_dead(table: "weakref.ref[dvector]") -> None:
-    """Let go of the plans of a table that is gone, and of the copies that they hold."""
-    for prepared in _kept.copy():
-        if table in prepared.validity.tables:
-            _remove(prepared)
+def _drop_dead(table: "weakref.ref[dvector]", kept: list[PreparedLoop] = _kept) -> None:
+    """Let go of the plans of a table that is gone, and of the copies that they hold.
+
+    The list is a default argument because tables die, too, while the interpreter ends and globals are gone.
+    """
+    kept[:] = [prepared for prepared in kept if table not in prepared.validity.tables]
 
 
 def _prepare(

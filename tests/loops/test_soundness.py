@@ -34,7 +34,12 @@ def rows_split(k, users, W, H):
     H[users[k], 0] += 1.0
 
 
-@pytest.mark.parametrize("body", [rows_in_tuple, rows_in_list, rows_zipped, rows_split])
+def rows_enumerated(k, users, W, H):
+    for _, row in enumerate((W[users[k]], H[users[k]])):
+        row[0] += 1.0
+
+
+@pytest.mark.parametrize("body", [rows_in_tuple, rows_enumerated, rows_in_list, rows_zipped, rows_split])
 def test_rows_kept_in_containers_are_written_once_or_refused(body):
     users = strads.dvector(np.random.default_rng(0).integers(0, 50, N))
     W, H = strads.dvector.zeros((50, 2)), strads.dvector.zeros((50, 2))

@@ -86,6 +86,8 @@ def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:
 def _reason(text: str) -> str:
     """Return the sentence that says what is wrong, out of pages of compiler output."""
     text = re.sub(r"\.* ?Raised from .*", "", text)
+    if "readonly" in text and "setitem" in text:
+        return "a row is written that seemed to be only read: write it as table[row][...], not through another object"
     own = _OWN_REASON.findall(text)
     if own:
         return str(own[-1]).strip()

@@ -351,7 +351,9 @@ class FunctionAnalysis:
         if FLOAT in sources and not calls.keeps_value(function):
             sources |= {ROUNDED}
         if function in (enumerate, zip, reversed, iter):
+            # What becomes of the elements is not followed: rows of a table, or items of a tuple.
             self._doubt([Value(frozenset(alias for alias in aliases if alias.depth > 1 or alias.record))])
+            self._doubt([item for value in everything for item in value.items or ()])
         if function in (enumerate, zip, reversed, iter) or calls.is_view(getattr(function, "__name__", "")):
             return Value(aliases, sources)
         expressions = tuple(value.expression for value in arguments)

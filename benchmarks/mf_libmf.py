@@ -6,8 +6,8 @@ takes to bring the held-out RMSE down to LIBMF's, without compiling (printed apa
 alone is printed too.
 
 Both sides are tuned on the held-out ratings that they are measured on. LIBMF: λ is the best of 0.005, 0.01, 0.02, 0.03,
-0.05 at each rank, its step 0.1 the best of 0.05, 0.1, 0.2, 0.3 at λ = 0.05. strads: step, λ and number of epochs were chosen
-by hand from some twenty settings a rank. So the ratio tells what each can reach, not what it reaches untuned.
+0.05 at each rank, its step 0.1 the best of 0.05, 0.1, 0.2, 0.3 at λ = 0.05. strads: step, λ and number of epochs were
+chosen by hand from some twenty settings a rank. So the ratio tells what each can reach, not what it reaches untuned.
 
 Usage, with LIBMF built for this machine:
 

@@ -7,6 +7,7 @@ import pytest
 
 import strads
 from strads import async_for
+from strads.loops import preparation
 
 RATING = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
 
@@ -315,6 +316,26 @@ def test_aligned_data_are_copied_again_when_they_change():
     value[2] = 30.0
     async_for(4, body, index, value, x)
     assert x.to_list() == [4 + 31, 6 + 6]
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_new_plan_overwrites_the_copies_of_the_outdated_one_unless_they_are_in_use(in_use):
+    def body(k, pairs, x):
+        x[pairs[k, 0]] += pairs[k, 1]
+
+    def copy_in_plan_order() -> np.ndarray:
+        return preparation._kept[-1].aligned[0][1]
+
+    pairs, x = strads.dvector([[0, 5], [1, 6], [0, 7]]), strads.dvector.zeros(2, "i8")
+    async_for(3, body, pairs, x)
+    address = copy_in_plan_order().ctypes.data
+    view = copy_in_plan_order()[1:] if in_use else None
+    before = None if view is None else view.copy()
+    pairs[1] = [0, 8]
+    async_for(3, body, pairs, x)
+    assert x.to_list() == [12 + 20, 6]
+    assert (copy_in_plan_order().ctypes.data == address) == (not in_use)
+    assert np.array_equal(view, before)
 
 
 def test_tables_are_freed_with_their_last_reference():

@@ -1,6 +1,7 @@
 """From a call to a plan: reconnaissance and planning, done once and kept while they stay valid (DESIGN §4.3)."""
 
 import contextlib
+import sys
 import time
 import weakref
 from dataclasses import dataclass, field
@@ -45,6 +46,13 @@ class PreparedLoop:
             self.aligned.pop(position, None)  # free the old copy first
             self.aligned[position] = (key, self._in_plan_order(argument, team, target))
         return self.aligned[position][1]
+
+    def release_copies(self) -> list[NDArray[Any]]:
+        """Forget the copies; return those that no one else holds, such as a loop at work on another thread."""
+        copies = [self.aligned.pop(position)[1] for position in list(self.aligned)]
+        counts = [sys.getrefcount(copy) for copy in [*copies, object()]]  # the object is held by nobody else
+        free = zip(copies, counts[:-1], strict=True)
+        return [copy for copy, count in free if count <= counts[-1] + 1 and isinstance(copy, np.ndarray)]
 
     def _in_plan_order(self, argument: TableArgument, team: ThreadTeam, target: NDArray[Any] | None) -> Any:
         storage = argument.storage
@@ -144,9 +152,7 @@ def prepare(
         _remove(kept)
         _kept.append(kept)
         return kept, False
-    for outdated in [prepared for prepared in _kept if prepared.validity.is_outdated_by(validity)]:
-        _remove(outdated)  # frees what it holds before the next one is made
-    prepared = _prepare(program, bound, validity, team, keep_records)
+    prepared = _prepare(program, bound, validity, team, keep_records, _retire_outdated(validity))
     if not program.facts.dynamic:
         _kept.append(prepared)
         del _kept[:-_MAX_KEPT]
@@ -158,6 +164,14 @@ def _find(wanted: _Validity, keep_records: bool) -> PreparedLoop | None:
         if prepared.validity.same_as(wanted) and (prepared.records is not None or not keep_records):
             return prepared
     return None
+
+
+def _retire_outdated(validity: _Validity) -> list[NDArray[Any]]:
+    """Free what outdated plans hold before the next one is made; return their copies, to be overwritten."""
+    outdated = [prepared for prepared in _kept.copy() if prepared.validity.is_outdated_by(validity)]
+    for prepared in outdated:
+        _remove(prepared)
+    return [copy for prepared in outdated for copy in prepared.release_copies()]
 
 
 def _remove(prepared: PreparedLoop) -> None:
@@ -174,14 +188,19 @@ def _drop_dead(table: "weakref.ref[dvector]", kept: list[PreparedLoop] = _kept) 
 
 
 def _prepare(
-    program: LoopProgram, bound: BoundArguments, validity: _Validity, team: ThreadTeam, keep_records: bool
+    program: LoopProgram,
+    bound: BoundArguments,
+    validity: _Validity,
+    team: ThreadTeam,
+    keep_records: bool,
+    spare: list[NDArray[Any]],
 ) -> PreparedLoop:
     indices = validity.indices
     strategy, seed, _ = validity.options
     program.compile_recorder(bound, indices)
     recycled = not (keep_records or program.facts.dynamic)
     start = time.perf_counter()
-    targets = _targets(program, bound, len(indices)) if recycled else {}
+    targets = _targets(program, bound, len(indices), spare) if recycled else {}
     largest = max(targets.values(), key=lambda target: target.nbytes, default=None)
     records: AccessRecords | None = program.record(bound, indices, team, memory=largest)
     recorded = time.perf_counter()
@@ -204,8 +223,10 @@ def _prepare(
     return prepared
 
 
-def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[int, NDArray[Any]]:
-    """Allocate the copies in plan order.
+def _targets(
+    program: LoopProgram, bound: BoundArguments, tasks: int, spare: list[NDArray[Any]]
+) -> dict[int, NDArray[Any]]:
+    """Allocate the copies in plan order, in the place of `spare` ones where they fit.
 
     Until they are filled, the largest holds the records: memory that the process has touched already costs half as
     much to write as fresh memory.
@@ -214,7 +235,9 @@ def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[in
     for position in program.cast.with_role(Role.ALIGNED):
         storage = bound.tables()[position].storage
         if isinstance(storage, np.ndarray):
-            targets[position] = np.empty((tasks, *storage.shape[1:]), storage.dtype)
+            shape, dtype = (tasks, *storage.shape[1:]), storage.dtype
+            fitting = [number for number, copy in enumerate(spare) if (copy.shape, copy.dtype) == (shape, dtype)]
+            targets[position] = spare.pop(fitting[0]) if fitting else np.empty(shape, dtype)
     return targets
 
 

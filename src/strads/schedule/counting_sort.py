@@ -18,10 +18,10 @@ def count_keys(keys: NDArray[np.integer], begin: int, end: int, counts: NDArray[
 def _scatter(
     keys: NDArray[np.integer], begin: int, end: int, start: NDArray[np.integer], order: NDArray[np.integer]
 ) -> None:
-    for task in range(begin, end):
+    for task in range(np.uint64(begin), np.uint64(end)):  # unsigned: no index is tested for being negative
         key = keys[task]
         position = start[key]
-        order[position] = task
+        order[np.uint64(position)] = task
         start[key] = position + 1
 
 

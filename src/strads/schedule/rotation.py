@@ -29,20 +29,25 @@ def _grid_keys(
     keys: NDArray[np.uint16],
     counts: NDArray[np.integer],
 ) -> None:
-    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs."""
-    one, two = columns[0], columns[min(1, len(columns) - 1)]
+    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs.
+
+    Indices are unsigned, so that none is tested for being negative.
+    """
+    width = np.uint64(arity)
+    one, two = np.uint64(columns[0]), np.uint64(columns[min(1, len(columns) - 1)])
     first, second = base[one], base[two]
-    for tile in range(begin, end, TILE):
-        last = min(tile + TILE, end)
+    for start in range(begin, end, TILE):
+        tile, last = np.uint64(start), np.uint64(min(start + TILE, end))
         if len(columns) == 1:
             for task in range(tile, last):
-                keys[task] = share[first + rows[task * arity + one]]
+                keys[task] = share[np.uint64(first + rows[task * width + one])]
         else:
             for task in range(tile, last):
-                keys[task] = share[first + rows[task * arity + one]] + share[second + rows[task * arity + two]]
+                row, other = rows[task * width + one], rows[task * width + two]
+                keys[task] = share[np.uint64(first + row)] + share[np.uint64(second + other)]
         for column in columns[2:]:
             for task in range(tile, last):
-                keys[task] += share[base[column] + rows[task * arity + column]]
+                keys[task] += share[np.uint64(base[column] + rows[task * width + np.uint64(column)])]
         for task in range(tile, last):
             counts[keys[task]] += 1
 

@@ -105,7 +105,7 @@ class Recorder:
             if self._run_uniform(bound, indices, team, pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
-                return UniformRecords(shapes, tables, writes, rows)
+                return UniformRecords(shapes, tables, writes, rows, checked=True)
         return self._run_sparse(bound, indices, team, shapes, dtype)
 
     def _run_uniform(

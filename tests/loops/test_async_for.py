@@ -1,5 +1,6 @@
 """Bodies of every kind, against the same loop run in plain Python."""
 
+import copy
 import math
 
 import numpy as np
@@ -318,24 +319,34 @@ def test_aligned_data_are_copied_again_when_they_change():
     assert x.to_list() == [4 + 31, 6 + 6]
 
 
-@pytest.mark.parametrize("in_use", [False, True])
-def test_a_new_plan_overwrites_the_copies_of_the_outdated_one_unless_they_are_in_use(in_use):
+@pytest.mark.parametrize("kept", ["nothing", "a copy", "the plan"])
+def test_a_new_plan_overwrites_the_arrays_of_the_outdated_one_that_nobody_keeps(kept):
     def body(k, pairs, x):
         x[pairs[k, 0]] += pairs[k, 1]
 
-    def copy_in_plan_order() -> np.ndarray:
-        return preparation._kept[-1].aligned[0][1]
+    def arrays() -> tuple[np.ndarray, np.ndarray]:
+        latest = preparation._kept[-1]
+        return latest.aligned[0][1], latest.schedule.plan.order
 
-    pairs, x = strads.dvector([[0, 5], [1, 6], [0, 7]]), strads.dvector.zeros(2, "i8")
-    async_for(3, body, pairs, x)
-    address = copy_in_plan_order().ctypes.data
-    view = copy_in_plan_order()[1:] if in_use else None
-    before = None if view is None else view.copy()
-    pairs[1] = [0, 8]
-    async_for(3, body, pairs, x)
-    assert x.to_list() == [12 + 20, 6]
-    assert (copy_in_plan_order().ctypes.data == address) == (not in_use)
-    assert np.array_equal(view, before)
+    def addresses() -> list[int]:
+        return [array.ctypes.data for array in arrays()]
+
+    pairs, x = strads.dvector([[k % 16, k] for k in range(100)]), strads.dvector.zeros(16, "i8")
+    stats = async_for(100, body, pairs, x)
+    assert stats.strategy == "rotation"
+    first = addresses()
+    held = {"nothing": None, "a copy": arrays()[0][1:], "the plan": stats.plan}[kept]
+    before = copy.deepcopy(held)
+    del stats
+    pairs[50] = [0, 1000]
+    async_for(100, body, pairs, x)
+    once = np.bincount(np.arange(100) % 16, np.arange(100))
+    assert x.to_list() == (2 * once + np.where(np.arange(16) == 2, -50, 0) + np.eye(16)[0] * 1000).tolist()
+    reused = [new == old for new, old in zip(addresses(), first, strict=True)]
+    assert reused == [kept != "a copy", kept != "the plan"]
+    if kept == "the plan":
+        held, before = held.order, before.order
+    assert np.array_equal(held, before)
 
 
 def test_tables_are_freed_with_their_last_reference():

@@ -73,7 +73,7 @@ def _gather_ragged(source, offsets, indices, target, target_offsets, first, last
             target[start + item] = source[offsets[row] + item]
 
 
-def _as_records(array: NDArray[Any]) -> NDArray[Any]:
+def as_records(array: NDArray[Any]) -> NDArray[Any]:
     """View rows of any dtype as records of bytes: kernels are compiled for a size, and copy it in few instructions."""
     row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:]))
     return array.reshape(-1).view(np.uint8).view([("bytes", np.uint8, (row_bytes,))])
@@ -106,7 +106,7 @@ def gather_rows(
         target = np.empty((len(indices), *source.shape[1:]), source.dtype)
     if target.size == 0:
         return target
-    source_rows, target_rows = _as_records(source), _as_records(target)
+    source_rows, target_rows = as_records(source), as_records(target)
     if _merge_runs(source_rows, indices, runs, team, target_rows):
         return target
 

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.dds import RaggedArray, dvector
 from strads.engine.executor import Schedule
-from strads.engine.gather import gather_ragged, gather_rows
+from strads.engine.gather import as_records, gather_ragged, gather_rows
 from strads.engine.roles import Role
 from strads.loops.arguments import Argument, BoundArguments, ScalarArgument, TableArgument
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.schedule.access import AccessRecords, SparseRecords
+from strads.schedule.counting_sort import Cargo
+from strads.schedule.parallel import index_dtype
 from strads.schedule.planner import build_plan
 
 _MAX_KEPT = 8
@@ -46,13 +48,6 @@ class PreparedLoop:
             self.aligned.pop(position, None)  # free the old copy first
             self.aligned[position] = (key, self._in_plan_order(argument, team, target))
         return self.aligned[position][1]
-
-    def release_copies(self) -> list[NDArray[Any]]:
-        """Forget the copies; return those that no one else holds, such as a loop at work on another thread."""
-        copies = [self.aligned.pop(position)[1] for position in list(self.aligned)]
-        counts = [sys.getrefcount(copy) for copy in [*copies, object()]]  # the object is held by nobody else
-        free = zip(copies, counts[:-1], strict=True)
-        return [copy for copy, count in free if count <= counts[-1] + 1 and isinstance(copy, np.ndarray)]
 
     def _in_plan_order(self, argument: TableArgument, team: ThreadTeam, target: NDArray[Any] | None) -> Any:
         storage = argument.storage
@@ -167,11 +162,23 @@ def _find(wanted: _Validity, keep_records: bool) -> PreparedLoop | None:
 
 
 def _retire_outdated(validity: _Validity) -> list[NDArray[Any]]:
-    """Free what outdated plans hold before the next one is made; return their copies, to be overwritten."""
+    """Free what outdated plans hold before the next one is made; return arrays of theirs that it may overwrite.
+
+    They are those that died with the plans, but for this list: nobody has kept the statistics of a call, and no other
+    thread runs the loop.
+    """
+    arrays = _remove_outdated(validity)
+    counts = [sys.getrefcount(array) for array in [*arrays, object()]]  # nobody else holds the object, for comparison
+    return [array for array, count in zip(arrays, counts[:-1], strict=True) if count == counts[-1] + 1]
+
+
+def _remove_outdated(validity: _Validity) -> list[NDArray[Any]]:
     outdated = [prepared for prepared in _kept.copy() if prepared.validity.is_outdated_by(validity)]
     for prepared in outdated:
         _remove(prepared)
-    return [copy for prepared in outdated for copy in prepared.release_copies()]
+    copies = [copy for prepared in outdated for _, copy in prepared.aligned.values()]
+    orders = [prepared.schedule.plan.order for prepared in outdated]
+    return [array for array in [*copies, *orders] if isinstance(array, np.ndarray)]
 
 
 def _remove(prepared: PreparedLoop) -> None:
@@ -201,11 +208,13 @@ def _prepare(
     recycled = not (keep_records or program.facts.dynamic)
     start = time.perf_counter()
     targets = _targets(program, bound, len(indices), spare) if recycled else {}
-    largest = max(targets.values(), key=lambda target: target.nbytes, default=None)
-    records: AccessRecords | None = program.record(bound, indices, team, memory=largest)
+    largest = max(targets, key=lambda position: targets[position].nbytes, default=-1)
+    cargo = _cargo(bound.tables()[largest].dense, indices, targets[largest], spare) if targets else None
+    spare.clear()  # what does not fit is freed
+    records: AccessRecords | None = program.record(bound, indices, team, memory=targets.get(largest))
     recorded = time.perf_counter()
     assert records is not None
-    plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each)
+    plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each, cargo=cargo)
     if program.cast.has_relaxed:
         plan = plan.with_lanes(team.size)
     guards = _guards(records) if program.facts.dynamic else None
@@ -213,6 +222,8 @@ def _prepare(
         records = None  # as large as the data: gone before tables are copied into plan order
     schedule = Schedule(plan, indices.at(plan.order))
     prepared = PreparedLoop(validity, schedule, records, guards, recorded - start)
+    if cargo is not None and cargo.order is plan.order:
+        prepared.aligned[largest] = bound.tables()[largest].content_key(), targets[largest]
     planned = time.perf_counter()
     for position in program.cast.with_role(Role.ALIGNED):
         argument = bound.arguments[position]
@@ -226,7 +237,7 @@ def _prepare(
 def _targets(
     program: LoopProgram, bound: BoundArguments, tasks: int, spare: list[NDArray[Any]]
 ) -> dict[int, NDArray[Any]]:
-    """Allocate the copies in plan order, in the place of `spare` ones where they fit.
+    """Allocate the copies in plan order; in the place of `spare` arrays where these fit.
 
     Until they are filled, the largest holds the records: memory that the process has touched already costs half as
     much to write as fresh memory.
@@ -235,10 +246,22 @@ def _targets(
     for position in program.cast.with_role(Role.ALIGNED):
         storage = bound.tables()[position].storage
         if isinstance(storage, np.ndarray):
-            shape, dtype = (tasks, *storage.shape[1:]), storage.dtype
-            fitting = [number for number, copy in enumerate(spare) if (copy.shape, copy.dtype) == (shape, dtype)]
-            targets[position] = spare.pop(fitting[0]) if fitting else np.empty(shape, dtype)
+            targets[position] = _take((tasks, *storage.shape[1:]), storage.dtype, spare)
     return targets
+
+
+def _take(shape: tuple[int, ...], dtype: np.dtype[Any], spare: list[NDArray[Any]]) -> NDArray[Any]:
+    """Take an array off the spare ones, or make it."""
+    fitting = [number for number, array in enumerate(spare) if (array.shape, array.dtype) == (shape, dtype)]
+    return spare.pop(fitting[0]) if fitting else np.empty(shape, dtype)
+
+
+def _cargo(table: NDArray[Any], indices: LoopIndices, target: NDArray[Any], spare: list[NDArray[Any]]) -> Cargo | None:
+    """Return a table to be copied while the plan is made; None where its rows are not numbered as the tasks are."""
+    if not indices.is_counting or len(table) < len(indices) or target.size == 0 or not table.flags.c_contiguous:
+        return None
+    tasks = len(indices)
+    return Cargo(as_records(table), as_records(target), _take((tasks,), index_dtype(tasks), spare))
 
 
 def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]]:

@@ -21,7 +21,8 @@ class LoopStatistics:
     compile_seconds, reconnaissance_seconds, planning_seconds, execution_seconds
         Its parts. The first three are 0 when an earlier call's results could be used.
     copy_seconds
-        The part of `planning_seconds` that went into copying tables in plan order.
+        The part of `planning_seconds` that went into copying tables in the order of the finished plan; a rotation
+        copies the largest while it is made.
     strategy
         How conflicts were avoided (DESIGN §4.4).
     parallelism

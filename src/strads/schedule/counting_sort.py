@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.parallel import Parallel, index_dtype
+from strads.schedule.prefetch import prefetch_ahead
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,10 @@ def _scatter(
 ) -> None:
     for task in range(np.uint64(begin), np.uint64(end)):  # unsigned: no index is tested for being negative
         key = keys[task]
-        position = start[key]
-        order[np.uint64(position)] = task
-        start[key] = position + 1
+        position = np.uint64(start[key])
+        order[position] = task
+        prefetch_ahead(order, position)
+        start[key] = position + np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
@@ -48,10 +50,12 @@ def _scatter_rows(
 ) -> None:
     for task in range(np.uint64(begin), np.uint64(end)):
         key = keys[task]
-        position = start[key]
-        order[np.uint64(position)] = task
-        target[np.uint64(position)] = source[task]
-        start[key] = position + 1
+        position = np.uint64(start[key])
+        order[position] = task
+        target[position] = source[task]
+        prefetch_ahead(order, position)
+        prefetch_ahead(target, position)
+        start[key] = position + np.uint64(1)
 
 
 def group_by_key(
@@ -90,7 +94,7 @@ def group_by_key(
     sizes = counts[:, key_order].T.astype(np.int64)  # (groups, chunks): earlier chunks come first within a group
     ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
     order = np.empty(tasks, index_dtype(tasks)) if cargo is None else cargo.order
-    start = np.zeros(counts.shape, order.dtype)
+    start = np.zeros(counts.shape, f"u{order.itemsize}")
     start[:, key_order] = (ends - sizes).T
     if cargo is None:
         parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)

@@ -50,26 +50,31 @@ class Inbox:
 
     def deliver(self, run: int, source: int, tag: int, message: Message) -> None:
         """Add a message."""
-        with self._arriving(run) as wanted:
-            if wanted:
+        with self._news:
+            if run >= self.run:
                 self._messages[run, source, tag].append(message)
+            self._announce()
 
     def deliver_put(self, run: int, source: int, tag: int, data: Bytes) -> None:
         """Write bytes to the memory that expects them, or keep a copy until it does."""
-        arrival = self.landing(run, source, tag)
-        if arrival is not None:
-            np.copyto(arrival.memory, data)
-            self.landed(arrival)
-            return
-        with self._arriving(run) as wanted:
-            if wanted:
-                self._puts[run, source, tag].append(data.copy())
+        with self._news:
+            arrival = self._next_expected(run, source, tag)
+            if arrival is None:  # decided under the lock: `expect` must not slip in between
+                if run >= self.run:
+                    self._puts[run, source, tag].append(data.copy())
+                self._announce()
+                return
+        np.copyto(arrival.memory, data)
+        self.landed(arrival)
 
     def landing(self, run: int, source: int, tag: int) -> Arrival | None:
         """Return what expects the next put of a sender, for a backend that writes there by itself."""
         with self._news:
-            expected = self._expected.get((run, source, tag))
-            return expected.popleft() if expected else None
+            return self._next_expected(run, source, tag)
+
+    def _next_expected(self, run: int, source: int, tag: int) -> Arrival | None:
+        expected = self._expected.get((run, source, tag))
+        return expected.popleft() if expected else None
 
     def landed(self, arrival: Arrival) -> None:
         """Say that the memory of `landing` has been written."""
@@ -122,12 +127,6 @@ class Inbox:
         with self._news:
             if self.deliveries == seen:
                 self._news.wait(seconds)
-
-    @contextmanager
-    def _arriving(self, run: int) -> Iterator[bool]:
-        with self._news:
-            yield run >= self.run
-            self._announce()
 
     def _announce(self) -> None:
         self.deliveries += 1

@@ -9,8 +9,9 @@ import numpy as np
 
 from strads import cluster
 from strads.cluster import ThreadTeam
-from strads.engine.executor import Execution, Replicas, execute, serial_order
+from strads.engine.executor import Barriers, Execution, execute, serial_order
 from strads.engine.live import Aligned, Guarded
+from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
 from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
@@ -168,7 +169,7 @@ class _Call:
                 self.prepared.schedule,
                 storages,
                 self.team,
-                replicas=list(replicas.values()),
+                station=Barriers(list(replicas.values())) if replicas else None,
                 record_order=record_order,
             )
         except Exception as error:

@@ -19,11 +19,13 @@ _Key = tuple[int, int, int]  # run, source, tag
 class Arrival:
     """Memory into which a `put` of another node will be written."""
 
-    def __init__(self, source: int, tag: int, memory: Bytes):
+    def __init__(self, run: int, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None):
+        self.run = run
         self.source = source
         self.tag = tag
         self.memory = memory
         self.done = False
+        self.on_arrival = on_arrival
 
 
 class Inbox:
@@ -79,19 +81,24 @@ class Inbox:
     def landed(self, arrival: Arrival) -> None:
         """Say that the memory of `landing` has been written."""
         with self._news:
+            current = arrival.run >= self.run
+        if current and arrival.on_arrival is not None:
+            arrival.on_arrival()
+        with self._news:
             arrival.done = True
             self._announce()
 
-    def expect(self, source: int, tag: int, memory: Bytes) -> Arrival:
-        """Name the memory for the next put of a sender."""
-        arrival = Arrival(source, tag, memory)
+    def expect(self, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None) -> Arrival:
+        """Name the memory for the next put of a sender, and what to do when it is there (on any thread)."""
+        arrival = Arrival(self.run, source, tag, memory, on_arrival)
         with self._news:
             early = self._puts.get((self.run, source, tag))
             if early:
                 np.copyto(memory, early.popleft())
-                arrival.done = True
             else:
                 self._expected[self.run, source, tag].append(arrival)
+                return arrival
+        self.landed(arrival)
         return arrival
 
     def take(self, source: int, tag: int) -> Message | None:

@@ -5,9 +5,9 @@ plan fixes the order of the jobs that use a block, so timing decides nothing but
 but its end (*macro synchronization*).
 """
 
-import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Cargo:
     def load(self) -> NDArray[Any]:
         """Return the rows as they are now."""
         if self._copy is not None:
-            np.take(self._values, self._rows, axis=0, out=self._copy)
+            self._copy[...] = self._values[self._rows]
         return self.memory
 
     def unload(self) -> None:
@@ -82,7 +82,6 @@ class NodeStation:
         self._comm = comm
         self._pool: JobPool | None = None
         self._news = time.monotonic()
-        self._lock = threading.Lock()
         self.arrived = np.zeros(len(arrivals), bool)
 
     def open(self, pool: JobPool) -> None:
@@ -94,7 +93,7 @@ class NodeStation:
                 cargo.memory,
                 cargo.move.source,
                 _ROWS + cargo.move.number,
-                on_arrival=lambda number=number: self._receive(first + number, number),
+                on_arrival=partial(self._receive, first + number, number),
             )
 
     def _receive(self, job: int, number: int) -> None:

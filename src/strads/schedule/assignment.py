@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.access import AccessRecords, TableShape, UniformRecords
+from strads.schedule.access import AccessRecords, UniformRecords
 from strads.schedule.packing import pack
 from strads.schedule.placement import Units
 from strads.schedule.plan import Plan
@@ -194,14 +194,15 @@ def _joined(parts: list[Units]) -> Units:
     """Number the units of several tables through."""
     first = np.concatenate([[0], np.cumsum([len(part.table) for part in parts])])
     users = [part.users + np.array([start, 0]) for part, start in zip(parts, first, strict=False)]
-    columns = [np.concatenate([part[field] for part in parts]) for field in range(5)]
-    return Units(*columns, users=np.concatenate(users).astype(np.int64))
+    return Units(
+        np.concatenate([part.table for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.home for part in parts]),
+        np.concatenate([part.written for part in parts]),
+        np.concatenate(users).astype(np.int64),
+    )
 
 
 def _ascending(users: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.lexsort((users[:, 1], users[:, 0]))
-
-
-def empty_bounds(tables: tuple[TableShape, ...], nodes: int) -> list[NDArray[np.int64]]:
-    """Equal shares of the rows of each table."""
-    return [np.linspace(0, shape.rows, nodes + 1).astype(np.int64) for shape in tables]

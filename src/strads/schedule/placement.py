@@ -230,15 +230,18 @@ def _node_plan(
     sizes = np.concatenate([np.zeros(len(departures)), np.diff(plan.offsets)[jobs], np.zeros(len(arrivals))])
     numbers = np.concatenate([np.full(len(departures), -1), jobs, np.full(len(arrivals), -1)])
     lane = None if plan.lane is None else np.where(numbers >= 0, plan.lane[numbers] - node * lanes, -1)
+    predecessors, successor_offsets, successors = _successors(np.concatenate(pairs), len(numbers), first_arrival)
     part = replace(
         plan,
         order=np.arange(len(tasks), dtype=plan.order.dtype),
         offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         stage=np.where(numbers >= 0, plan.stage[numbers], 0).astype(np.int32) if plan.jobs else plan.stage,
-        locks=None if plan.locks is None or len(tasks) == 0 else plan.locks,
+        predecessors=predecessors,
+        successor_offsets=successor_offsets,
+        successors=successors,
+        locks=None if len(tasks) == 0 else plan.locks,
         details={},
         lane=None if lane is None else np.maximum(lane, -1).astype(np.int32),
-        **_successors(np.concatenate(pairs), len(numbers), first_arrival),
     )
     return NodePlan(part, tasks, numbers, departures, arrivals)
 
@@ -248,13 +251,11 @@ def _star(others: NDArray[np.int64], center: int, *, inward: bool) -> NDArray[np
     return np.stack([others, centers] if inward else [centers, others], axis=1)
 
 
-def _successors(edges: NDArray[np.int64], jobs: int, first_arrival: int) -> dict[str, NDArray[np.integer]]:
+def _successors(
+    edges: NDArray[np.int64], jobs: int, first_arrival: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     edges = np.unique(edges, axis=0)
     predecessors = np.bincount(edges[:, 1], minlength=jobs).astype(np.int32)
     predecessors[first_arrival:] = 1  # the arrival itself
     offsets = np.concatenate([[0], np.cumsum(np.bincount(edges[:, 0], minlength=jobs))]).astype(np.int64)
-    return {
-        "predecessors": predecessors,
-        "successor_offsets": offsets,
-        "successors": edges[:, 1].astype(np.int32),
-    }
+    return predecessors, offsets, edges[:, 1].astype(np.int32)

@@ -24,6 +24,8 @@ class Cluster(ABC):
         Threads of each.
     is_local
         Whether the driver's process is the only node.
+    before_close
+        Called by `close`, while the nodes are still there.
     """
 
     backend: str
@@ -37,6 +39,7 @@ class Cluster(ABC):
         self._discarded: list[str] = []
         self._running = threading.RLock()
         self.closed = False
+        self.before_close: list[Callable[[], None]] = []
 
     @property
     @abstractmethod
@@ -107,8 +110,10 @@ class Cluster(ABC):
         self._discarded.append(name)
 
     def close(self) -> None:
-        """End the nodes."""
+        """End the nodes, after what `before_close` asks for."""
         if not self.closed:
+            for hook in self.before_close:
+                hook()
             self.closed = True
             self._close()
 

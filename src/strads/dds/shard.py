@@ -1,14 +1,17 @@
 """A node's part of a table, and how rows get from node to node."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.dds._mapped import mapped_array
-from strads.dds._ragged import RaggedArray
+from strads.dds._indexing import row_number
+from strads.dds._layout import numbers, owners, take
+from strads.dds._mapped import mapped_array, release
+from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
 
 
@@ -82,6 +85,15 @@ class Shard:
         spans = [np.arange(offsets[row], offsets[row + 1]) for row in rows]
         return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
 
+    def release_others(self) -> None:
+        """Give back the memory of the rows that lie elsewhere; they read as zeros again."""
+        low, high, array = self.low, self.high, self.whole
+        if isinstance(array, RaggedArray):
+            low, high = int(array.offsets[low]), int(array.offsets[high])
+            array = array.values
+        release(array, 0, low)
+        release(array, high, len(array))
+
 
 def complete(node: Node, shard: Shard) -> None:
     """Fetch all rows that lie on other nodes, on every node (a collective)."""
@@ -107,6 +119,39 @@ def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> Non
     for arrival in arrivals:
         node.comm.wait_arrival(arrival)
     node.comm.barrier()  # the sent rows may change from now on
+
+
+def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
+    """Return copies of any rows, in the order asked for, from the nodes that hold them (a collective).
+
+    Parameters
+    ----------
+    node, shard
+        This node and its part of the table.
+    rows : integers of shape (wanted,)
+        Row numbers; each node asks for its own, in any order, repeated or not.
+
+    Raises
+    ------
+    IndexError
+        If there is no such row.
+    """
+    wanted = np.asarray(rows, np.int64)
+    total = int(shard.bounds[-1])
+    for outside in wanted[(wanted < 0) | (wanted >= total)][:1]:
+        row_number(outside if outside >= 0 else -total - 1, total)
+    holders = owners(shard.bounds, wanted)
+    order = np.argsort(holders, kind="stable")
+    ends = np.searchsorted(holders[order], np.arange(node.size + 1))
+    asked = node.comm.alltoall([wanted[order[a:b]] for a, b in pairwise(ends)])
+    answers = node.comm.alltoall([numbers(take(shard.whole, theirs)) for theirs in asked])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    received = np.concatenate(answers)
+    if isinstance(shard.whole, RaggedArray):
+        lengths = shard.whole.offsets[wanted[order] + 1] - shard.whole.offsets[wanted[order]]
+        return RaggedArray(received, offsets_of(lengths)).take(place)
+    return received[place]
 
 
 _FETCH = 1  # tag

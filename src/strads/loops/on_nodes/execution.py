@@ -72,7 +72,9 @@ def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, 
     return NodeResult(loop.part.jobs, sums, statistics, execution.seconds, copied, compile_seconds + compiled)
 
 
-def _attach(node: Node, loop: NodeLoop, program: LoopProgram, shards: dict[int, Shard], current: tuple[Any, ...]) -> None:
+def _attach(
+    node: Node, loop: NodeLoop, program: LoopProgram, shards: dict[int, Shard], current: tuple[Any, ...]
+) -> None:
     """Prepare what depends on where the tables are, and on the content of those in plan order."""
     if loop.attached == current:
         return

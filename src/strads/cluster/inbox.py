@@ -34,6 +34,7 @@ class Inbox:
     def __init__(self) -> None:
         self.run = 0
         self.failure: BaseException | None = None
+        self._failed_run = 0
         self.deliveries = 0  # how many there have been: who waits can see that something is new
         self._news = threading.Condition()
         self._messages: dict[_Key, deque[Message]] = defaultdict(deque)
@@ -45,7 +46,8 @@ class Inbox:
         """Begin a program run: forget what belongs to earlier ones."""
         with self._news:
             self.run = run
-            self.failure = None
+            if self._failed_run < run:  # else another node has failed before this one has begun
+                self.failure = None
             for kept in (self._messages, self._puts, self._expected):
                 for key in [key for key in kept if key[0] < run]:
                     del kept[key]
@@ -110,8 +112,9 @@ class Inbox:
     def fail(self, run: int, error: BaseException) -> None:
         """End every wait of a program run with an error."""
         with self._news:
-            if run < self.run or self.failure is not None:
+            if run < self.run or run <= self._failed_run:
                 return
+            self._failed_run = run
             self.failure = error
             callbacks = list(self._on_failure)
             self._announce()

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, UniformRecords
 from strads.schedule.packing import pack
-from strads.schedule.placement import Units
+from strads.schedule.placement import EVERYWHERE, NOWHERE, Units
 from strads.schedule.plan import Plan
 
 
@@ -18,7 +18,7 @@ class Assignment:
     Attributes
     ----------
     node_of : (jobs,)
-        Node of each job.
+        Node of each job; NOWHERE for barriers, which a plan on nodes does without: the moves of rows order its jobs.
     units
         What the jobs use.
     bounds
@@ -162,9 +162,9 @@ def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None =
     filled = np.diff(old.offsets) > 0
     new_job = np.full(old.jobs, -1, np.int64)
     new_job[filled] = job_of_task(new)[first[filled]]
-    node_of = np.full(new.jobs, -1, np.int32)
+    node_of = np.full(new.jobs, EVERYWHERE, np.int32)
     if lanes is not None and new.lane is not None:
-        node_of = np.where(new.lane >= 0, new.lane // lanes, -1).astype(np.int32)
+        node_of = np.where(new.lane >= 0, new.lane // lanes, EVERYWHERE).astype(np.int32)
     else:
         node_of[new_job[filled]] = assignment.node_of[filled]
     users = assignment.units.users
@@ -175,12 +175,13 @@ def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None =
 
 def _balanced(plan: Plan, nodes: int) -> NDArray[np.int32]:
     """Node of each job: those of a stage in parts of equal work, contiguous where there is one stage only."""
-    node_of = np.zeros(plan.jobs, np.int32)
+    filled = np.diff(plan.offsets) > 0
+    node_of = np.where(filled, 0, NOWHERE).astype(np.int32)
     if plan.locks is not None:
         return node_of
     stages = np.unique(plan.stage)
     for stage in stages:
-        jobs = np.flatnonzero(plan.stage == stage)
+        jobs = np.flatnonzero((plan.stage == stage) & filled)
         if len(stages) == 1:
             first = plan.order[np.minimum(plan.offsets[jobs], max(plan.tasks - 1, 0))] if plan.tasks else jobs
             jobs = jobs[np.argsort(first, kind="stable")]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.plan import Plan
 
+EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers that all nodes take part in; jobs that nobody has
 _START, _END = -1, -1  # no job before, none after: from and to the node where the rows are at home
 
 
@@ -96,7 +97,7 @@ def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list
     plan
         The plan.
     node_of : (jobs,)
-        Node of each job; −1 for barriers, which all nodes have.
+        Node of each job, EVERYWHERE or NOWHERE.
     units
         What the jobs use.
 
@@ -192,7 +193,7 @@ def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lane
     plan
         The plan of the loop; it may have barriers.
     node_of : (jobs,)
-        Node of each job; −1 for barriers.
+        Node of each job, EVERYWHERE or NOWHERE.
     units
         What its jobs use.
     nodes, lanes
@@ -206,8 +207,12 @@ def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lane
 def _barrier_edges(plan: Plan, node_of: NDArray[np.int32]) -> NDArray[np.int64]:
     before = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
     after = plan.successors.astype(np.int64)
-    part = (node_of[before] < 0) | (node_of[after] < 0)
-    return np.stack([before[part], after[part]], axis=1)
+    part = (node_of[before] == EVERYWHERE) | (node_of[after] == EVERYWHERE)
+    every = np.flatnonzero(
+        node_of == EVERYWHERE
+    )  # one after the other also where a node has no job between two of them
+    pairs = (np.stack([before[part], after[part]], axis=1), np.stack([every[:-1], every[1:]], axis=1))
+    return np.concatenate(pairs).astype(np.int64)
 
 
 def _node_plan(
@@ -215,7 +220,7 @@ def _node_plan(
 ) -> NodePlan:
     departures = tuple(move for move in moves if move.source == node)
     arrivals = tuple(move for move in moves if move.target == node)
-    jobs = np.flatnonzero((node_of == node) | (node_of < 0))
+    jobs = np.flatnonzero((node_of == node) | (node_of == EVERYWHERE))
     local = np.full(plan.jobs, -1, np.int64)
     local[jobs] = len(departures) + np.arange(len(jobs))
     first_arrival = len(departures) + len(jobs)

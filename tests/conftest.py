@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "runtime" in metafunc.fixturenames:
+    if "nodes" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--nodes")
         metafunc.parametrize("nodes", [1, 2, 3] if chosen is None else [chosen])
 
@@ -55,7 +55,7 @@ def movielens() -> Path:
 @pytest.fixture(autouse=True)
 def two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run loops on two threads, however many cores there are; tests on nodes choose for themselves."""
-    if "runtime" in request.fixturenames:
+    if "nodes" in request.fixturenames:
         yield
         return
     strads.init("threads", threads=2)

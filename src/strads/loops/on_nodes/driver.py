@@ -79,7 +79,7 @@ def run_on_nodes(
     except BaseException as error:
         if not isinstance(error, NodeFailure):
             with contextlib.suppress(Exception):  # the first error tells more
-                cluster.run(recover, kept.name)
+                cluster.run(recover, kept.name, cluster.runs)
         raise
     finally:
         _mark_written(arguments, facts)

@@ -42,6 +42,7 @@ def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, 
     loop: NodeLoop = node.store[name]
     begin = time.perf_counter()
     loop.tables = arguments
+    loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
     shards = shards_of(node, arguments)
     bound, program, compile_seconds = bind(node, loop.spec, arguments)
     bring_what_is_read(node, program, shards)
@@ -134,7 +135,6 @@ def _execute(
         raise
     except Exception as error:
         raise explain_failed_run(program, error, restored=loop.before is not None) from error
-    loop.before, loop.arrived = None, None
     return execution, totals, node.comm.traffic.since(traffic), compiled
 
 

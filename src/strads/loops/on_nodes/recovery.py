@@ -9,20 +9,30 @@ from strads.loops.on_nodes.specs import NodeLoop
 from strads.schedule.placement import Move
 
 
-def recover(node: Node, name: str) -> None:
+def recover(node: Node, name: str, failed_run: int) -> None:
     """Bring rows home that were elsewhere when a run ended early; undo the run where its indices were unchecked.
 
     A row is where its last move that has arrived took it: who sends keeps its copy.
+
+    Parameters
+    ----------
+    node
+        This node.
+    name
+        Of the loop in the node's store.
+    failed_run
+        Number of the program run; a node may have failed before it came to the loop, or have finished its part.
     """
-    loop: NodeLoop | None = node.store.get(name)
-    if loop is None:
-        return
+    loop: NodeLoop = node.store[name]
+    if loop.run != failed_run:
+        loop.before, loop.arrived = None, None
     shards = shards_of(node, loop.tables)
+    undone = node.comm.allgather(loop.before is not None)
     if loop.before is not None:
         for position, values in loop.before.items():
             shard = shards[position]
             shard.values(shard.low, shard.high)[...] = values
-    elif loop.arrived is not None or node.comm.size > 1:
+    if not any(undone):
         _bring_home(node, loop, shards)
     for shard in shards.values():
         shard.is_complete = False

@@ -25,7 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 1, 2 and 3")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("--backend") == "mpi":
         strads.init("mpi", threads=1)  # returns on the first process only: the others serve
 

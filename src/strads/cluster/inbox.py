@@ -59,13 +59,13 @@ class Inbox:
                 self._messages[run, source, tag].append(message)
             self._announce()
 
-    def deliver_put(self, run: int, source: int, tag: int, data: Bytes) -> None:
-        """Write bytes to the memory that expects them, or keep a copy until it does."""
+    def deliver_put(self, run: int, source: int, tag: int, data: Bytes, *, owned: bool = False) -> None:
+        """Write bytes to the memory that expects them, or keep a copy until it does; of memory given away, no copy."""
         with self._news:
             arrival = self._next_expected(run, source, tag)
             if arrival is None:  # decided under the lock: `expect` must not slip in between
                 if run >= self.run:
-                    self._puts[run, source, tag].append(data.copy())
+                    self._puts[run, source, tag].append(data if owned else data.copy())
                 self._announce()
                 return
         np.copyto(arrival.memory, data)
@@ -102,6 +102,11 @@ class Inbox:
                 return arrival
         self.landed(arrival)
         return arrival
+
+    def abandon(self) -> None:
+        """After a failed program: nothing that arrives is expected any more."""
+        with self._news:
+            self._expected.clear()
 
     def take(self, source: int, tag: int) -> Message | None:
         """Return the next message of a sender, if it has arrived."""

@@ -1,4 +1,8 @@
-"""Shared fixtures: real data where it is, and one thread pool a session."""
+"""Shared fixtures: real data where it is, and the nodes that a test runs on.
+
+Tests marked `nodes` run on every backend: by default on logical nodes of this process, and with `--backend` on the
+given one (`tests/cluster/test_backends.py` starts those runs, under a real `mpiexec` and on a real Ray cluster).
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +11,37 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import strads
+from strads.cluster import Runtime
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # Times vary with the machine and with compilation: a deadline would only make tests flaky.
 settings.register_profile("strads", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("strads")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--backend", default="threads", help="where tests marked `nodes` run: threads, mpi or ray")
+    parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 1, 2 and 3")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if config.getoption("--backend") == "mpi":
+        strads.init("mpi", threads=1)  # returns on the first process only: the others serve
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "nodes" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--nodes")
+        metafunc.parametrize("nodes", [1, 2, 3] if chosen is None else [chosen])
+
+
+@pytest.fixture
+def runtime(request: pytest.FixtureRequest, nodes: int) -> Iterator[Runtime]:
+    """Nodes of the chosen backend, of one thread each; a test that asks for it runs on each number of them."""
+    with strads.init(request.config.getoption("--backend"), nodes=nodes, threads=1, timeout=60) as runtime:
+        yield runtime
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +54,11 @@ def movielens() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    """Run loops on two threads, however many cores there are."""
-    strads.init(threads=2)
+def two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run loops on two threads, however many cores there are; tests on nodes choose for themselves."""
+    if "nodes" in request.fixturenames:
+        yield
+        return
+    strads.init("threads", threads=2)
     yield
     strads.shutdown()

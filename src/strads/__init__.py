@@ -6,6 +6,8 @@ Loops are serializable: the result is that of some sequential order, without dat
 from strads.cluster import init, shutdown
 from strads.dds import (
     accumulator,
+    dmap,
+    dmultimap,
     dvector,
     from_arrow,
     from_numpy,
@@ -41,6 +43,8 @@ __all__ = [
     "StradsError",
     "accumulator",
     "async_for",
+    "dmap",
+    "dmultimap",
     "dvector",
     "from_arrow",
     "from_numpy",

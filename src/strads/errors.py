@@ -31,3 +31,33 @@ class AccessPatternError(StradsError):
 
 class PlanError(StradsError, ValueError):
     """A strategy was asked for that cannot serve this loop."""
+
+
+class NodeFailure(StradsError, RuntimeError):
+    """A node of the cluster is lost, or has not answered within the limit.
+
+    Attributes
+    ----------
+    rank, host
+        Which node, if that is known.
+    """
+
+    def __init__(self, message: str, *, rank: int | None = None, host: str | None = None):
+        super().__init__(message)
+        self.rank = rank
+        self.host = host
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _node_failure, (str(self), self.rank, self.host)
+
+
+def _node_failure(message: str, rank: int | None, host: str | None) -> NodeFailure:
+    return NodeFailure(message, rank=rank, host=host)
+
+
+class NodeError(StradsError, RuntimeError):
+    """A node program raised an exception that cannot be sent to the driver; its text and traceback are kept."""
+
+
+class ProgramStopped(StradsError, RuntimeError):
+    """A node program was stopped because another node has failed."""

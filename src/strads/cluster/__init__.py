@@ -1,6 +1,24 @@
-"""Where it runs: the threads of this machine."""
+"""Where it runs: nodes, their threads, and the messages between them."""
 
+from strads.cluster.cluster import Cluster
+from strads.cluster.comm import Comm, Traffic
+from strads.cluster.inbox import Arrival
+from strads.cluster.node import Node, NodeInfo
 from strads.cluster.runtime import Runtime, available_cores, check_threads, current, init, shutdown
-from strads.cluster.threads import ThreadTeam
+from strads.cluster.thread_team import ThreadTeam
 
-__all__ = ["Runtime", "ThreadTeam", "available_cores", "check_threads", "current", "init", "shutdown"]
+__all__ = [
+    "Arrival",
+    "Cluster",
+    "Comm",
+    "Node",
+    "NodeInfo",
+    "Runtime",
+    "ThreadTeam",
+    "Traffic",
+    "available_cores",
+    "check_threads",
+    "current",
+    "init",
+    "shutdown",
+]

@@ -1,12 +1,20 @@
 """Where programs run: the backend and its threads, chosen once by `strads.init`."""
 
+import math
 import numbers
 import os
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from strads.cluster.threads import ThreadTeam
+from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
+from strads.cluster.thread_team import ThreadTeam
+from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError
+
+BACKENDS = ("threads", "mpi", "ray")
+# What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of the size of its job.
+_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 
 def available_cores() -> int:
@@ -17,11 +25,30 @@ def available_cores() -> int:
 
 
 class Runtime:
-    """The threads that loops run on. Use as a context manager to go back to the defaults afterwards."""
+    """The nodes and threads that loops run on. Use as a context manager to go back to the defaults afterwards."""
 
-    def __init__(self, threads: int):
+    def __init__(self, threads: int, cluster: Cluster | None = None):
         self.threads = threads
         self._teams: dict[int, ThreadTeam] = {}
+        self._cluster = cluster
+
+    @property
+    def cluster(self) -> Cluster:
+        """The nodes; without a choice, this process is the only one."""
+        if self._cluster is None:
+            self._cluster = ThreadsCluster(1, self.threads)
+        return self._cluster
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this process is the only node: tables need not be sent anywhere."""
+        return self._cluster is None or self._cluster.is_local
+
+    def run(
+        self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Run a node program on all nodes: see `Cluster.run`."""
+        return self.cluster.run(program, *arguments, each=each)
 
     def team(self, threads: int | None = None) -> ThreadTeam:
         """Return a team of so many threads (the runtime's own number by default); made when first asked for."""
@@ -31,10 +58,12 @@ class Runtime:
         return self._teams[size]
 
     def close(self) -> None:
-        """End all threads."""
+        """End all nodes and threads."""
         for team in self._teams.values():
             team.close()
         self._teams.clear()
+        if self._cluster is not None:
+            self._cluster.close()
 
     def __enter__(self) -> Self:
         return self
@@ -50,44 +79,117 @@ class Runtime:
 
 def check_threads(threads: object) -> int:
     """Return a number of threads, or raise ArgumentError."""
-    if isinstance(threads, bool) or not isinstance(threads, numbers.Integral) or threads < 1:
-        raise ArgumentError(f"threads={threads!r}: give a whole number of threads, 1 or more")
-    return int(threads)
+    return _whole("threads", threads)
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ArgumentError(f"{name}={value!r}: give a whole number of {name}, 1 or more")
+    return int(value)
+
+
+def _seconds(name: str, value: object, *, zero: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or value < 0:
+        raise ArgumentError(f"{name}={value!r}: give a number of seconds")
+    if value == 0 and not zero:
+        raise ArgumentError(f"{name}={value!r}: give more than 0 seconds")
+    return float(value)
 
 
 _current: Runtime | None = None
 
 
-def init(backend: str = "threads", *, threads: int | None = None) -> Runtime:
-    """Choose where loops run; without it they run on all cores of this machine.
+def init(
+    backend: str | None = None,
+    *,
+    nodes: int | None = None,
+    threads: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    address: str | None = None,
+    latency: float = 0.0,
+    bandwidth: float | None = None,
+) -> Runtime:
+    """Choose where loops run; without it they run on all cores of this machine, or on all processes of `mpiexec`.
 
     Parameters
     ----------
     backend
-        "threads": the cores of this machine.
+        "threads": this process. "mpi": the processes that `mpiexec` has started; the first goes on with the
+        program, in the others `init` does not return: they serve until the first ends. "ray": actors of a Ray
+        cluster. By default "mpi" under `mpiexec`, else "threads".
+    nodes
+        Number of nodes. "threads": logical nodes in this process, 1 by default. "ray": actors, by default one
+        for each machine of the cluster. "mpi": the number of processes; needs not be given.
     threads
-        Number of threads; by default the cores that this process may use.
+        Threads of each node; by default its share of the cores that the process may use.
+    timeout
+        Seconds that a node waits for another before it raises NodeFailure.
+    address
+        "ray": the cluster to join, as in `ray.init`; by default the one in RAY_ADDRESS, or a new local one.
+    latency, bandwidth
+        "threads": imitate a network between the nodes: seconds that a message takes, bytes per second of a node.
 
     Returns
     -------
     Runtime
         A context manager that calls `shutdown` at its end.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown backend, or one whose packages are not installed.
     """
     global _current
-    if backend != "threads":
-        raise ArgumentError(f"backend={backend!r} is not available: this version runs on 'threads'")
-    size = available_cores() if threads is None else check_threads(threads)
+    backend = _launched_backend() if backend is None else backend
+    if backend not in BACKENDS:
+        raise ArgumentError(f"backend={backend!r} is not available; choose one of {', '.join(BACKENDS)}")
+    count = None if nodes is None else _whole("nodes", nodes)
+    each = None if threads is None else check_threads(threads)
+    limit = _seconds("timeout", timeout, zero=False)
+    late = _seconds("latency", latency, zero=True)
+    if backend != "threads" and (latency or bandwidth is not None):
+        raise ArgumentError("latency and bandwidth imitate a network, which only the backend 'threads' does")
+    if backend != "ray" and address is not None:
+        raise ArgumentError("address belongs to the backend 'ray'")
     shutdown()
-    _current = Runtime(size)
+    if backend == "threads":
+        _current = _on_threads(count or 1, each, limit, late, bandwidth)
+    elif backend == "mpi":
+        from strads.cluster.mpi import start_mpi
+
+        cluster = start_mpi(count, each, limit)
+        _current = Runtime(cluster.threads, cluster)
+    else:
+        from strads.cluster.ray import start_ray
+
+        cluster = start_ray(count, each, limit, address)
+        _current = Runtime(cluster.threads, cluster)
     return _current
 
 
+def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float, bandwidth: float | None) -> Runtime:
+    if bandwidth is not None and not bandwidth > 0:
+        raise ArgumentError(f"bandwidth={bandwidth!r}: give bytes per second, more than 0")
+    size = max(1, available_cores() // nodes) if threads is None else threads
+    if nodes == 1:
+        return Runtime(size)
+    return Runtime(size, ThreadsCluster(nodes, size, timeout, latency=latency, bandwidth=bandwidth))
+
+
+def _launched_backend() -> str:
+    """Return "mpi" in a job of several processes, else "threads", also in the children of such a process."""
+    if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
+        return "threads"
+    sizes = (os.environ.get(name, "") for name in _LAUNCHED_SIZE)
+    return "mpi" if any(size.isdigit() and int(size) > 1 for size in sizes) else "threads"
+
+
 def shutdown() -> None:
-    """End the threads. The next loop starts with the defaults again."""
+    """End the nodes and threads. The next loop starts with the defaults again."""
     global _current
     if _current is not None:
-        _current.close()
-        _current = None
+        runtime, _current = _current, None
+        runtime.close()
 
 
 def _forget() -> None:

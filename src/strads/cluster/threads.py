@@ -1,82 +1,161 @@
-"""A team of threads that runs one function on each of its members."""
+"""Backend `threads`: logical nodes in this process (DESIGN §4.1), with a transport that can be slowed down."""
 
+import heapq
+import itertools
+import socket
 import threading
-from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
+from strads.cluster.comm import Comm
+from strads.cluster.messages import Bytes, Message
+from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
+from strads.errors import ProgramStopped
 
 
-class ThreadTeam:
-    """Threads that stay alive between calls. The calling thread only waits, so it can be interrupted."""
+class _ThreadsComm(Comm):
+    """Delivers straight into the inboxes of the other nodes."""
 
-    def __init__(self, size: int):
-        self.size = size
-        self._member = threading.local()
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads", initializer=self._enter)
+    def __init__(self, rank: int, peers: list["_ThreadsComm"], size: int, timeout: float, link: "_Link | None"):
+        super().__init__(rank, size, [socket.gethostname()] * size, timeout)
+        self._peers = peers
+        self._link = link
 
-    def _enter(self) -> None:
-        self._member.yes = True
+    def _transmit(self, to: int, tag: int, message: Message) -> None:
+        inbox, run, own = self._peers[to].inbox, self.inbox.run, message.copy()
+        self._carry(message.nbytes, lambda: inbox.deliver(run, self.rank, tag, own))
 
-    def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
-        """Call `function(thread)` on every thread and wait for all.
+    def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
+        inbox, run = self._peers[to].inbox, self.inbox.run
+        self._carry(data.nbytes, lambda: inbox.deliver_put(run, self.rank, tag, data))
 
-        Parameters
-        ----------
-        function
-            Called with the number of the thread, from 0.
-        on_interrupt
-            Called once when this wait is interrupted (Ctrl-C) or a thread has failed: it has to make the
-            function return soon.
+    def _carry(self, nbytes: int, deliver: Callable[[], None]) -> None:
+        if self._link is None:
+            deliver()
+        else:
+            self._link.carry(nbytes, deliver)
 
-        Raises
-        ------
-        The first exception of a thread, after all have ended.
-        """
-        futures = [self._pool.submit(function, thread) for thread in range(self.size)]
-        try:
-            _, running = wait(futures, return_when=FIRST_EXCEPTION)
-            if running:
-                on_interrupt()
-        except BaseException:
-            on_interrupt()
-            _wait_for_all(futures)
-            raise
-        _raise_first(futures)
 
-    def for_each(self, function: Callable[[int], None], count: int) -> None:
-        """Call `function(i)` for i in 0..count-1; each thread takes the next number when it is free.
+class _Link:
+    """Imitates a node's network link: one message after the other at a bandwidth, each late by a latency."""
 
-        A member of the team that calls this does all itself: to wait for the others might be to wait for itself.
-        """
-        if getattr(self._member, "yes", False):
-            for number in range(count):
-                function(number)
-            return
-        futures = [self._pool.submit(function, number) for number in range(count)]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:
-            for future in futures:
-                future.cancel()
-            wait(futures)
-        _raise_first(futures)
+    def __init__(self, latency: float, bandwidth: float):
+        self._latency = latency
+        self._bandwidth = bandwidth
+        self._free_at = 0.0
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._news = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._deliver, name="strads-link", daemon=True)
+        self._thread.start()
+
+    def carry(self, nbytes: int, deliver: Callable[[], None]) -> None:
+        """Call a function when a message of so many bytes would have arrived."""
+        with self._news:
+            self._free_at = max(self._free_at, time.monotonic()) + nbytes / self._bandwidth
+            heapq.heappush(self._queue, (self._free_at + self._latency, next(self._numbers), deliver))
+            self._news.notify()
+
+    def _deliver(self) -> None:
+        while True:
+            with self._news:
+                while not self._closed and (not self._queue or self._queue[0][0] > time.monotonic()):
+                    self._news.wait(self._queue[0][0] - time.monotonic() if self._queue else None)
+                if self._closed:
+                    return
+                deliver = heapq.heappop(self._queue)[2]
+            deliver()
 
     def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """End the thread; what is on its way is lost."""
+        with self._news:
+            self._closed = True
+            self._news.notify()
+        self._thread.join()
 
 
-def _wait_for_all(futures: list[Future[None]]) -> None:
-    """Wait also through further interrupts: who gets control back may rely on no thread being at work."""
-    while True:
+class ThreadsCluster(Cluster):
+    """Logical nodes: each program runs on a Python thread a node, its kernels on that node's team of threads.
+
+    Parameters
+    ----------
+    size
+        Number of nodes; many on few cores show the progress per sample of a large cluster.
+    threads
+        Threads of each node.
+    timeout
+        Seconds that a node waits for another.
+    latency
+        Seconds by which each message is late.
+    bandwidth
+        Bytes per second that a node can send; None: as fast as memory.
+    """
+
+    backend = "threads"
+
+    def __init__(
+        self,
+        size: int,
+        threads: int,
+        timeout: float = DEFAULT_TIMEOUT,
+        *,
+        latency: float = 0.0,
+        bandwidth: float | None = None,
+    ):
+        super().__init__(size, threads, timeout)
+        slowed = latency > 0 or bandwidth is not None
+        rate = float("inf") if bandwidth is None else bandwidth
+        self._links = [_Link(latency, rate) for _ in range(size)] if slowed else []
+        comms: list[_ThreadsComm] = []
+        for rank in range(size):
+            comms.append(_ThreadsComm(rank, comms, size, timeout, self._links[rank] if slowed else None))
+        self._nodes = [Node(comm, threads) for comm in comms]
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads-node")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether there is only one node."""
+        return self.size == 1
+
+    @property
+    def hosts(self) -> list[str]:
+        """This machine, for every node."""
+        return self._nodes[0].comm.hosts
+
+    def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
+        futures = [self._pool.submit(execute_call, node, call) for node, call in zip(self._nodes, calls, strict=True)]
+        run = calls[0].run
         try:
+            self._wait(run, futures)
+        except BaseException as error:
+            self._stop(run, f"the driver was interrupted by {type(error).__name__}")
             wait(futures)
-            return
-        except KeyboardInterrupt:
-            continue
+            raise
+        return [future.result() for future in futures]
 
+    def _wait(self, run: int, futures: list[Future[Outcome]]) -> None:
+        running: set[Future[Outcome]] = set(futures)
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for outcome in (future.result() for future in ended):
+                if outcome.error is not None:
+                    self._stop(run, f"node {outcome.rank} failed")
 
-def _raise_first(futures: list[Future[None]]) -> None:
-    wait(futures)
-    for future in futures:
-        if not future.cancelled() and (error := future.exception()) is not None:
-            raise error
+    def _stop(self, run: int, reason: str) -> None:
+        for node in self._nodes:
+            node.comm.inbox.fail(run, ProgramStopped(reason))
+
+    def _close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for node in self._nodes:
+            node.close()
+        for link in self._links:
+            link.close()
+
+    def node(self, rank: int) -> Any:
+        """Return a node, for tests and debuggers: they live in this process."""
+        return self._nodes[rank]

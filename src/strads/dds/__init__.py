@@ -1,6 +1,8 @@
 """What is stored: tables of rows, records and ragged sequences, the files they come from, access hints."""
 
 from strads.dds._ragged import RaggedArray
+from strads.dds.dmap import dmap
+from strads.dds.dmultimap import dmultimap
 from strads.dds.dvector import dvector, from_arrow, from_numpy
 from strads.dds.hints import Accumulator, Readonly, Relaxed, accumulator, readonly, relaxed
 from strads.dds.readers import read_csv, read_parquet, read_text
@@ -11,6 +13,8 @@ __all__ = [
     "Readonly",
     "Relaxed",
     "accumulator",
+    "dmap",
+    "dmultimap",
     "dvector",
     "from_arrow",
     "from_numpy",

@@ -1,30 +1,37 @@
 """What a dvector shows of itself."""
 
-from strads.dds._ragged import RaggedArray
-from strads.dds._storage import Storage
+from collections.abc import Iterable
+from typing import Any
+
+from strads.dds._layout import Layout
 
 _WIDTH = 100
-_ROWS = 3
+SHOWN_ROWS = 3
 
 
-def summary(storage: Storage) -> str:
+def summary(layout: Layout) -> str:
     """Kind, number of rows and dtype, in one line."""
-    rows = f"a dvector of {len(storage):,} rows"
-    if isinstance(storage, RaggedArray):
-        return f"{rows} of different lengths ({len(storage.values):,} × {storage.dtype})"
-    if storage.dtype.names is not None:
-        fields = ", ".join(f"{name}: {storage.dtype[name]}" for name in storage.dtype.names)
-        return f"{rows} of records ({fields})"
-    if storage.ndim == 1:
-        return f"{rows} of {storage.dtype}"
-    return f"{rows} of {' × '.join(map(str, storage.shape[1:]))} {storage.dtype}"
+    return f"a dvector of {len(layout):,} rows of {kind_of_rows(layout)}"
 
 
-def display(storage: Storage) -> str:
-    """The summary, the memory taken, and the first rows."""
-    shown = [_row(i, storage[i]) for i in range(min(_ROWS, len(storage)))]
-    more = ["  …"] if len(storage) > len(shown) else []
-    return "\n".join([f"{summary(storage)}, {_memory(storage.nbytes)}", *shown, *more])
+def kind_of_rows(layout: Layout) -> str:
+    """What each row is."""
+    if layout.is_ragged:
+        return f"different lengths ({layout.values:,} × {layout.dtype})"
+    if layout.dtype.names is not None:
+        fields = ", ".join(f"{name}: {layout.dtype[name]}" for name in layout.dtype.names)
+        return f"records ({fields})"
+    if len(layout.shape) == 1:
+        return f"{layout.dtype}"
+    return f"{' × '.join(map(str, layout.shape[1:]))} {layout.dtype}"
+
+
+def display(layout: Layout, rows: Iterable[Any], nodes: int | None) -> str:
+    """The summary, the memory taken, on how many nodes, and the given first rows."""
+    shown = [_row(i, row) for i, row in enumerate(rows)]
+    more = ["  …"] if len(layout) > len(shown) else []
+    where = "" if nodes is None else f", on {nodes} node{'s' if nodes > 1 else ''}"
+    return "\n".join([f"{summary(layout)}, {memory(layout.nbytes)}{where}", *shown, *more])
 
 
 def _row(number: int, row: object) -> str:
@@ -32,7 +39,8 @@ def _row(number: int, row: object) -> str:
     return f"  {text if len(text) <= _WIDTH else text[: _WIDTH - 1] + '…'}"
 
 
-def _memory(count: float) -> str:
+def memory(count: float) -> str:
+    """Bytes, for people."""
     if count < 1024:
         return f"{count:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):

@@ -1,19 +1,34 @@
 """The table of rows that loops read and write."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from strads.cluster import Cluster
 from strads.dds._arrow import storage_from_arrow
 from strads.dds._creation import Seed, Shape, check_shape, normal_array, uniform_array
-from strads.dds._display import display, summary
+from strads.dds._display import SHOWN_ROWS, display, summary
 from strads.dds._dtypes import resolve_dtype
-from strads.dds._indexing import RowIndexError, row_number
+from strads.dds._indexing import RowIndexError
+from strads.dds._placement import Content
 from strads.dds._ragged import RaggedArray
+from strads.dds._selection import (
+    NeedsAllRows,
+    assign,
+    assign_remote,
+    checked_index,
+    read,
+    read_only,
+    read_remote,
+    readable,
+)
 from strads.dds._storage import Storage, as_storage
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, InputError, StradsError
+
+_FETCHED_BYTES = 4 << 20
 
 
 class dvector:
@@ -38,9 +53,14 @@ class dvector:
     ArgumentError
         If `data` is no array of numbers: strings, objects, times, single values.
 
-    Notes ----- What is read with `v[…]` cannot be written through; assign with `v[…] = x`, or `v[i] = v[i] +
-    x`. One row or a slice is a read-only *view*, so it shows later writes; an array of indices or a mask
-    gives a copy. Rows of records are `np.record`: `v[0].user`.
+    Notes
+    -----
+    What is read with `v[…]` cannot be written through; assign with `v[…] = x`, or `v[i] = v[i] + x`. One row or a
+    slice is a read-only *view*, so it shows later writes; an array of indices or a mask gives a copy. Rows of
+    records are `np.record`: `v[0].user`.
+
+    On several nodes a table moves to them when a loop or an operator first needs it there. It reads and writes as
+    before; what is read of rows that lie on nodes is a copy (read-only, for one row or a slice).
 
     Examples
     --------
@@ -51,15 +71,25 @@ class dvector:
     """
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, *, copy: bool = True) -> None:
+        self._content: Content
         if isinstance(data, dvector):
+            if dtype is None or resolve_dtype(dtype) == data.dtype:
+                self._content = data._content.copy()
+                return
             data, copy = data.storage, True
-        self._storage: Storage = as_storage(data, dtype, copy=copy)
-        self._version = 0
+        self._content = Content.at_home(as_storage(data, dtype, copy=copy))
 
     @classmethod
     def _adopt(cls, storage: Storage) -> Self:
         """Wrap arrays that were made by strads and that nobody else holds."""
         return cls(storage, copy=False)
+
+    @classmethod
+    def _of(cls, content: Content) -> Self:
+        """Wrap content, wherever it lies."""
+        table = cls.__new__(cls)
+        table._content = content
+        return table
 
     @classmethod
     def zeros(cls, shape: Shape, dtype: DTypeLike = "f4") -> Self:
@@ -134,22 +164,64 @@ class dvector:
 
     @property
     def storage(self) -> Storage:
-        """The writeable arrays themselves, for engines. Who writes to them must call `mark_written`."""
-        return self._storage
+        """The writeable arrays themselves, for engines. Who writes to them must call `mark_written`.
+
+        Rows that lie on nodes only are gathered first; the nodes keep theirs until `mark_written`.
+        """
+        return self._content.home
 
     @property
     def version(self) -> int:
         """Grows with each write through strads; equal versions mean equal content."""
-        return self._version
+        return self._content.version
 
     def mark_written(self) -> None:
-        """Say that the content may have changed: raises `version`."""
-        self._version += 1
+        """Say that `storage` may have been changed: raises `version`, and drops what nodes have of it."""
+        self._content.written_at_home()
+
+    def distribute(self, cluster: Cluster, bounds: ArrayLike | None = None) -> str:
+        """See to it that the rows lie on the nodes of a cluster; rows that are there are not sent again.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            From then on each of its nodes holds a part of the rows, as a `Shard`.
+        bounds : (nodes + 1,) integers, optional
+            Node p gets the rows `bounds[p]:bounds[p + 1]`. By default rows stay where they are on this cluster;
+            others are shared out equally, by their numbers if rows are ragged.
+
+        Returns
+        -------
+        str
+            The shard's name in each `node.store`. It holds until the next `distribute`, or until the driver
+            writes to the table.
+
+        Raises
+        ------
+        ArgumentError
+            If the bounds do not share out all rows.
+        """
+        return self._content.distribute(cluster, bounds)
+
+    def written_on_nodes(self) -> None:
+        """Say that the nodes may have changed their rows: raises `version`; the driver's copy is dropped."""
+        self._content.written_on_nodes()
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the rows lie on the nodes of a cluster (and maybe at the driver too)."""
+        return self._content.spread is not None
+
+    @property
+    def bounds(self) -> NDArray[np.int64] | None:
+        """Node p holds the rows `bounds[p]:bounds[p + 1]`; None when no node does."""
+        spread = self._content.spread
+        return None if spread is None else spread.bounds.copy()
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(rows, …); (rows,) for records and ragged rows."""
-        return (len(self._storage),) if isinstance(self._storage, RaggedArray) else self._storage.shape
+        return self._content.layout.shape
 
     @property
     def ndim(self) -> int:
@@ -159,17 +231,17 @@ class dvector:
     @property
     def dtype(self) -> np.dtype:
         """Dtype of the numbers, or of the records."""
-        return self._storage.dtype
+        return self._content.layout.dtype
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
-        return self._storage.nbytes
+        """Bytes of the content."""
+        return self._content.layout.nbytes
 
     @property
     def is_ragged(self) -> bool:
         """Whether rows have lengths of their own."""
-        return isinstance(self._storage, RaggedArray)
+        return self._content.layout.is_ragged
 
     @property
     def is_records(self) -> bool:
@@ -177,32 +249,42 @@ class dvector:
         return self.dtype.names is not None
 
     def __len__(self) -> int:
-        return len(self._storage)
+        return len(self._content.layout)
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows in order, each as `v[i]` gives it."""
-        readable = self._readable()
-        return iter(readable)
+        """Rows in order, each as `v[i]` gives it; those on nodes are fetched a few MiB at a time."""
+        if self._content.is_home:
+            yield from readable(self.storage)
+            return
+        step = max(1, _FETCHED_BYTES * len(self) // max(self.nbytes, 1))
+        for start in range(0, len(self), step):
+            yield from self[start : start + step]
 
     def __getitem__(self, index: Any) -> Any:
         """A row, a slice, rows by mask or by numbers, or the column of a field; never writes through.
+
+        Of a table that lies on nodes only the rows asked for are fetched.
 
         Raises
         ------
         IndexError
             (a `StradsError` too) if a row does not exist; index and number of rows are named.
         """
-        index = self._checked(index)
-        readable = self._readable()
-        if isinstance(readable, RaggedArray):
-            return readable[index] if isinstance(index, int | slice) else readable.take(index)
+        index = checked_index(index, self._content.layout)
         try:
-            return readable[index]
+            if not self._content.is_home:
+                with suppress(NeedsAllRows):
+                    return read_remote(self._content.nodes, index)
+            return read(self.storage, index)
+        except RowIndexError:
+            raise
         except IndexError as error:
             raise RowIndexError(str(error)) from error
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write a row, rows or a column as NumPy does, casting to the dtype. Ragged rows keep their lengths.
+
+        Rows that lie on nodes are written there.
 
         Raises
         ------
@@ -211,86 +293,36 @@ class dvector:
         InputError
             If the value does not fit.
         """
-        index = self._checked(index)
+        index = checked_index(index, self._content.layout)
         try:
-            if isinstance(self._storage, RaggedArray):
-                self._assign_ragged(self._storage, index, value)
-            else:
-                self._storage[index] = value.storage if isinstance(value, dvector) else value
+            self._assign(index, value.storage if isinstance(value, dvector) else value)
+        except StradsError:
+            raise
         except IndexError as error:
             raise RowIndexError(str(error)) from error
-        except InputError:
-            raise
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"this value cannot be assigned to [{index!r:.60}] of {summary(self._storage)}: {error}"
+                f"this value cannot be assigned to [{index!r:.60}] of {summary(self._content.layout)}: {error}"
             ) from error
+
+    def _assign(self, index: Any, value: Any) -> None:
+        if not self._content.is_home:
+            with suppress(NeedsAllRows):
+                assign_remote(self._content.nodes, index, value)
+                self.written_on_nodes()
+                return
+        assign(self.storage, index, value)
         self.mark_written()
 
-    def _assign_ragged(self, storage: RaggedArray, index: Any, value: Any) -> None:
-        """Write whole rows; all are checked before the first is written."""
-        targets = [storage[int(row)] for row in self._row_numbers(index)]
-        rows = [value] if isinstance(index, int) else value.storage if isinstance(value, dvector) else value
-        sources = [np.asarray(row) for row in rows]
-        if len(sources) != len(targets):
-            raise InputError(f"{len(sources)} rows cannot be assigned to {len(targets)} ragged rows")
-        for target, source in zip(targets, sources, strict=True):
-            if source.shape not in ((), target.shape):
-                raise InputError(
-                    f"a ragged row of length {len(target)} cannot take shape {source.shape}: rows keep their lengths"
-                )
-        for target, source in zip(targets, sources, strict=True):
-            target[...] = source
-
-    def _checked(self, index: Any) -> Any:
-        """`index` if it is a valid one; a single row number counted from 0."""
-        if isinstance(index, str):
-            if self.dtype.names is None or index not in self.dtype.names:
-                fields = f"the fields are {', '.join(self.dtype.names)}" if self.dtype.names else "rows have no fields"
-                raise ArgumentError(f"there is no field {index!r}: {fields}")
-            return index
-        if isinstance(index, bool | np.bool_):
-            raise ArgumentError(f"{index!r} is not a row number")
-        if isinstance(index, slice):
-            return index
-        if hasattr(index, "__index__") and np.ndim(index) == 0:
-            return row_number(index, len(self))
-        return index if isinstance(index, tuple) and not self.is_ragged else self._row_numbers(index)
-
-    def _row_numbers(self, index: Any) -> NDArray[np.int64]:
-        """The rows that a number, slice, mask or array of numbers stands for, each in 0 … len - 1."""
-        if isinstance(index, slice):
-            return np.arange(*index.indices(len(self)))
-        rows = np.atleast_1d(np.asarray(index))
-        if rows.dtype == np.bool_:
-            if rows.shape != (len(self),):
-                raise RowIndexError(f"a mask of shape {rows.shape} does not fit {len(self)} rows")
-            return np.flatnonzero(rows)
-        if rows.size == 0:
-            return rows.astype(np.int64)
-        if rows.dtype.kind not in "iu":
-            raise ArgumentError(f"rows are indexed by integers, slices or masks, not by {index!r:.60}")
-        outside = (rows < -len(self)) | (rows >= len(self))
-        if outside.any():
-            row_number(rows[outside][0], len(self))
-        return np.where(rows < 0, rows + len(self), rows).astype(np.int64)
-
-    def _readable(self) -> Storage:
-        """The storage seen read-only; records such that a row is an `np.record`."""
-        if isinstance(self._storage, RaggedArray):
-            return RaggedArray(_read_only(self._storage.values), _read_only(self._storage.offsets))
-        view = _read_only(self._storage)
-        return view.view(np.recarray) if self.is_records else view
-
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        if isinstance(self._storage, RaggedArray):
+        if isinstance(self.storage, RaggedArray):
             raise ArgumentError("ragged rows are no rectangular array: use v.to_numpy() for a list of arrays")
         target = self.dtype if dtype is None else np.dtype(dtype)
         if copy or (copy is None and target != self.dtype):
-            return self._storage.astype(target, copy=True)
+            return self.storage.astype(target, copy=True)
         if target != self.dtype:
             raise ValueError(f"converting {self.dtype} to {target} needs a copy")
-        return _read_only(self._storage)
+        return read_only(self.storage)
 
     def to_numpy(self, *, copy: bool = False) -> Any:
         """The rows as an ndarray; ragged rows as a list of ndarrays.
@@ -298,14 +330,14 @@ class dvector:
         Without a copy they are read-only views that show later writes; with `copy=True` they belong to the
         caller.
         """
-        if isinstance(self._storage, RaggedArray):
-            values = self._storage.values.copy() if copy else _read_only(self._storage.values)
-            return list(RaggedArray(values, self._storage.offsets))
-        return self._storage.copy() if copy else _read_only(self._storage)
+        if isinstance(self.storage, RaggedArray):
+            values = self.storage.values.copy() if copy else read_only(self.storage.values)
+            return list(RaggedArray(values, self.storage.offsets))
+        return self.storage.copy() if copy else read_only(self.storage)
 
     def to_list(self) -> list[Any]:
         """The rows as Python numbers, (nested) lists of them, or tuples for records."""
-        return self._storage.to_list() if isinstance(self._storage, RaggedArray) else self._storage.tolist()
+        return self.storage.to_list() if isinstance(self.storage, RaggedArray) else self.storage.tolist()
 
     def __copy__(self) -> Self:
         """Copy of the content too: two tables that shared memory would not know of each other's writes."""
@@ -315,11 +347,13 @@ class dvector:
         return self.copy()
 
     def copy(self) -> Self:
-        """An independent dvector of the same content, at version 0."""
-        return type(self)(self)
+        """An independent dvector of the same content, at version 0; of rows on nodes the copy lies there too."""
+        return self._of(self._content.copy())
 
     def __repr__(self) -> str:
-        return display(self._storage)
+        rows = self[: min(SHOWN_ROWS, len(self))] if len(self) else ()
+        spread = self._content.spread
+        return display(self._content.layout, rows, None if spread is None else spread.cluster.size)
 
 
 def from_numpy(array: NDArray[Any], *, copy: bool = True) -> dvector:
@@ -330,9 +364,3 @@ def from_numpy(array: NDArray[Any], *, copy: bool = True) -> dvector:
 def from_arrow(data: Any) -> dvector:
     """The same as `dvector.from_arrow`."""
     return dvector.from_arrow(data)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -1,0 +1,146 @@
+"""A cluster: nodes on which the driver starts node programs."""
+
+import pickle
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from strads.cluster.node import Node, NodeInfo, Outcome, ProgramCall
+from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
+
+DEFAULT_TIMEOUT = 300.0  # seconds that a node waits for another
+
+
+class Cluster(ABC):
+    """Nodes, numbered from 0, and the driver that starts programs on them (DESIGN §4.1).
+
+    Attributes
+    ----------
+    size
+        Number of nodes.
+    threads
+        Threads of each.
+    is_local
+        Whether the driver's process is the only node.
+    before_close
+        Called by `close`, while the nodes are still there.
+    """
+
+    backend: str
+
+    def __init__(self, size: int, threads: int, timeout: float):
+        self.size = size
+        self.threads = threads
+        self.timeout = timeout
+        self.runs = 0
+        self._names = 0
+        self._discarded: list[str] = []
+        self._running = threading.RLock()
+        self.closed = False
+        self.before_close: list[Callable[[], None]] = []
+
+    @property
+    @abstractmethod
+    def is_local(self) -> bool:
+        """Whether the driver's process is the only node."""
+
+    @abstractmethod
+    def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
+        """Run a call on each node and return how they ended, by rank; end all of them when one fails."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """End the nodes."""
+
+    def run(
+        self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Run `program(node, *arguments, *each[node.rank])` on every node at once.
+
+        Parameters
+        ----------
+        program
+            A function; it is sent to the nodes with what it refers to.
+        *arguments
+            The same for all nodes. Programs must not change them.
+        each
+            Further arguments for each node, by rank.
+
+        Returns
+        -------
+        What the program returned on each node, by rank.
+
+        Raises
+        ------
+        NodeFailure
+            When a node is lost or does not answer in time.
+        Whatever the program raised first, with rank, host and the original traceback as a note.
+        """
+        if each is not None and len(each) != self.size:
+            raise ArgumentError(f"arguments for {len(each)} nodes were given, but the cluster has {self.size}")
+        with self._running:
+            if self.closed:
+                raise NodeFailure("this cluster has been shut down: call strads.init again")
+            self.runs += 1
+            discarded, self._discarded = self._discarded, []
+            own = [()] * self.size if each is None else each
+            calls = [ProgramCall(self.runs, program, (*arguments, *more), discarded) for more in own]
+            outcomes = self._start(calls)
+        raise_first(outcomes, self.hosts)
+        return [outcome.value for outcome in outcomes]
+
+    @property
+    @abstractmethod
+    def hosts(self) -> list[str]:
+        """Name of each node's host."""
+
+    def describe(self) -> list[NodeInfo]:
+        """Where each node runs."""
+        return self.run(Node.info)
+
+    def new_name(self) -> str:
+        """Return a name for `node.store` that is not in use."""
+        self._names += 1
+        return f"table {self._names}"
+
+    def discard(self, name: str) -> None:
+        """Have a stored object dropped with the next program; may be called at any time, by any thread."""
+        self._discarded.append(name)
+
+    def close(self) -> None:
+        """End the nodes, after what `before_close` asks for."""
+        if not self.closed:
+            for hook in self.before_close:
+                hook()
+            self.closed = True
+            self._close()
+
+
+def raise_first(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
+    """Raise the cause of a failed run: a program's own error before what it did to the others."""
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if not failed:
+        return
+    first = min(failed, key=lambda outcome: (_is_consequence(outcome.error), outcome.rank))
+    assert first.error is not None
+    if first.trace:
+        first.error.add_note(f"raised on node {first.rank} ({hosts[first.rank]}):\n{first.trace}")
+    raise first.error
+
+
+def _is_consequence(error: BaseException | None) -> int:
+    if isinstance(error, ProgramStopped):
+        return 2
+    return 1 if isinstance(error, NodeFailure) else 0
+
+
+def portable(outcome: Outcome) -> Outcome:
+    """Return an outcome that can be pickled: an error that cannot becomes a NodeError that quotes it."""
+    try:
+        pickle.loads(pickle.dumps(outcome.error))
+    except Exception:
+        error = NodeError(f"{type(outcome.error).__name__}: {outcome.error}")
+        return replace(outcome, error=error)
+    return outcome

@@ -1,0 +1,266 @@
+"""Communication between the nodes of a program: messages, puts into place, and the collectives over them."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster.inbox import Arrival, Inbox
+from strads.cluster.messages import Bytes, Message, as_bytes, decode, encode
+from strads.errors import NodeFailure
+
+T = TypeVar("T")
+
+MAX_TAG = 1 << 20  # tags of programs are below; those above are the collectives'
+_COLLECTIVE = MAX_TAG
+_LOOK = 0.5  # seconds between two looks at the clock in a wait
+_SLICED = 1 << 16  # arrays of more bytes are summed in slices, one by each node
+
+
+@dataclass
+class Traffic:
+    """What a node has sent, and how long it waited for others."""
+
+    bytes_sent: int = 0
+    messages_sent: int = 0
+    wait_seconds: float = 0.0
+
+    def since(self, earlier: "Traffic") -> "Traffic":
+        """Return the difference."""
+        return Traffic(
+            self.bytes_sent - earlier.bytes_sent,
+            self.messages_sent - earlier.messages_sent,
+            self.wait_seconds - earlier.wait_seconds,
+        )
+
+    def copy(self) -> "Traffic":
+        """Return the present figures."""
+        return Traffic(self.bytes_sent, self.messages_sent, self.wait_seconds)
+
+
+class Comm(ABC):
+    """A node's connection to the others (DESIGN §4.1). Backends write `_transmit`, `_transmit_put`, and `_idle`.
+
+    Messages from one node under one tag arrive in the order in which they were sent. All threads of a node may
+    send and look for arrivals; collectives are called by one thread, on all nodes in the same order.
+
+    Attributes
+    ----------
+    rank, size
+        Number of this node, from 0, and how many there are.
+    timeout
+        Seconds that a wait may last.
+    traffic
+        Bytes and messages sent, seconds waited.
+    """
+
+    def __init__(self, rank: int, size: int, hosts: Sequence[str], timeout: float):
+        self.rank = rank
+        self.size = size
+        self.hosts = list(hosts)
+        self.timeout = timeout
+        self.inbox = Inbox()
+        self.traffic = Traffic()
+        self._counting = threading.Lock()
+
+    # -- what a backend provides ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _transmit(self, to: int, tag: int, message: Message) -> None:
+        """Start to send; the message's memory may change as soon as this returns."""
+
+    @abstractmethod
+    def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
+        """Start to send; the memory does not change until it has arrived."""
+
+    def _idle(self, seen: int, seconds: float) -> None:
+        """Wait for something to arrive, at most so long; also the place to bring it in."""
+        self.inbox.wait(seen, seconds)
+
+    # -- messages ------------------------------------------------------------------------------------------
+
+    def send(self, value: Any, to: int, tag: int = 0) -> None:
+        """Send a value; never waits for the receiver. Arrays may be changed afterwards.
+
+        Parameters
+        ----------
+        value
+            Anything that can be pickled; the memory of arrays travels beside the pickle.
+        to
+            Rank of the receiver; a node may send to itself.
+        tag
+            Below 2²⁰; the receiver asks for it.
+        """
+        message = encode(value)
+        self._count(message.nbytes, to)
+        if to == self.rank:
+            self.inbox.deliver(self.inbox.run, self.rank, tag, message.copy())
+        else:
+            self._transmit(to, tag, message)
+
+    def recv(self, source: int, tag: int = 0) -> Any:
+        """Return the next value that a node has sent under a tag.
+
+        Raises
+        ------
+        NodeFailure
+            If none comes within `timeout` seconds.
+        """
+        message = self.wait_for(lambda: self.inbox.take(source, tag), f"a message from {self.name(source)}", source)
+        return decode(message)
+
+    def put(self, array: NDArray[Any], to: int, tag: int) -> None:
+        """Send the content of a contiguous array straight into the memory that `expect` names at the receiver.
+
+        The array must not be changed before it has arrived.
+        """
+        data = as_bytes(array)
+        self._count(data.nbytes, to)
+        if to == self.rank:
+            self.inbox.deliver_put(self.inbox.run, self.rank, tag, data)
+        else:
+            self._transmit_put(to, tag, data)
+
+    def expect(self, out: NDArray[Any], source: int, tag: int, on_arrival: Callable[[], None] | None = None) -> Arrival:
+        """Name the contiguous memory for the next `put` of a node under a tag.
+
+        `done` of the result tells when it is there; before, `on_arrival` is called, on whichever thread brings it in.
+        """
+        return self.inbox.expect(source, tag, as_bytes(out), on_arrival)
+
+    def wait_arrival(self, arrival: Arrival) -> None:
+        """Wait until an expected put is there."""
+        self.wait_for(lambda: arrival.done or None, f"data from {self.name(arrival.source)}", arrival.source)
+
+    def progress(self, seconds: float = 0.0) -> None:
+        """Bring in what has arrived; wait up to so many seconds for something.
+
+        Raises
+        ------
+        Whatever has ended the program on another node.
+        """
+        self._idle(self.inbox.deliveries if seconds > 0 else -1, seconds)
+        self.check()
+
+    def check(self) -> None:
+        """Raise what has ended the program on another node, if anything has."""
+        if self.inbox.failure is not None:
+            raise self.inbox.failure
+
+    def wait_for(self, ready: Callable[[], T | None], what: str, source: int | None = None) -> T:
+        """Wait until `ready` returns something.
+
+        Raises
+        ------
+        NodeFailure
+            After `timeout` seconds, naming the node that was waited for.
+        """
+        start = time.monotonic()
+        while True:
+            seen = self.inbox.deliveries
+            result = ready()
+            if result is not None:
+                break
+            self.check()
+            waited = time.monotonic() - start
+            if waited > self.timeout:
+                raise self.timed_out(what, source)
+            self._idle(seen, min(_LOOK, self.timeout - waited + 1e-3))
+        with self._counting:
+            self.traffic.wait_seconds += time.monotonic() - start
+        return result
+
+    def timed_out(self, what: str, source: int | None) -> NodeFailure:
+        """Return the error for a wait that has reached its limit."""
+        return NodeFailure(
+            f"{self.name(self.rank)} waited {self.timeout:g} s for {what}, in vain: that node is lost or slower than "
+            "expected. If it is only slow, raise the limit: strads.init(timeout=…)",
+            rank=source,
+            host=None if source is None else self.hosts[source],
+        )
+
+    def name(self, rank: int) -> str:
+        """Rank and host of a node, for messages."""
+        return f"node {rank} ({self.hosts[rank]})"
+
+    def _count(self, nbytes: int, to: int) -> None:
+        if to != self.rank:
+            with self._counting:
+                self.traffic.bytes_sent += nbytes
+                self.traffic.messages_sent += 1
+
+    # -- collectives ---------------------------------------------------------------------------------------
+
+    def barrier(self) -> None:
+        """Wait until all nodes are here (dissemination: log₂ size rounds)."""
+        distance = 1
+        while distance < self.size:
+            self.send(None, (self.rank + distance) % self.size, _COLLECTIVE)
+            self.recv((self.rank - distance) % self.size, _COLLECTIVE)
+            distance *= 2
+
+    def broadcast(self, value: Any = None, root: int = 0) -> Any:
+        """Return the root's value on every node (binomial tree)."""
+        place = (self.rank - root) % self.size
+        distance = 1
+        while distance < self.size:
+            if place < distance and place + distance < self.size:
+                self.send(value, (self.rank + distance) % self.size, _COLLECTIVE)
+            elif distance <= place < 2 * distance:
+                value = self.recv((self.rank - distance) % self.size, _COLLECTIVE)
+            distance *= 2
+        return value
+
+    def gather(self, value: Any, root: int = 0) -> list[Any] | None:
+        """Return the values of all nodes, by rank, on the root; None elsewhere."""
+        if self.rank != root:
+            self.send(value, root, _COLLECTIVE)
+            return None
+        return [value if rank == root else self.recv(rank, _COLLECTIVE) for rank in range(self.size)]
+
+    def alltoall(self, values: Sequence[Any]) -> list[Any]:
+        """Send `values[r]` to each node r; return what each has sent to this one, by rank."""
+        if len(values) != self.size:
+            raise ValueError(f"alltoall needs one value for each of {self.size} nodes, not {len(values)}")
+        for step in range(1, self.size):
+            to = (self.rank + step) % self.size
+            self.send(values[to], to, _COLLECTIVE)
+        received = list(values)
+        for step in range(1, self.size):
+            source = (self.rank - step) % self.size
+            received[source] = self.recv(source, _COLLECTIVE)
+        return received
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the values of all nodes, by rank, on every node."""
+        return self.alltoall([value] * self.size)
+
+    def allreduce(self, value: Any, combine: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Combine the values of all nodes in the order of ranks; every node gets the same bits.
+
+        Parameters
+        ----------
+        value
+            A number or an array, of the same shape on all nodes; anything that `combine` takes.
+        combine
+            Sum by default; of large arrays each node combines a slice, so it must work element by element.
+        """
+        if isinstance(value, np.ndarray) and value.nbytes > _SLICED and self.size > 1:
+            flat = np.ascontiguousarray(value).reshape(-1)
+            bounds = np.linspace(0, len(flat), self.size + 1).astype(np.int64)
+            mine = _fold(self.alltoall([flat[a:b] for a, b in pairwise(bounds)]), combine)
+            return np.concatenate(self.allgather(mine)).reshape(value.shape)
+        return _fold(self.allgather(value), combine)
+
+
+def _fold(values: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    total = values[0]
+    for value in values[1:]:
+        total = combine(total, value)
+    return total

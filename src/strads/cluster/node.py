@@ -1,0 +1,103 @@
+"""A node: what a node program is given."""
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from strads.cluster.comm import Comm
+from strads.cluster.thread_team import ThreadTeam
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """Where a node runs, for messages and `strads info`."""
+
+    rank: int
+    host: str
+    pid: int
+    cores: int
+    threads: int
+
+
+class Node:
+    """One participant of a cluster. A *node program* is a function `program(node, *args)` run on all at once.
+
+    Attributes
+    ----------
+    rank, size
+        Number of this node, from 0, and how many there are.
+    threads
+        Threads to compute with; `team` is these threads.
+    comm
+        Connection to the other nodes.
+    store
+        What programs leave here for later ones, by name: the shards of tables above all.
+    """
+
+    def __init__(self, comm: Comm, threads: int):
+        self.comm = comm
+        self.rank = comm.rank
+        self.size = comm.size
+        self.threads = threads
+        self.store: dict[str, Any] = {}
+        self._team: ThreadTeam | None = None
+
+    @property
+    def team(self) -> ThreadTeam:
+        """The threads of this node; started when first asked for."""
+        if self._team is None:
+            self._team = ThreadTeam(self.threads)
+        return self._team
+
+    def info(self) -> NodeInfo:
+        """Where this node runs."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return NodeInfo(self.rank, socket.gethostname(), os.getpid(), cores, self.threads)
+
+    def close(self) -> None:
+        """Drop what is stored and end the threads."""
+        self.store.clear()
+        if self._team is not None:
+            self._team.close()
+            self._team = None
+
+    def __repr__(self) -> str:
+        return f"<node {self.rank} of {self.size}, {self.threads} threads, {len(self.store)} stored objects>"
+
+
+@dataclass(frozen=True)
+class ProgramCall:
+    """One run of a node program, as the driver sends it to a node."""
+
+    run: int
+    program: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    discarded: Sequence[str] = ()  # names whose content nobody needs any more
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a node program ended on one node."""
+
+    rank: int
+    value: Any = None
+    error: BaseException | None = None
+    trace: str = ""
+    seconds: float = field(default=0.0, compare=False)
+
+
+def execute_call(node: Node, call: ProgramCall) -> Outcome:
+    """Run a node program on this node; whatever it raises becomes part of the outcome."""
+    start = time.perf_counter()
+    node.comm.inbox.start(call.run)
+    for name in call.discarded:
+        node.store.pop(name, None)
+    try:
+        value = call.program(node, *call.arguments)
+    except BaseException as error:
+        return Outcome(node.rank, error=error, trace=traceback.format_exc(), seconds=time.perf_counter() - start)
+    return Outcome(node.rank, value, seconds=time.perf_counter() - start)

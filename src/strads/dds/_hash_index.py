@@ -1,0 +1,172 @@
+"""Finding the row of a key: keys in the order of their hashes, and where each bucket of hashes starts.
+
+Keys in hash order need no empty slots, stay sorted when they are cut into ranges for nodes, and their order does
+not depend on how many nodes there are. The first bits of a hash give the bucket; it holds one key on average.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.dds._hashing import Hashes, hash_bytes, hash_keys, mix
+from strads.dds._keys import Key, Keys
+from strads.dds._layout import take
+from strads.dds._ragged import RaggedArray
+
+NOT_FOUND = -1
+
+
+@dataclass(frozen=True, eq=False)
+class HashIndex:
+    """Which row each key has.
+
+    Attributes
+    ----------
+    keys : int64 of shape (keys,), or ragged rows of uint8
+        In rising order of `mix(key)`, or of `hash_bytes` of the UTF-8 bytes. Row r belongs to `keys[r]`.
+    starts : (buckets + 1,) int64
+        Bucket b holds the rows `starts[b]:starts[b + 1]`.
+    shift : uint64
+        The bucket of a hash h is `h >> shift`.
+    """
+
+    keys: Keys
+    starts: NDArray[np.int64]
+    shift: np.uint64
+
+    @classmethod
+    def of_ordered(cls, keys: Keys, hashes: Hashes) -> "HashIndex":
+        """Index distinct keys whose hashes rise."""
+        bits = max(1, (len(keys) - 1).bit_length())
+        shift = np.uint64(64 - bits)
+        counts = np.bincount((hashes >> shift).astype(np.int64), minlength=1 << bits)
+        return cls(keys, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), shift)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def find(self, key: Key) -> int:
+        """The row of a key, or -1."""
+        if isinstance(self.keys, RaggedArray):
+            if not isinstance(key, str):
+                return NOT_FOUND
+            text = np.frombuffer(key.encode("utf-8", "surrogatepass"), np.uint8)
+            return find_text(self.keys.values, self.keys.offsets, self.starts, self.shift, text)
+        return NOT_FOUND if isinstance(key, str) else find_number(self.keys, self.starts, self.shift, key)
+
+    def rows_of(self, keys: Keys) -> NDArray[np.int64]:
+        """The row of each key, or -1."""
+        if isinstance(keys, RaggedArray) != isinstance(self.keys, RaggedArray):
+            return np.full(len(keys), NOT_FOUND)
+        if isinstance(self.keys, RaggedArray):
+            own = self.keys.values, self.keys.offsets
+            return _find_texts(*own, self.starts, self.shift, keys.values, keys.offsets)  # type: ignore[union-attr]
+        return _find_numbers(self.keys, self.starts, self.shift, keys)
+
+
+@njit(nogil=True, cache=True)
+def find_number(keys: Any, starts: Any, shift: Any, key: Any) -> Any:
+    """Row of an int64 key, or -1: the lookup of compiled loop bodies."""
+    bucket = np.int64(mix(key) >> shift)
+    for row in range(starts[bucket], starts[bucket + 1]):
+        if keys[row] == key:
+            return row
+    return np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def find_text(values: Any, offsets: Any, starts: Any, shift: Any, text: Any) -> Any:
+    """Row of a text given as bytes, or -1."""
+    bucket = np.int64(hash_bytes(text) >> shift)
+    for row in range(starts[bucket], starts[bucket + 1]):
+        first = offsets[row]
+        if offsets[row + 1] - first != len(text):
+            continue
+        same = True
+        for k in range(len(text)):
+            if values[first + k] != text[k]:
+                same = False
+                break
+        if same:
+            return row
+    return np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def _find_numbers(own: Any, starts: Any, shift: Any, keys: Any) -> Any:
+    rows = np.empty(len(keys), np.int64)
+    for k in range(len(keys)):
+        rows[k] = find_number(own, starts, shift, keys[k])
+    return rows
+
+
+@njit(nogil=True, cache=True)
+def _find_texts(own: Any, own_offsets: Any, starts: Any, shift: Any, values: Any, offsets: Any) -> Any:
+    rows = np.empty(len(offsets) - 1, np.int64)
+    for k in range(len(rows)):
+        rows[k] = find_text(own, own_offsets, starts, shift, values[offsets[k] : offsets[k + 1]])
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Keys put together: `order` lists the rows by key; group g is `order[offsets[g]:offsets[g + 1]]`.
+
+    Attributes
+    ----------
+    keys
+        The distinct keys, in rising order of `hashes`.
+    order : (rows,) int64
+        Rows of one key keep their order.
+    offsets : (keys + 1,) int64
+    """
+
+    keys: Keys
+    hashes: Hashes
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+def group_keys(keys: Keys) -> Groups:
+    """Put equal keys together, in the order of their hashes."""
+    hashes = hash_keys(keys)
+    order = np.argsort(hashes, kind="stable")
+    if isinstance(keys, RaggedArray):
+        _untangle(keys, hashes, order)
+    ordered = take(keys, order)
+    sorted_hashes = hashes[order]
+    first = np.ones(len(order), bool)
+    if isinstance(ordered, RaggedArray):
+        first[1:] = _differs_from_previous(ordered.values, ordered.offsets)
+    else:
+        first[1:] = sorted_hashes[1:] != sorted_hashes[:-1]
+    starts = np.flatnonzero(first)
+    distinct = take(ordered, starts)
+    return Groups(distinct, sorted_hashes[starts], order, np.append(starts, len(order)))
+
+
+def _untangle(keys: RaggedArray, hashes: Hashes, order: NDArray[np.int64]) -> None:
+    """Bring different texts with the same hash in order, so that equal ones stand together."""
+    ordered = keys.take(order)
+    differs = _differs_from_previous(ordered.values, ordered.offsets)
+    tangled = differs & (hashes[order][1:] == hashes[order][:-1])
+    for h in np.unique(hashes[order][1:][tangled]):
+        low, high = np.searchsorted(hashes[order], h, "left"), np.searchsorted(hashes[order], h, "right")
+        order[low:high] = sorted(order[low:high], key=lambda row: keys[row].tobytes())
+
+
+@njit(nogil=True, cache=True)
+def _differs_from_previous(values: Any, offsets: Any) -> Any:
+    differs = np.zeros(max(len(offsets) - 2, 0), np.bool_)
+    for k in range(len(differs)):
+        a, b, c = offsets[k], offsets[k + 1], offsets[k + 2]
+        differs[k] = c - b != b - a
+        if not differs[k]:
+            for n in range(b - a):
+                if values[a + n] != values[b + n]:
+                    differs[k] = True
+                    break
+    return differs

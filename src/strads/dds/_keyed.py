@@ -1,0 +1,203 @@
+"""What maps and multimaps have in common: keys in hash order, and a table whose rows belong to them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from strads.dds._dtypes import check_dtype, resolve_dtype
+from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
+from strads.dds._hashing import hash_keys
+from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
+from strads.dds._ragged import RaggedArray
+from strads.dds._storage import as_storage
+from strads.dds.dvector import dvector
+from strads.errors import ArgumentError, InputError, StradsError
+
+NO_TEXTS = RaggedArray(np.empty(0, np.uint8), np.zeros(1, np.int64))
+NO_NUMBERS = np.empty(0, np.int64)
+
+
+class MissingKeyError(StradsError, KeyError):
+    """A key that a map does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class KeyedTable:
+    """Keys, their index, and the table of their values.
+
+    Changes of which keys there are wait until the whole table is needed, and are then made at once.
+    """
+
+    _noun: str
+
+    def __init__(self, dtype: DTypeLike | None = None) -> None:
+        self._index = HashIndex.of_ordered(NO_NUMBERS, hash_keys(NO_NUMBERS))
+        self._table: dvector | None = None
+        self._dtype = None if dtype is None else resolve_dtype(dtype)
+        self._row: tuple[int, ...] | None = None  # shape of one value
+        self._earlier_versions = 0
+
+    @classmethod
+    def _made_of(cls, keys: Keys, table: dvector, row: tuple[int, ...]) -> Self:
+        """Wrap keys in the order of their hashes and the table of their values."""
+        made = cls()
+        made._index = HashIndex.of_ordered(keys, hash_keys(keys))
+        made._table, made._row, made._dtype = table, row, table.dtype
+        return made
+
+    def _settle(self) -> None:
+        """Make the changes that wait."""
+        raise NotImplementedError
+
+    @property
+    def index(self) -> HashIndex:
+        """The keys in rising order of their hashes, and where each bucket of hashes starts, for engines."""
+        self._settle()
+        return self._index
+
+    @property
+    def table(self) -> dvector:
+        """The values, in the order of `keys()`; loops and operators work on it."""
+        self._settle()
+        if self._table is None:
+            self._table = dvector(self._no_values())
+        return self._table
+
+    @property
+    def version(self) -> int:
+        """Grows with each write through strads; equal versions mean equal content."""
+        self._settle()
+        return self._earlier_versions + (0 if self._table is None else self._table.version)
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        """Dtype of the values; None while it is not known."""
+        return self._dtype
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the values lie on the nodes of a cluster."""
+        return self._table is not None and self._table.is_distributed
+
+    def rows_of(self, keys: Any) -> NDArray[np.int64]:
+        """The row of `table` that belongs to each of several keys, or -1 for keys that are not there."""
+        encoded = encode_keys(keys)
+        return self.index.rows_of(encoded)
+
+    def keys(self) -> NDArray[Any]:
+        """All keys: int64, or an object array of str. Their order depends on the keys only."""
+        return decode_keys(self.index.keys)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys().tolist())
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __contains__(self, key: object) -> bool:
+        return self._row_of(key) != NOT_FOUND
+
+    def _row_of(self, key: object) -> int:
+        """The row of one key, or -1."""
+        try:
+            return self.index.find(check_key(key))
+        except ArgumentError:
+            return NOT_FOUND
+
+    def _replace(self, groups: Groups, table: dvector) -> None:
+        """Take new keys and values in place of all there are."""
+        self._earlier_versions += 1 + (0 if self._table is None else self._table.version)
+        self._index = HashIndex.of_ordered(groups.keys, groups.hashes)
+        self._table = table
+
+    def _missing(self, key: Any) -> MissingKeyError:
+        hint = "it is empty"
+        if len(self):
+            hint = f"its {len(self):,} keys are {self._kind}, for instance {decode_key(self._index.keys, 0)!r}"
+        return MissingKeyError(f"this {self._noun} has no key {key!r:.60}: {hint}")
+
+    @property
+    def _kind(self) -> str:
+        return "texts" if isinstance(self._index.keys, RaggedArray) else "whole numbers"
+
+    def _check_kind(self, keys: Keys) -> None:
+        """See that keys are of the same kind as those there are."""
+        is_text = isinstance(keys, RaggedArray)
+        if len(keys) == 0 or is_text == isinstance(self._index.keys, RaggedArray):
+            return
+        if len(self._index) > 0:
+            raise ArgumentError(f"the keys of this {self._noun} are {self._kind}: it cannot take others")
+        none: Keys = NO_TEXTS if is_text else NO_NUMBERS
+        self._index = HashIndex.of_ordered(none, hash_keys(none))
+
+    def _fitted(self, value: Any) -> NDArray[Any]:
+        """One value as an array of the map's dtype and shape; the first one decides what is not given."""
+        if self._dtype is None or self._row is None:
+            self._learn(value)
+        fitted = np.empty(self._row or (), self._dtype)
+        try:
+            self._refuse_loss(value)
+            fitted[...] = value
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, StradsError):
+                raise
+            raise InputError(f"{value!r:.60} does not fit the values of this {self._noun}: {error}") from error
+        return fitted
+
+    def _learn(self, value: Any) -> None:
+        if self._dtype is not None and self._dtype.names is not None:
+            self._row = ()
+            return
+        array = np.asarray(value)
+        if self._dtype is None:
+            check_dtype(array.dtype)
+            self._dtype = resolve_dtype(array.dtype)
+        self._row = array.shape
+
+    def _refuse_loss(self, value: Any) -> None:
+        assert self._dtype is not None
+        if self._dtype.names is None and not np.can_cast(np.asarray(value).dtype, self._dtype, "same_kind"):
+            raise InputError(
+                f"{value!r:.60} does not fit {self._dtype}: make the {self._noun} with another dtype, "
+                f"{self._noun}(…, dtype='f8')"
+            )
+
+    def _rows(self, values: Any, count: int) -> NDArray[Any]:
+        """Several values as an array of rows; the first ones decide what is not given."""
+        record = self._dtype if self._dtype is not None and self._dtype.names is not None else None
+        source = values.storage if isinstance(values, dvector) else as_storage(values, record)
+        if isinstance(source, RaggedArray):
+            raise ArgumentError(f"the values of a {self._noun} all have one shape: these have different lengths")
+        if len(source) != count:
+            raise InputError(f"{count} keys cannot have {len(source)} values: give one for each")
+        if self._row is None:
+            self._row = source.shape[1:]
+        if self._dtype is None:
+            self._dtype = source.dtype
+        if source.shape[1:] != self._row:
+            raise InputError(f"values of shape {source.shape[1:]} do not fit a {self._noun} of shape {self._row}")
+        if len(source):
+            self._refuse_loss(source)
+        try:
+            return source.astype(self._dtype, copy=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"values of {source.dtype} do not fit {self._dtype}: {error}") from error
+
+    def _no_values(self) -> Any:
+        return np.empty((0, *(self._row or ())), self._dtype or np.float64)
+
+    def _where(self) -> str:
+        spread = None if self._table is None else self._table._content.spread
+        nodes = 0 if spread is None else spread.cluster.size
+        return f", on {nodes} node{'s' if nodes > 1 else ''}" if nodes else ""
+
+
+def pairs(data: Any, noun: str) -> tuple[list[Any], list[Any]]:
+    """Keys and values of a mapping."""
+    if not isinstance(data, Mapping):
+        raise ArgumentError(f"a {noun} is made of a dict, or of keys and values, not of {type(data).__name__}")
+    return list(data.keys()), list(data.values())

@@ -1,0 +1,100 @@
+"""What is known of a table without its content, and how its rows are shared out to nodes by default."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from strads.dds._ragged import RaggedArray
+from strads.dds._storage import Storage
+from strads.errors import ArgumentError
+
+Bounds = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Shape and dtype of a table.
+
+    Attributes
+    ----------
+    shape
+        (rows, …); (rows,) for records and ragged rows.
+    dtype
+        Of the numbers or records.
+    offsets : (rows + 1,) int64, optional
+        Where each of the ragged rows starts. None: all rows have the same shape.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offsets: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, storage: Storage) -> "Layout":
+        """The layout of arrays."""
+        if isinstance(storage, RaggedArray):
+            return cls((len(storage),), storage.dtype, storage.offsets)
+        return cls(storage.shape, storage.dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether rows have lengths of their own."""
+        return self.offsets is not None
+
+    @property
+    def values(self) -> int:
+        """Number of numbers (or records) in all rows."""
+        return int(np.prod(self.shape)) if self.offsets is None else int(self.offsets[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the content."""
+        return self.values * self.dtype.itemsize + (0 if self.offsets is None else self.offsets.nbytes)
+
+    def empty(self) -> Storage:
+        """Arrays of this layout, not filled."""
+        if self.offsets is None:
+            return np.empty(self.shape, self.dtype)
+        return RaggedArray(np.empty(self.values, self.dtype), self.offsets)
+
+    def equal_bounds(self, nodes: int) -> Bounds:
+        """Shares of equally many rows, or of about equally many numbers for ragged rows."""
+        if self.offsets is None:
+            return np.arange(nodes + 1) * len(self) // nodes
+        targets = np.arange(1, nodes) * self.values / nodes
+        inner = np.searchsorted(self.offsets[1:], targets, side="left")
+        return np.concatenate([[0], np.minimum(inner, len(self)), [len(self)]]).astype(np.int64)
+
+    def check_bounds(self, bounds: ArrayLike, nodes: int) -> Bounds:
+        """Return bounds that share out all rows to so many nodes, or raise ArgumentError."""
+        checked = np.asarray(bounds)
+        if checked.shape != (nodes + 1,) or checked.dtype.kind not in "iu":
+            raise ArgumentError(f"bounds of {nodes} nodes are {nodes + 1} integers, not {bounds!r:.60}")
+        if checked[0] != 0 or checked[-1] != len(self) or np.any(checked[1:] < checked[:-1]):
+            raise ArgumentError(f"bounds of {len(self)} rows rise from 0 to {len(self)}, unlike {bounds!r:.60}")
+        return checked.astype(np.int64)
+
+
+def part(storage: Storage, low: int, high: int) -> Storage:
+    """Rows `low..high - 1`; a view (of the values, for ragged rows)."""
+    return storage[low:high]
+
+
+def take(storage: Storage, rows: NDArray[np.integer]) -> Storage:
+    """Copy of the given rows."""
+    return storage.take(rows) if isinstance(storage, RaggedArray) else storage[rows]
+
+
+def numbers(storage: Storage) -> NDArray[Any]:
+    """The array of all numbers of some rows: what travels when they are sent."""
+    return storage.values if isinstance(storage, RaggedArray) else storage
+
+
+def owners(bounds: Bounds, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The node that holds each of the rows."""
+    return np.searchsorted(bounds, rows, side="right") - 1

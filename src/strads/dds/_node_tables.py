@@ -1,0 +1,103 @@
+"""Node programs over the shards of tables: to fill, read, write, move and copy them.
+
+`name` is the name of the shard in `node.store`. A selection of rows is a range `(low, high)` or an array of row
+numbers, of rows that lie on the node.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Node
+from strads.dds._layout import Bounds, Layout, numbers, take
+from strads.dds._ragged import RaggedArray, offsets_of
+from strads.dds._storage import Storage
+from strads.dds.shard import Shard, fetch_ranges
+
+Selection = tuple[int, int] | NDArray[np.int64]
+
+
+def new_shard(layout: Layout, bounds: Bounds, rank: int) -> Shard:
+    """Make a shard of zeros."""
+    if layout.offsets is not None:
+        return Shard.ragged(layout.offsets, layout.dtype, bounds, rank)
+    return Shard.dense(layout.shape, layout.dtype, bounds, rank)
+
+
+def store_values(node: Node, name: str, layout: Layout, bounds: Bounds, values: NDArray[Any]) -> None:
+    """Make a shard of the numbers of this node's rows."""
+    shard = new_shard(layout, bounds, node.rank)
+    shard.values(shard.low, shard.high)[...] = values
+    node.store[name] = shard
+
+
+def store_rows(node: Node, name: str, rows: Storage) -> tuple[Layout, Bounds]:
+    """Make a table of the rows that each node has, in the order of nodes (a collective).
+
+    All nodes pass rows of the same dtype and shape. Returns the table's layout and bounds.
+    """
+    bounds = offsets_of(np.array(node.comm.allgather(len(rows)), np.int64))
+    total = int(bounds[-1])
+    if isinstance(rows, RaggedArray):
+        lengths = np.concatenate(node.comm.allgather(rows.lengths))
+        layout = Layout((total,), rows.dtype, offsets_of(lengths))
+    else:
+        layout = Layout((total, *rows.shape[1:]), rows.dtype)
+    store_values(node, name, layout, bounds, numbers(rows))
+    return layout, bounds
+
+
+def read_values(node: Node, name: str, field: str | None = None) -> NDArray[Any]:
+    """The numbers of this node's rows, or one field of its records."""
+    shard: Shard = node.store[name]
+    values = shard.values(shard.low, shard.high)
+    return values if field is None else values[field].copy()
+
+
+def read_rows(node: Node, name: str, selection: Selection) -> NDArray[Any] | RaggedArray:
+    """Rows of this node."""
+    shard: Shard = node.store[name]
+    return shard.range(*selection) if isinstance(selection, tuple) else take(shard.whole, selection)
+
+
+def write_rows(node: Node, name: str, field: str | None, selection: Selection, values: NDArray[Any]) -> None:
+    """Write rows of this node, or a field of them, with numbers of the right dtype; a single row is repeated."""
+    shard: Shard = node.store[name]
+    shard.is_complete = False
+    if isinstance(shard.whole, RaggedArray):
+        if isinstance(selection, tuple):
+            shard.values(*selection)[...] = values
+        else:
+            shard.whole.values[ragged_places(shard.whole.offsets, selection)] = values
+        return
+    target = shard.whole if field is None else shard.whole[field]
+    target[slice(*selection) if isinstance(selection, tuple) else selection] = values
+
+
+def ragged_places(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the numbers of the given ragged rows stand in the array of all numbers."""
+    lengths = offsets[rows + 1] - offsets[rows]
+    ends = offsets_of(lengths)
+    return np.arange(ends[-1]) + np.repeat(offsets[rows] - ends[:-1], lengths)
+
+
+def move_rows(node: Node, name: str, bounds: Bounds) -> None:
+    """Share out the rows anew; each goes from the node that holds it straight to the one that is to (a collective)."""
+    shard: Shard = node.store[name]
+    wanted = [(int(low), int(high)) for low, high in pairwise(bounds)]
+    was_complete = all(node.comm.allgather(shard.is_complete))
+    if not was_complete:
+        fetch_ranges(node, shard, wanted)
+    shard.bounds = bounds
+    shard.is_complete = was_complete
+    if not was_complete:
+        shard.release_others()
+
+
+def copy_table(node: Node, name: str, new_name: str) -> None:
+    """Copy a table, each node its own rows."""
+    shard: Shard = node.store[name]
+    layout = Layout.of(shard.whole)
+    store_values(node, new_name, layout, shard.bounds, shard.values(shard.low, shard.high))

@@ -1,0 +1,155 @@
+"""Where the content of a table lies: at the driver, on the nodes, or on both."""
+
+import weakref
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from strads.cluster import Cluster
+from strads.dds._layout import Bounds, Layout, numbers, part
+from strads.dds._node_tables import copy_table, move_rows, store_values
+from strads.dds._ragged import RaggedArray
+from strads.dds._spread import Spread, lost
+from strads.dds._storage import Storage
+from strads.errors import NodeFailure
+
+
+class Content:
+    """The rows of a table, wherever they lie, and how often they have been written."""
+
+    def __init__(self, layout: Layout, home: Storage | None, spread: Spread | None = None):
+        self.layout = layout
+        self.version = 0
+        self._home = home
+        self._spread = spread
+        self._lost: NodeFailure | None = None
+        if spread is not None:
+            _bring_home_at_end(spread.cluster, self)
+
+    @classmethod
+    def at_home(cls, storage: Storage) -> "Content":
+        """Content at the driver."""
+        return cls(Layout.of(storage), storage)
+
+    @classmethod
+    def on_nodes(cls, cluster: Cluster, name: str, layout: Layout, bounds: Bounds) -> "Content":
+        """Content of shards that node programs have stored under a name."""
+        return cls(layout, None, Spread(cluster, name, layout, bounds))
+
+    @property
+    def home(self) -> Storage:
+        """The content at the driver; gathered first if it lies on the nodes only."""
+        if self._home is None:
+            self._home = self.nodes.gather()
+        return self._home
+
+    @property
+    def is_home(self) -> bool:
+        """Whether the driver has the content."""
+        return self._home is not None
+
+    @property
+    def spread(self) -> Spread | None:
+        """The content on the nodes, if it lies there."""
+        return self._spread
+
+    @property
+    def nodes(self) -> Spread:
+        """The content on the nodes, where it must be.
+
+        Raises
+        ------
+        NodeFailure
+            If it was lost with them.
+        """
+        if self._spread is None:
+            assert self._lost is not None
+            raise lost(self._lost) from self._lost
+        return self._spread
+
+    def written_at_home(self) -> None:
+        """The driver has changed its copy: that of the nodes is stale."""
+        self.version += 1
+        if self._home is not None and self._spread is not None:
+            self._spread.discard()
+            self._spread = None
+
+    def written_on_nodes(self) -> None:
+        """The nodes have changed their rows: the driver's copy is stale."""
+        self.version += 1
+        if self._spread is not None:
+            self._home = None
+
+    def distribute(self, cluster: Cluster, bounds: ArrayLike | None) -> str:
+        """See `dvector.distribute`."""
+        wanted = None if bounds is None else self.layout.check_bounds(bounds, cluster.size)
+        if self._spread is not None and self._spread.cluster is not cluster:
+            self.come_home()
+        if self._spread is None:
+            self._scatter(cluster, self.layout.equal_bounds(cluster.size) if wanted is None else wanted)
+        elif wanted is not None and not np.array_equal(wanted, self._spread.bounds):
+            self._spread.run(move_rows, wanted)
+            self._spread.bounds = wanted
+        return self.nodes.name
+
+    def _scatter(self, cluster: Cluster, bounds: Bounds) -> None:
+        home = self.home
+        name = cluster.new_name()
+        each = [(numbers(part(home, int(a), int(b))),) for a, b in pairwise(bounds)]
+        cluster.run(store_values, name, self.layout, bounds, each=each)
+        self._spread = Spread(cluster, name, self.layout, bounds)
+        _bring_home_at_end(cluster, self)
+
+    def come_home(self) -> None:
+        """Bring the content to the driver and drop it on the nodes."""
+        spread = self.nodes
+        _ = self.home
+        self._spread = None
+        spread.discard()
+
+    def rescue(self, cluster: Cluster | None) -> None:
+        """Come home before the nodes of this cluster end; what cannot is lost."""
+        if self._spread is None or self._spread.cluster is not cluster:
+            return
+        try:
+            self.come_home()
+        except Exception as error:
+            self._lost = error if isinstance(error, NodeFailure) else NodeFailure(f"{type(error).__name__}: {error}")
+            self._spread = None
+
+    def copy(self) -> "Content":
+        """Independent content, at the same places as far as it is one place."""
+        if self._home is not None:
+            home = self._home
+            values = numbers(home).copy()
+            return Content.at_home(values if self.layout.offsets is None else RaggedArray(values, self.layout.offsets))
+        name = self.nodes.cluster.new_name()
+        self.nodes.run(copy_table, name)
+        return Content.on_nodes(self.nodes.cluster, name, self.layout, self.nodes.bounds)
+
+    def __getstate__(self) -> tuple[Storage, int]:
+        return self.home, self.version
+
+    def __setstate__(self, state: tuple[Storage, int]) -> None:
+        self.__init__(Layout.of(state[0]), state[0])  # type: ignore[misc]
+        self.version = state[1]
+
+
+_TABLES: "weakref.WeakKeyDictionary[Cluster, weakref.WeakSet[Content]]" = weakref.WeakKeyDictionary()
+
+
+def _bring_home_at_end(cluster: Cluster, content: Content) -> None:
+    """Have content come home before the cluster ends."""
+    tables = _TABLES.get(cluster)
+    if tables is None:
+        tables = _TABLES[cluster] = weakref.WeakSet()
+        cluster.before_close.append(partial(_rescue_all, tables, weakref.ref(cluster)))
+    tables.add(content)
+
+
+def _rescue_all(tables: "weakref.WeakSet[Content]", cluster: "weakref.ref[Cluster]") -> None:
+    for content in list(tables):
+        content.rescue(cluster())
+    tables.clear()

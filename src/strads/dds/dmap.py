@@ -1,0 +1,245 @@
+"""The table of rows that are found by key."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from strads.dds._display import kind_of_rows, memory
+from strads.dds._hash_index import NOT_FOUND, group_keys
+from strads.dds._keyed import KeyedTable, pairs
+from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, is_single_key, join_keys
+from strads.dds._layout import take
+from strads.dds._selection import readable
+from strads.dds.dvector import dvector
+from strads.errors import ArgumentError
+
+_SHOWN = 3
+_NOTHING = object()
+
+
+class dmap(KeyedTable):
+    """One value for each key (thesis §7.1.2): a number, a row of numbers, or a record.
+
+    The values lie in `table`, a dvector, in the order of a hash of the keys that is the same on every machine; so on
+    several nodes each holds the keys of a range of hashes. All keys lie at the driver.
+
+    Parameters
+    ----------
+    data : dict, dmap, or keys
+        Keys are whole numbers (that fit into int64) or texts, not both.
+    values : array-like, optional
+        The values, when `data` is an array, list or pyarrow array of keys. Of equal keys the last one counts.
+    dtype : dtype-like, optional
+        Of the values; by default what NumPy gives them, or the first one if the map starts empty.
+
+    Raises
+    ------
+    ArgumentError
+        If keys are neither all whole numbers nor all texts, or values no numbers.
+    InputError
+        If there are not as many values as keys, or they do not fit the dtype.
+
+    Notes
+    -----
+    A key that is not there yet is added when the driver assigns to it; added keys are few at a time, or given all at
+    once: `m[keys] = values`, `m.update(…)`. The first use of the whole map after that brings the values to the driver.
+    Iteration follows the hashes, not the order of insertion.
+
+    Examples
+    --------
+    >>> m = dmap({"ham": 1.0, "spam": 2.0})
+    >>> m["spam"] += 1
+    >>> m[["ham", "spam"]].tolist()
+    [1.0, 3.0]
+    """
+
+    _noun = "dmap"
+
+    def __init__(self, data: Any = None, values: Any = None, *, dtype: DTypeLike | None = None) -> None:
+        super().__init__(dtype)
+        self._added: dict[Key, NDArray[Any]] = {}
+        self._removed: set[int] = set()  # rows
+        if data is not None or values is not None:
+            self._update(data, values)
+
+    def _settle(self) -> None:
+        if not self._added and not self._removed:
+            return
+        added, removed = self._added, self._removed
+        self._added, self._removed = {}, set()
+        kept = np.setdiff1d(np.arange(len(self._index)), np.fromiter(removed, np.int64, len(removed)))
+        keys: list[Keys] = [take(self._index.keys, kept)]
+        rows = [self._all_rows()[kept]]
+        if added:
+            keys.append(encode_keys(added))
+            rows.append(np.stack(list(added.values())))
+        self._rebuild(join_keys(keys), np.concatenate(rows))
+
+    def _all_rows(self) -> Any:
+        return self._no_values() if self._table is None else self._table.storage
+
+    def _rebuild(self, keys: Keys, rows: NDArray[Any]) -> None:
+        groups = group_keys(keys)
+        last = groups.order[groups.offsets[1:] - 1]
+        self._replace(groups, dvector(rows[last], copy=False))
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._index) + len(self._added) - len(self._removed)
+
+    def __contains__(self, key: object) -> bool:
+        return is_single_key(key) and (key in self._added or self._row_of(key) != NOT_FOUND)
+
+    def _row_of(self, key: object) -> int:
+        try:
+            row = self._index.find(check_key(key))
+        except ArgumentError:
+            return NOT_FOUND
+        return NOT_FOUND if row in self._removed else row
+
+    def __getitem__(self, key: Any) -> Any:
+        """The value of a key, or of several keys as an array.
+
+        Raises
+        ------
+        KeyError
+            (a `StradsError` too) if a key is not there.
+        """
+        if is_single_key(key):
+            value = self.get(key, _NOTHING)
+            if value is _NOTHING:
+                raise self._missing(key)
+            return value
+        rows = self.rows_of(key)
+        if (rows < 0).any():
+            raise self._missing(decode_key(encode_keys(key), int(np.argmax(rows < 0))))
+        return self.table[rows]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, or the default."""
+        row = self._row_of(key)
+        if row != NOT_FOUND:
+            assert self._table is not None
+            return self._table[row]
+        added = self._added.get(key) if is_single_key(key) else None
+        return default if added is None else readable(added[None])[0]
+
+    def values(self) -> NDArray[Any]:
+        """All values, in the order of `keys()`; read-only."""
+        return self.table.to_numpy()
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """Keys with their values."""
+        return zip(self.keys().tolist(), self.table, strict=True)
+
+    def to_dict(self) -> dict[Key, Any]:
+        """A dict of Python numbers, lists of them, or tuples for records."""
+        return dict(zip(self.keys().tolist(), self.table.to_list(), strict=True))
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Give a key, or several at once, new values; keys that are not there are added.
+
+        Raises
+        ------
+        InputError
+            If a value does not fit.
+        ArgumentError
+            If a key is of another kind than the others.
+        """
+        if not is_single_key(key):
+            self._update(key, np.broadcast_to(value, len(encode_keys(key))) if np.ndim(value) == 0 else value)
+            return
+        key = check_key(key)
+        row = self._index.find(key)
+        if row != NOT_FOUND:
+            assert self._table is not None
+            self._table[row] = self._fitted(value)
+            self._removed.discard(row)
+            return
+        if not self._added:
+            self._check_kind(encode_keys([key]))
+        elif isinstance(key, str) != isinstance(next(iter(self._added)), str):
+            raise ArgumentError("the keys of a dmap are all whole numbers or all texts")
+        self._added[key] = self._fitted(value)
+
+    def update(self, data: Any, values: Any = None) -> None:
+        """Take over the keys and values of a dict, another dmap, or of arrays of keys and values."""
+        self._update(data, values)
+
+    def _update(self, data: Any, values: Any) -> None:
+        if values is None and isinstance(data, dmap):
+            data, values = data.index.keys, data.table
+        elif values is None:
+            data, values = pairs(data, self._noun)
+            if not data:
+                return
+        self._settle()
+        keys = encode_keys(data)
+        rows = self._rows(values, len(keys))
+        self._check_kind(keys)
+        own = self._index.rows_of(keys)
+        old, new = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
+        if len(old):
+            assert self._table is not None
+            self._table[own[old]] = rows[old]
+        if len(new):
+            joined = np.concatenate([self._all_rows(), rows[new]])
+            self._rebuild(join_keys([self._index.keys, take(keys, new)]), joined)
+
+    def setdefault(self, key: Any, default: Any) -> Any:
+        """The value of a key; the default is assigned first if it is not there."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def __delitem__(self, key: Any) -> None:
+        """Remove a key.
+
+        Raises
+        ------
+        KeyError
+            If it is not there.
+        """
+        row = self._row_of(key)
+        if row != NOT_FOUND:
+            self._removed.add(row)
+        elif key not in self:
+            raise self._missing(key)
+        else:
+            del self._added[check_key(key)]
+
+    def pop(self, key: Any, default: Any = _NOTHING) -> Any:
+        """Remove a key and return its value, or the default."""
+        value = self.get(key, _NOTHING)
+        if value is _NOTHING:
+            if default is _NOTHING:
+                raise self._missing(key)
+            return default
+        value = value.copy() if isinstance(value, np.ndarray | np.generic) else value
+        del self[key]
+        return value
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self._settle()
+        self._rebuild(take(self._index.keys, np.empty(0, np.int64)), self._no_values())
+
+    def copy(self) -> "dmap":
+        """An independent map of the same content."""
+        return type(self)._made_of(self.index.keys, self.table.copy(), self._row or ())
+
+    def __repr__(self) -> str:
+        self._settle()
+        table = self.table
+        head = f"a dmap of {len(self):,} keys ({self._kind}) → {kind_of_rows(table._content.layout)}"
+        shown = [
+            f"  {decode_key(self._index.keys, row)!r:.40}: {value!s:.60}"
+            for row, value in enumerate(table[: min(_SHOWN, len(self))])
+        ]
+        more = ["  …"] if len(self) > len(shown) else []
+        return "\n".join([f"{head}, {memory(table.nbytes)}{self._where()}", *shown, *more])

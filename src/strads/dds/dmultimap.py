@@ -1,0 +1,268 @@
+"""The table of rows that are found by key, several for each."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from strads.dds._display import kind_of_rows, memory
+from strads.dds._hash_index import NOT_FOUND, group_keys
+from strads.dds._keyed import KeyedTable, pairs
+from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, join_keys
+from strads.dds._layout import Layout, take
+from strads.dds._ragged import RaggedArray, offsets_of
+from strads.dds._storage import Storage
+from strads.dds.dvector import dvector
+from strads.errors import ArgumentError, InputError
+
+_SHOWN = 3
+
+
+class dmultimap(KeyedTable):
+    """Any number of values for each key (thesis §7.1.2): numbers, rows of numbers, or records.
+
+    Values of a key keep the order in which they came. Keys are in the order of a hash that is the same on every
+    machine; so on several nodes each holds the keys of a range of hashes. All keys lie at the driver.
+
+    Parameters
+    ----------
+    data : dict, or keys
+        A dict of key → values; or an array, list or pyarrow array of keys, in which keys come as often as they have
+        values. Keys are whole numbers (that fit into int64) or texts, not both.
+    values : array-like, optional
+        One value for each of the keys in `data`.
+    dtype : dtype-like, optional
+        Of the values; by default what NumPy gives them.
+
+    Raises
+    ------
+    ArgumentError
+        If keys are neither all whole numbers nor all texts, or values no numbers.
+    InputError
+        If there are not as many values as keys, or they do not fit the dtype.
+
+    Notes
+    -----
+    `table` is a dvector of the values. Numbers are ragged rows, one for each key, so that a loop body reads the values
+    of a key as `table[row]`; rows and records stand one behind the other, those of key r in `offsets[r]:offsets[r+1]`.
+
+    Examples
+    --------
+    >>> m = dmultimap([3, 5, 3], [0.5, 1.5, 2.5])
+    >>> m[3].tolist()
+    [0.5, 2.5]
+    >>> m.count(7)
+    0
+    """
+
+    _noun = "dmultimap"
+
+    def __init__(self, data: Any = None, values: Any = None, *, dtype: DTypeLike | None = None) -> None:
+        super().__init__(dtype)
+        self._offsets = np.zeros(1, np.int64)
+        self._added_keys: list[Keys] = []
+        self._added_rows: list[NDArray[Any]] = []
+        self._removed: set[int] = set()  # rows
+        if data is not None or values is not None:
+            self.extend(*(_flattened(*pairs(data, self._noun)) if values is None else (data, values)))
+            self._settle()
+
+    @classmethod
+    def _grouped(cls, keys: Keys, table: dvector, row: tuple[int, ...], offsets: NDArray[np.int64]) -> "dmultimap":
+        made = cls._made_of(keys, table, row)
+        made._offsets = offsets
+        return made
+
+    def _settle(self) -> None:
+        if not self._added_keys and not self._removed:
+            return
+        kept = np.setdiff1d(np.arange(len(self._index)), np.fromiter(self._removed, np.int64, len(self._removed)))
+        lengths = np.diff(self._offsets)
+        owner = np.repeat(np.arange(len(self._index)), lengths)
+        mask = np.isin(owner, kept)
+        keys = join_keys([take(self._index.keys, owner[mask]), *self._added_keys])
+        rows = np.concatenate([self._all_rows()[mask], *self._added_rows])
+        self._added_keys, self._added_rows, self._removed = [], [], set()
+        groups = group_keys(keys)
+        self._offsets = groups.offsets
+        self._replace(groups, dvector(self._stored(rows[groups.order], groups.offsets), copy=False))
+
+    def _all_rows(self) -> NDArray[Any]:
+        """All values, as dense rows."""
+        if self._table is None:
+            return np.empty((0, *(self._row or ())), self._dtype or np.float64)
+        storage = self._table.storage
+        return storage.values if isinstance(storage, RaggedArray) else storage
+
+    def _stored(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
+        return stored_groups(rows, offsets)
+
+    def _no_values(self) -> Any:
+        return self._stored(np.empty((0, *(self._row or ())), self._dtype or np.float64), np.zeros(1, np.int64))
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the values of each key start among all values; shape (keys + 1,)."""
+        self._settle()
+        return self._offsets
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return int(self.offsets[-1])
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """All values of one key, of shape (values, …); read-only. For several keys at once see `lookup`.
+
+        Raises
+        ------
+        KeyError
+            (a `StradsError` too) if the key is not there.
+        """
+        row = self.index.find(check_key(key))
+        if row == NOT_FOUND:
+            raise self._missing(key)
+        return self._values_of(row)
+
+    def _values_of(self, row: int) -> NDArray[Any]:
+        table = self.table
+        return table[row] if table.is_ragged else table[int(self._offsets[row]) : int(self._offsets[row + 1])]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """All values of a key, or the default."""
+        row = self._row_of(key)
+        return default if row == NOT_FOUND else self._values_of(row)
+
+    def count(self, key: Any) -> int:
+        """How many values a key has; 0 if it is not there."""
+        row = self._row_of(key)
+        return 0 if row == NOT_FOUND else int(self._offsets[row + 1] - self._offsets[row])
+
+    def lookup(self, keys: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The values of several keys.
+
+        Returns
+        -------
+        values : ndarray of shape (total, …)
+            Those of the first key, then those of the second, …; none for a key that is not there.
+        offsets : (keys + 1,) int64
+            The values of key k are `values[offsets[k]:offsets[k + 1]]`.
+        """
+        rows = self.rows_of(keys)
+        there = rows >= 0
+        lengths = np.where(there, np.diff(np.append(self._offsets, self._offsets[-1]))[rows], 0)
+        table = self.table
+        if table.is_ragged:
+            found = table[rows[there]].values if there.any() else self._all_rows()[:0]
+        else:
+            starts = np.where(there, self._offsets[rows], 0)
+            ends = offsets_of(lengths)
+            found = table[np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)]
+        return found, offsets_of(lengths)
+
+    def values(self) -> NDArray[Any]:
+        """All values, those of one key together, in the order of `keys()`; read-only."""
+        _ = self.table
+        view = self._all_rows().view()
+        view.flags.writeable = False
+        return view
+
+    def items(self) -> Iterator[tuple[Key, NDArray[Any]]]:
+        """Keys with the array of their values."""
+        for row, key in enumerate(self.keys().tolist()):
+            yield key, self._values_of(row)
+
+    def to_dict(self) -> dict[Key, list[Any]]:
+        """A dict of lists."""
+        rows = np.split(self.values(), self.offsets[1:-1]) if len(self) else []
+        return dict(zip(self.keys().tolist(), (part.tolist() for part in rows), strict=True))
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def add(self, key: Any, value: Any) -> None:
+        """Give a key one more value, after those it has.
+
+        Raises
+        ------
+        InputError
+            If the value does not fit.
+        ArgumentError
+            If the key is of another kind than the others.
+        """
+        self._add(encode_keys([check_key(key)]), self._fitted(value)[None])
+
+    def extend(self, keys: Any, values: Any) -> None:
+        """Give each key one more value; a key may come several times."""
+        encoded = encode_keys(keys)
+        self._add(encoded, self._rows(values, len(encoded)))
+
+    def _add(self, keys: Keys, rows: NDArray[Any]) -> None:
+        if self._added_keys and isinstance(keys, RaggedArray) != isinstance(self._added_keys[0], RaggedArray):
+            raise ArgumentError("the keys of a dmultimap are all whole numbers or all texts")
+        self._check_kind(keys)
+        if len(keys):
+            self._added_keys.append(keys)
+            self._added_rows.append(rows)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Give a key these values in place of those it has."""
+        encoded = encode_keys([check_key(key)])
+        rows = self._rows(values, len(values)) if len(values) else self._no_rows()
+        self._check_kind(encoded)
+        if key in self:
+            del self[key]
+            self._settle()
+        self._add(take(encoded, np.zeros(len(rows), np.int64)), rows)
+
+    def _no_rows(self) -> NDArray[Any]:
+        return self._all_rows()[:0]
+
+    def __delitem__(self, key: Any) -> None:
+        """Remove a key with all its values.
+
+        Raises
+        ------
+        KeyError
+            If it is not there.
+        """
+        row = self._row_of(key)
+        if row == NOT_FOUND or row in self._removed:
+            raise self._missing(key)
+        self._removed.add(row)
+
+    def copy(self) -> "dmultimap":
+        """An independent multimap of the same content."""
+        return self._grouped(self.index.keys, self.table.copy(), self._row or (), self._offsets)
+
+    def __repr__(self) -> str:
+        table = self.table
+        layout = Layout((0, *(self._row or ())), table.dtype)
+        head = f"a dmultimap of {len(self):,} keys ({self._kind}) → {self.size:,} × {kind_of_rows(layout)}"
+        shown = [
+            f"  {decode_key(self._index.keys, row)!r:.40}: {' '.join(str(self._values_of(row)).split()):.60}"
+            for row in range(min(_SHOWN, len(self)))
+        ]
+        more = ["  …"] if len(self) > len(shown) else []
+        return "\n".join([f"{head}, {memory(table.nbytes)}{self._where()}", *shown, *more])
+
+
+def stored_groups(rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
+    """Values in the order of their keys, as they are stored: numbers as ragged rows, one for each key."""
+    return RaggedArray(rows, offsets) if rows.ndim == 1 and rows.dtype.names is None else rows
+
+
+def _flattened(keys: list[Any], values: list[Any]) -> tuple[list[Any], Any]:
+    """Keys repeated as often as they have values, and the values one behind the other."""
+    try:
+        lengths = [len(rows) for rows in values]
+    except TypeError as error:
+        raise ArgumentError("a dmultimap is made of a dict of key → values, each a list or an array") from error
+    repeated = [key for key, length in zip(keys, lengths, strict=True) for _ in range(length)]
+    filled = [np.asarray(rows) for rows, length in zip(values, lengths, strict=True) if length]
+    try:
+        return repeated, np.concatenate(filled) if filled else np.empty(0)
+    except ValueError as error:
+        raise InputError(f"the values of a dmultimap all have one shape: {error}") from error

@@ -1,0 +1,157 @@
+"""A node's part of a table, and how rows get from node to node."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Node
+from strads.dds._indexing import row_number
+from strads.dds._layout import numbers, owners, take
+from strads.dds._mapped import mapped_array, release
+from strads.dds._ragged import RaggedArray, offsets_of
+from strads.dds._storage import Storage
+
+
+@dataclass
+class Shard:
+    """Rows `low..high - 1` of a table, in an address space for all its rows (`whole`).
+
+    Attributes
+    ----------
+    whole
+        Arrays of the whole table's shape. Rows that lie elsewhere take no memory and read as zeros, unless
+        `is_complete`, or unless an engine has fetched them. The offsets of ragged rows are on all nodes.
+    bounds : (nodes + 1,) int64
+        Node p holds the rows `bounds[p]:bounds[p + 1]`.
+    rank
+        The node of this shard.
+    is_complete
+        Whether all rows have their present content here: until a write, after `complete`.
+    """
+
+    whole: Storage
+    bounds: NDArray[np.int64]
+    rank: int
+    is_complete: bool = False
+
+    @classmethod
+    def dense(cls, shape: tuple[int, ...], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
+        """Make a shard of zeros of a table of this shape."""
+        return cls(mapped_array(shape, dtype), bounds, rank)
+
+    @classmethod
+    def ragged(cls, offsets: NDArray[np.int64], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
+        """Make a shard of zeros of a table of ragged rows."""
+        return cls(RaggedArray(mapped_array((int(offsets[-1]),), dtype), offsets), bounds, rank)
+
+    @property
+    def low(self) -> int:
+        """First row that this node holds."""
+        return int(self.bounds[self.rank])
+
+    @property
+    def high(self) -> int:
+        """Row after the last that this node holds."""
+        return int(self.bounds[self.rank + 1])
+
+    @property
+    def rows(self) -> NDArray[Any] | RaggedArray:
+        """The rows that this node holds; a view."""
+        return self.range(self.low, self.high)
+
+    def range(self, low: int, high: int) -> Storage:
+        """Rows `low..high - 1`; a view (of the values, for ragged rows)."""
+        if isinstance(self.whole, RaggedArray):
+            offsets = self.whole.offsets[low : high + 1]
+            return RaggedArray(self.whole.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+        return self.whole[low:high]
+
+    def values(self, low: int, high: int) -> NDArray[Any]:
+        """All numbers of the rows `low..high - 1`, contiguous: what travels when rows are sent."""
+        if isinstance(self.whole, RaggedArray):
+            return self.whole.values[self.whole.offsets[low] : self.whole.offsets[high]]
+        return self.whole[low:high]
+
+    def value_rows(self, rows: slice | NDArray[np.int64]) -> tuple[NDArray[Any], slice | NDArray[np.int64]]:
+        """Return an array, and where in it the content of the given rows is: for ragged rows, of their values."""
+        if not isinstance(self.whole, RaggedArray):
+            return self.whole, rows
+        offsets = self.whole.offsets
+        if isinstance(rows, slice):
+            return self.whole.values, slice(int(offsets[rows.start]), int(offsets[rows.stop]))
+        spans = [np.arange(offsets[row], offsets[row + 1]) for row in rows]
+        return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
+
+    def release_others(self) -> None:
+        """Give back the memory of the rows that lie elsewhere; they read as zeros again."""
+        low, high, array = self.low, self.high, self.whole
+        if isinstance(array, RaggedArray):
+            low, high = int(array.offsets[low]), int(array.offsets[high])
+            array = array.values
+        release(array, 0, low)
+        release(array, high, len(array))
+
+
+def complete(node: Node, shard: Shard) -> None:
+    """Fetch all rows that lie on other nodes, on every node (a collective)."""
+    if all(node.comm.allgather(shard.is_complete)):
+        return
+    fetch_ranges(node, shard, [(0, int(shard.bounds[-1]))] * node.size)
+    shard.is_complete = True
+
+
+def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> None:
+    """Copy to each node p the rows `wanted[p]` from the nodes that hold them, into their places (a collective)."""
+    arrivals = []
+    low, high = wanted[node.rank]
+    for source in range(node.size):
+        first, last = max(low, int(shard.bounds[source])), min(high, int(shard.bounds[source + 1]))
+        if source != node.rank and first < last:
+            arrivals.append(node.comm.expect(shard.values(first, last), source, _FETCH))
+    for step in range(1, node.size):
+        to = (node.rank + step) % node.size
+        first, last = max(wanted[to][0], shard.low), min(wanted[to][1], shard.high)
+        if first < last:
+            node.comm.put(shard.values(first, last), to, _FETCH)
+    for arrival in arrivals:
+        node.comm.wait_arrival(arrival)
+    node.comm.barrier()  # the sent rows may change from now on
+
+
+def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
+    """Return copies of any rows, in the order asked for, from the nodes that hold them (a collective).
+
+    Parameters
+    ----------
+    node, shard
+        This node and its part of the table.
+    rows : integers of shape (wanted,)
+        Row numbers; each node asks for its own, in any order, repeated or not.
+
+    Raises
+    ------
+    IndexError
+        If there is no such row.
+    """
+    wanted = np.asarray(rows, np.int64)
+    total = int(shard.bounds[-1])
+    for outside in wanted[(wanted < 0) | (wanted >= total)][:1]:
+        row_number(outside if outside >= 0 else -total - 1, total)
+    holders = owners(shard.bounds, wanted)
+    order = np.argsort(holders, kind="stable")
+    ends = np.searchsorted(holders[order], np.arange(node.size + 1))
+    asked = node.comm.alltoall([wanted[order[a:b]] for a, b in pairwise(ends)])
+    answers = node.comm.alltoall([numbers(take(shard.whole, theirs)) for theirs in asked])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    received = np.concatenate(answers)
+    if isinstance(shard.whole, RaggedArray):
+        lengths = shard.whole.offsets[wanted[order] + 1] - shard.whole.offsets[wanted[order]]
+        return RaggedArray(received, offsets_of(lengths)).take(place)
+    return received[place]
+
+
+_FETCH = 1  # tag

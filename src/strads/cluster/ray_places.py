@@ -77,7 +77,7 @@ def _shortage(nodes: int, threads: int, machines: dict[str, int]) -> str:
     free = ray.available_resources().get("CPU", 0)
     sizes = ", ".join(str(cpus) for cpus in machines.values())
     return (
-        f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; the Ray "
-        f"cluster has {len(machines)} machines with {sizes} CPUs, and {free:g} of all these are free. Ask for fewer "
+        f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; "
+        f"the Ray cluster has {len(machines)} machines with {sizes} CPUs, {free:g} of these free. Ask for fewer "
         "nodes or threads, or add machines first"
     )

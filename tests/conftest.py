@@ -25,13 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 1, 2 and 3")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("--backend") == "mpi":
         strads.init("mpi", threads=1)  # returns on the first process only: the others serve
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "runtime" in metafunc.fixturenames:
+    if "nodes" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--nodes")
         metafunc.parametrize("nodes", [1, 2, 3] if chosen is None else [chosen])
 
@@ -55,7 +56,7 @@ def movielens() -> Path:
 @pytest.fixture(autouse=True)
 def two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run loops on two threads, however many cores there are; tests on nodes choose for themselves."""
-    if "runtime" in request.fixturenames:
+    if "nodes" in request.fixturenames:
         yield
         return
     strads.init("threads", threads=2)

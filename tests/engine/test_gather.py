@@ -50,14 +50,14 @@ def test_long_runs_stream_through_memory(jobs, ascending, team, monkeypatch):
     source = random_table(rng, "f4", (1000, 2))
     runs = np.linspace(0, 1000, jobs + 1).astype(np.int64)
     indices = rng.permutation(1000)
-    merged: list[int] = []
-    real = gather._merge_words
-    monkeypatch.setattr(gather, "_merge_words", lambda *a: (merged.append(a[4]), real(*a)))
+    merged: list[bool] = []
+    real = gather._merge_runs
+    monkeypatch.setattr(gather, "_merge_runs", lambda *a: merged.append(real(*a)) or merged[-1])
     if ascending:
         indices = in_runs(indices, runs)
     copied = gather_rows(source, indices, runs, team)
     assert copied.tobytes() == source[indices].tobytes()
-    assert bool(merged) == ascending
+    assert merged == [ascending]
 
 
 def test_negative_and_repeated_indices_in_ascending_runs(team, monkeypatch):

@@ -34,7 +34,7 @@ class Cluster(ABC):
         self.size = size
         self.threads = threads
         self.timeout = timeout
-        self._runs = 0
+        self.runs = 0
         self._names = 0
         self._discarded: list[str] = []
         self._running = threading.RLock()
@@ -83,10 +83,10 @@ class Cluster(ABC):
         with self._running:
             if self.closed:
                 raise NodeFailure("this cluster has been shut down: call strads.init again")
-            self._runs += 1
+            self.runs += 1
             discarded, self._discarded = self._discarded, []
             own = [()] * self.size if each is None else each
-            calls = [ProgramCall(self._runs, program, (*arguments, *more), discarded) for more in own]
+            calls = [ProgramCall(self.runs, program, (*arguments, *more), discarded) for more in own]
             outcomes = self._start(calls)
         raise_first(outcomes, self.hosts)
         return [outcome.value for outcome in outcomes]

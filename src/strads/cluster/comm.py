@@ -127,9 +127,12 @@ class Comm(ABC):
         else:
             self._transmit_put(to, tag, data)
 
-    def expect(self, out: NDArray[Any], source: int, tag: int) -> Arrival:
-        """Name the contiguous memory for the next `put` of a node under a tag; `done` tells when it is there."""
-        return self.inbox.expect(source, tag, as_bytes(out))
+    def expect(self, out: NDArray[Any], source: int, tag: int, on_arrival: Callable[[], None] | None = None) -> Arrival:
+        """Name the contiguous memory for the next `put` of a node under a tag.
+
+        `done` of the result tells when it is there; before, `on_arrival` is called, on whichever thread brings it in.
+        """
+        return self.inbox.expect(source, tag, as_bytes(out), on_arrival)
 
     def wait_arrival(self, arrival: Arrival) -> None:
         """Wait until an expected put is there."""

@@ -19,11 +19,13 @@ _Key = tuple[int, int, int]  # run, source, tag
 class Arrival:
     """Memory into which a `put` of another node will be written."""
 
-    def __init__(self, source: int, tag: int, memory: Bytes):
+    def __init__(self, run: int, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None):
+        self.run = run
         self.source = source
         self.tag = tag
         self.memory = memory
         self.done = False
+        self.on_arrival = on_arrival
 
 
 class Inbox:
@@ -32,6 +34,7 @@ class Inbox:
     def __init__(self) -> None:
         self.run = 0
         self.failure: BaseException | None = None
+        self._failed_run = 0
         self.deliveries = 0  # how many there have been: who waits can see that something is new
         self._news = threading.Condition()
         self._messages: dict[_Key, deque[Message]] = defaultdict(deque)
@@ -43,7 +46,8 @@ class Inbox:
         """Begin a program run: forget what belongs to earlier ones."""
         with self._news:
             self.run = run
-            self.failure = None
+            if self._failed_run < run:  # else another node has failed before this one has begun
+                self.failure = None
             for kept in (self._messages, self._puts, self._expected):
                 for key in [key for key in kept if key[0] < run]:
                     del kept[key]
@@ -55,13 +59,13 @@ class Inbox:
                 self._messages[run, source, tag].append(message)
             self._announce()
 
-    def deliver_put(self, run: int, source: int, tag: int, data: Bytes) -> None:
-        """Write bytes to the memory that expects them, or keep a copy until it does."""
+    def deliver_put(self, run: int, source: int, tag: int, data: Bytes, *, owned: bool = False) -> None:
+        """Write bytes to the memory that expects them, or keep a copy until it does; of memory given away, no copy."""
         with self._news:
             arrival = self._next_expected(run, source, tag)
             if arrival is None:  # decided under the lock: `expect` must not slip in between
                 if run >= self.run:
-                    self._puts[run, source, tag].append(data.copy())
+                    self._puts[run, source, tag].append(data if owned else data.copy())
                 self._announce()
                 return
         np.copyto(arrival.memory, data)
@@ -79,20 +83,30 @@ class Inbox:
     def landed(self, arrival: Arrival) -> None:
         """Say that the memory of `landing` has been written."""
         with self._news:
+            current = arrival.run >= self.run
+        if current and arrival.on_arrival is not None:
+            arrival.on_arrival()
+        with self._news:
             arrival.done = True
             self._announce()
 
-    def expect(self, source: int, tag: int, memory: Bytes) -> Arrival:
-        """Name the memory for the next put of a sender."""
-        arrival = Arrival(source, tag, memory)
+    def expect(self, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None) -> Arrival:
+        """Name the memory for the next put of a sender, and what to do when it is there (on any thread)."""
+        arrival = Arrival(self.run, source, tag, memory, on_arrival)
         with self._news:
             early = self._puts.get((self.run, source, tag))
             if early:
                 np.copyto(memory, early.popleft())
-                arrival.done = True
             else:
                 self._expected[self.run, source, tag].append(arrival)
+                return arrival
+        self.landed(arrival)
         return arrival
+
+    def abandon(self) -> None:
+        """After a failed program: nothing that arrives is expected any more."""
+        with self._news:
+            self._expected.clear()
 
     def take(self, source: int, tag: int) -> Message | None:
         """Return the next message of a sender, if it has arrived."""
@@ -103,8 +117,9 @@ class Inbox:
     def fail(self, run: int, error: BaseException) -> None:
         """End every wait of a program run with an error."""
         with self._news:
-            if run < self.run or self.failure is not None:
+            if run < self.run or run <= self._failed_run:
                 return
+            self._failed_run = run
             self.failure = error
             callbacks = list(self._on_failure)
             self._announce()

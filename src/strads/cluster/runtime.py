@@ -177,7 +177,9 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
 
 
 def _launched_backend() -> str:
-    """Return "mpi" in a job of several processes, else "threads"."""
+    """Return "mpi" in a job of several processes, else "threads", also in the children of such a process."""
+    if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
+        return "threads"
     sizes = (os.environ.get(name, "") for name in _LAUNCHED_SIZE)
     return "mpi" if any(size.isdigit() and int(size) > 1 for size in sizes) else "threads"
 

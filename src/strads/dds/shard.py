@@ -75,6 +75,16 @@ class Shard:
             return self.whole.values[self.whole.offsets[low] : self.whole.offsets[high]]
         return self.whole[low:high]
 
+    def value_rows(self, rows: slice | NDArray[np.int64]) -> tuple[NDArray[Any], slice | NDArray[np.int64]]:
+        """Return an array, and where in it the content of the given rows is: for ragged rows, of their values."""
+        if not isinstance(self.whole, RaggedArray):
+            return self.whole, rows
+        offsets = self.whole.offsets
+        if isinstance(rows, slice):
+            return self.whole.values, slice(int(offsets[rows.start]), int(offsets[rows.stop]))
+        spans = [np.arange(offsets[row], offsets[row + 1]) for row in rows]
+        return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
+
     def release_others(self) -> None:
         """Give back the memory of the rows that lie elsewhere; they read as zeros again."""
         low, high, array = self.low, self.high, self.whole

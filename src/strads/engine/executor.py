@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numba import njit, typeof
@@ -14,13 +14,16 @@ from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
 from strads.engine.job_pool import (
     FINISHED,
     STOPPED,
+    WAIT,
     JobPool,
     finish_locked,
     jobs_done,
     make_job_pool,
+    queue_lengths,
     stop,
     take_or_wait,
 )
+from strads.engine.replicas import Replicas
 from strads.engine.view_types import bind_with
 from strads.schedule.plan import Plan, RowLocks
 
@@ -49,6 +52,9 @@ class Execution:
     seconds: float
     jobs: NDArray[np.int32]  # in the order in which they ended
     sequence: NDArray[np.int64] | None  # `locked` plans when recorded: rank of each plan position
+    compute_seconds: float = 0.0  # of all threads together, in compiled code
+    mean_queue: float = 0.0  # ready jobs when one was taken
+    longest_queue: int = 0
 
 
 @njit(nogil=True)
@@ -103,21 +109,21 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
 
 
 def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]) -> Worker:
-    """Compile-on-call worker of one body: takes jobs until none is left, or until a barrier asks for a sum.
+    """Compile-on-call worker of one body: takes jobs until none is left or one needs the interpreter.
 
-    Returns the number of a barrier job that the caller has to serve and finish, or `FINISHED`.
+    Returns the number of an empty job that the caller has to serve and finish, `WAIT`, or `FINISHED`.
     """
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath)
 
     @njit(nogil=True)
-    def worker(pool, locking, indices, order, offsets, lanes, barriers, storages):  # type: ignore[no-untyped-def]
+    def worker(pool, locking, indices, order, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
         while True:
             job = take_or_wait(pool)
-            if job == FINISHED:
-                return FINISHED
+            if job < 0:
+                return job
             first, last = offsets[job], offsets[job + 1]
-            if barriers and first == last:
+            if served and first == last:
                 return job
             run_job(pool, locking, indices, order, first, last, job, lanes[job], storages)
             finish_locked(pool, job)
@@ -126,16 +132,16 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
 
 
 def _worker_arguments(
-    pool: JobPool, locking: tuple[NDArray[Any], ...], schedule: Schedule, *, barriers: bool
+    pool: JobPool, locking: tuple[NDArray[Any], ...], schedule: Schedule, *, served: bool
 ) -> tuple[Any, ...]:
     plan = schedule.plan
-    return pool, locking, schedule.indices, plan.order, plan.offsets, schedule.lanes(), barriers
+    return pool, locking, schedule.indices, plan.order, plan.offsets, schedule.lanes(), served
 
 
 def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
     """Compile a worker for these arguments, so that errors come before any thread starts."""
     locking = _locking(schedule.plan.locks, 0, False)
-    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, schedule, barriers=False)
+    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, schedule, served=False)
     worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
 
 
@@ -146,13 +152,46 @@ def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[ND
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 
 
+class Station(Protocol):
+    """What happens between jobs, in the interpreter: barriers, and what comes from and goes to other nodes."""
+
+    def open(self, pool: JobPool) -> None:
+        """Called before the first job."""
+
+    def serve(self, job: int) -> None:
+        """Do what an empty job stands for; it counts as finished afterwards."""
+
+    def idle(self) -> None:
+        """Called by a thread that finds no job ready."""
+
+
+class Barriers:
+    """The station of a single process: at each barrier the replicas of relaxed tables are summed."""
+
+    def __init__(self, replicas: Sequence[Replicas]):
+        self._replicas = replicas
+
+    def open(self, pool: JobPool) -> None:
+        """There is nothing to prepare."""
+
+    def serve(self, job: int) -> None:
+        """Sum the replicas."""
+        for replica in self._replicas:
+            replica.synchronize()
+
+    def idle(self) -> None:
+        """There is nobody to wait for but this process' own threads."""
+
+
 def execute(
     worker: Worker,
     schedule: Schedule,
     storages: tuple[Any, ...],
     team: ThreadTeam,
     *,
-    replicas: Sequence["Replicas"] = (),
+    station: Station | None = None,
+    job_order: str = "heaviest",
+    patience: int = 0,
     record_order: bool = False,
 ) -> Execution:
     """Execute a plan once.
@@ -167,8 +206,10 @@ def execute(
         One storage for each argument of the body.
     team
         The threads that take jobs.
-    replicas
-        Relaxed tables; their deltas are summed at each barrier of the plan.
+    station
+        Serves the plan's empty jobs; without one they are passed over.
+    job_order, patience
+        See `make_job_pool`.
     record_order
         Whether to keep the order of tasks of a `locked` plan.
 
@@ -177,42 +218,36 @@ def execute(
     Whatever the body raised first; the other threads stop after a few more tasks.
     """
     plan = schedule.plan
-    pool = make_job_pool(plan)
+    pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
-    arrays = _worker_arguments(pool, locking, schedule, barriers=bool(replicas))
+    arrays = _worker_arguments(pool, locking, schedule, served=station is not None)
+    working = np.zeros(team.size)
 
     def work(thread: int) -> None:
         try:
-            while (barrier := worker(*arrays, storages)) != FINISHED:
-                for replica in replicas:
-                    replica.synchronize()
-                finish_locked(pool, barrier)
+            while True:
+                begin = time.perf_counter()
+                job = worker(*arrays, storages)
+                working[thread] += time.perf_counter() - begin
+                if job == FINISHED:
+                    return
+                assert station is not None
+                if job == WAIT:
+                    station.idle()
+                else:
+                    station.serve(job)
+                    finish_locked(pool, job)
         except BaseException:
             stop(pool)
             raise
 
     start = time.perf_counter()
+    if station is not None:
+        station.open(pool)
     team.run(work, on_interrupt=lambda: stop(pool))
     sequence = locking[3] if plan.locks is not None and record_order else None
-    return Execution(time.perf_counter() - start, jobs_done(pool), sequence)
-
-
-class Replicas:
-    """A relaxed table: a replica for each lane, whose changes are summed into the table at every barrier.
-
-    Lanes are summed in their order, so the result depends on the plan alone.
-    """
-
-    def __init__(self, table: NDArray[Any], lanes: int):
-        self.table = table
-        self.storage = np.repeat(table[None], lanes, axis=0)
-
-    def synchronize(self) -> None:
-        """Add every replica's change since the last call to the table, and start all from the sum."""
-        base = self.table.copy()
-        for replica in self.storage:
-            self.table += replica - base
-        self.storage[:] = self.table
+    seconds = time.perf_counter() - start
+    return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
 
 
 def serial_order(schedule: Schedule, execution: Execution) -> NDArray[np.integer]:

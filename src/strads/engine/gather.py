@@ -9,65 +9,56 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 
 _CHUNK = 1 << 18  # rows a thread copies at a time
-_WINDOW_BYTES = 1 << 18  # of the source, in the cache while all jobs take their rows from it
+_WINDOW_BYTES = 1 << 19  # of the source, in the cache while all jobs take their rows from it
+_PARTS = 4  # of the source for each thread
 
 
 @njit(nogil=True, cache=True)
-def _gather_words(source, indices, target, first, last):  # type: ignore[no-untyped-def]
-    rows, words = source.shape
+def _gather(source, indices, target, first, last):  # type: ignore[no-untyped-def]
+    rows = len(source)
     for position in range(first, last):
         row = indices[position]
         if row < 0:
             row += rows
-        for word in range(words):
-            target[position, word] = source[row, word]
+        target[position] = source[row]
 
 
 @njit(nogil=True, cache=True)
-def _are_ascending(indices, runs, first, last):  # type: ignore[no-untyped-def]
-    """Whether the indices of each of the runs `first..last - 1` ascend from 0 or more."""
-    for run in range(first, last):
-        previous = -1
-        for position in range(runs[run], runs[run + 1]):
-            if indices[position] <= previous:
-                return False
-            previous = indices[position]
-    return True
+def _cut(indices, runs, row, cuts):  # type: ignore[no-untyped-def]
+    """Find where each run, if it ascends, reaches `row`."""
+    for run in range(len(cuts)):
+        first, last = runs[run], runs[run + 1]
+        while first < last:
+            middle = (first + last) // 2
+            if indices[middle] < row:
+                first = middle + 1
+            else:
+                last = middle
+        cuts[run] = first
 
 
 @njit(nogil=True, cache=True)
-def _lower_bound(indices, first, last, row):  # type: ignore[no-untyped-def]
-    while first < last:
-        middle = (first + last) // 2
-        if indices[middle] < row:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-@njit(nogil=True, cache=True)
-def _merge_words(source, indices, runs, target, first_row, last_row, step):  # type: ignore[no-untyped-def]
+def _merge(source, indices, starts, stops, target, first_row, last_row, step):  # type: ignore[no-untyped-def]
     """Copy the source rows `first_row..last_row - 1` to their places, `step` rows at a time.
 
     A window of the source stays in the cache while every run takes its rows from it: memory is read once, in its
     order, where following one run after the other would read each cache line once for every run.
+
+    Returns whether every run got from its start to its stop: not if it does not ascend, or has a negative index.
     """
-    words = source.shape[1]
-    cursors = np.empty(len(runs) - 1, np.int64)
-    for run in range(len(cursors)):
-        cursors[run] = _lower_bound(indices, runs[run], runs[run + 1], first_row)
+    cursors = starts.astype(np.uint64)  # unsigned, or each index would be tested for being one from the end
     for window in range(first_row, last_row, step):
-        end = min(window + step, last_row)
+        end = np.uint64(min(window + step, last_row))
         for run in range(len(cursors)):
-            position = cursors[run]
-            stop = runs[run + 1]
-            while position < stop and indices[position] < end:
-                row = indices[position]
-                for word in range(words):
-                    target[position, word] = source[row, word]
-                position += 1
+            position, stop = cursors[run], np.uint64(stops[run])
+            while position < stop and np.uint64(indices[position]) < end:
+                target[position] = source[np.uint64(indices[position])]
+                position += np.uint64(1)
             cursors[run] = position
+    complete = True
+    for run in range(len(cursors)):
+        complete &= cursors[run] == np.uint64(stops[run])
+    return complete
 
 
 @njit(nogil=True, cache=True)
@@ -82,15 +73,10 @@ def _gather_ragged(source, offsets, indices, target, target_offsets, first, last
             target[start + item] = source[offsets[row] + item]
 
 
-def _as_words(array: NDArray[Any]) -> NDArray[Any]:
-    """View rows of any dtype as rows of machine words: one compiled kernel serves them all."""
+def as_records(array: NDArray[Any]) -> NDArray[Any]:
+    """View rows of any dtype as records of bytes: kernels are compiled for a size, and copy it in few instructions."""
     row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:]))
-    word = np.uint32 if row_bytes % 4 == 0 else np.uint8
-    return (
-        array.view(np.uint8).reshape(len(array), row_bytes).view(word)
-        if array.ndim == 1
-        else (array.reshape(len(array), -1).view(np.uint8).view(word))
-    )
+    return array.reshape(-1).view(np.uint8).view([("bytes", np.uint8, (row_bytes,))])
 
 
 def gather_rows(
@@ -120,38 +106,39 @@ def gather_rows(
         target = np.empty((len(indices), *source.shape[1:]), source.dtype)
     if target.size == 0:
         return target
-    words, target_words = _as_words(source), _as_words(target)
-    if _ascend(indices, runs, team):
-        window = max(1, _WINDOW_BYTES // (words.shape[1] * words.itemsize))
-        parts = 4 * team.size
-        bounds = np.linspace(0, len(source), parts + 1).astype(np.int64)
-
-        def merge(part: int) -> None:
-            _merge_words(words, indices, runs, target_words, bounds[part], bounds[part + 1], window)
-
-        team.for_each(merge, parts)
+    source_rows, target_rows = as_records(source), as_records(target)
+    if _merge_runs(source_rows, indices, runs, team, target_rows):
         return target
 
     def copy(chunk: int) -> None:
         first = chunk * _CHUNK
-        _gather_words(words, indices, target_words, first, min(first + _CHUNK, len(indices)))
+        _gather(source_rows, indices, target_rows, first, min(first + _CHUNK, len(indices)))
 
     team.for_each(copy, -(-len(indices) // _CHUNK))
     return target
 
 
-def _ascend(indices: NDArray[np.integer], runs: NDArray[np.int64], team: ThreadTeam) -> bool:
-    jobs = len(runs) - 1
-    if jobs * _WINDOW_BYTES > 64 * len(indices):  # runs too short to gain from
+def _merge_runs(
+    source: NDArray[Any], indices: NDArray[np.integer], runs: NDArray[np.int64], team: ThreadTeam, target: NDArray[Any]
+) -> bool:
+    """Copy all rows window by window if the runs ascend, and are long enough to gain from it; whether they did."""
+    jobs, parts = len(runs) - 1, _PARTS * team.size
+    if jobs * _WINDOW_BYTES > 128 * len(indices):
         return False
-    ascending = [True] * team.size
+    bounds = np.linspace(0, len(source), parts + 1).astype(np.int64)
+    cuts = np.stack([runs[:-1]] * parts + [runs[1:]])  # (parts + 1, jobs): what part p copies of each run
+    team.for_each(lambda part: _cut(indices, runs, bounds[part + 1], cuts[part + 1]), parts - 1)
+    if np.any(cuts[1:] < cuts[:-1]):
+        return False
+    step = max(1, _WINDOW_BYTES // source.itemsize)
+    complete = [False] * parts
 
-    def check(thread: int) -> None:
-        first, last = thread * jobs // team.size, (thread + 1) * jobs // team.size
-        ascending[thread] = bool(_are_ascending(indices, runs, first, last))
+    def merge(part: int) -> None:
+        arrays = source, indices, cuts[part], cuts[part + 1], target
+        complete[part] = _merge(*arrays, bounds[part], bounds[part + 1], step)
 
-    team.run(check)
-    return all(ascending)
+    team.for_each(merge, parts)
+    return all(complete)
 
 
 def gather_ragged(

@@ -14,45 +14,68 @@ from strads.engine.atomics import compare_and_swap, exchange, pause
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
+_JOB_BITS = 32
+_JOB_MASK = (1 << _JOB_BITS) - 1
 FINISHED = -2  # every job has been finished, or the pool was stopped
 
 # Fields of `JobPool.state`.
-_LOCK, _READY, _TAKEN, _DONE, STOPPED = range(5)
+_LOCK, _READY, _TAKEN, _DONE, STOPPED, _PATIENCE, _FIFO, _PUSHED, _QUEUED, _LONGEST = range(10)
+
+JOB_ORDERS = ("heaviest", "fifo")
 
 
 class JobPool(NamedTuple):
     """Run-time state of one execution of a plan."""
 
-    state: NDArray[np.int64]  # lock, jobs in the heap, jobs taken, jobs done, stop flag
-    heap: NDArray[np.int32]  # ready jobs, the lowest number at the root
+    state: NDArray[np.int64]  # lock, jobs in the heap, jobs taken, jobs done, stop flag, …
+    heap: NDArray[np.int64]  # ready jobs behind their keys, the lowest at the root
     pending: NDArray[np.int32]  # unfinished predecessors of each job
     finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
     successor_offsets: NDArray[np.int64]
     successors: NDArray[np.int32]
 
 
-def make_job_pool(plan: Plan) -> JobPool:
-    """Fill a pool with a plan's jobs; those without predecessors are ready."""
-    ready = np.flatnonzero(plan.predecessors == 0).astype(np.int32)  # ascending, so it is a heap
-    state = np.zeros(8, np.int64)
-    state[_READY] = len(ready)
-    heap = np.empty(plan.jobs, np.int32)
+def make_job_pool(plan: Plan, *, order: str = "heaviest", patience: int = 0) -> JobPool:
+    """Fill a pool with a plan's jobs; those without predecessors are ready.
+
+    Parameters
+    ----------
+    plan
+        The jobs.
+    order
+        Which of the ready jobs goes first: the "heaviest", as the plan numbers them, or, for comparison, the
+        one that has been ready longest ("fifo").
+    patience
+        After how many attempts to take a job `take_or_wait` returns `WAIT`; 0: never.
+    """
+    ready = np.flatnonzero(plan.predecessors == 0)  # ascending, so it is a heap
+    state = np.zeros(16, np.int64)
+    state[_READY] = state[_PUSHED] = len(ready)
+    state[_PATIENCE], state[_FIFO] = patience, order == "fifo"
+    heap = np.empty(plan.jobs, np.int64)
     heap[: len(ready)] = ready
+    if order == "fifo":
+        heap[: len(ready)] |= np.arange(len(ready)) << _JOB_BITS
     finished = np.empty(plan.jobs, np.int32)
     return JobPool(state, heap, plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors)
 
 
 @njit(nogil=True, cache=True)
 def _push(pool: JobPool, job: int) -> None:
+    key = np.int64(job)
+    if pool.state[_FIFO] != 0:
+        key |= pool.state[_PUSHED] << _JOB_BITS
+    pool.state[_PUSHED] += 1
     child = pool.state[_READY]
     pool.state[_READY] += 1
+    pool.state[_LONGEST] = max(pool.state[_LONGEST], child + 1)
     while child > 0:
         parent = (child - 1) // 2
-        if pool.heap[parent] <= job:
+        if pool.heap[parent] <= key:
             break
         pool.heap[child] = pool.heap[parent]
         child = parent
-    pool.heap[child] = job
+    pool.heap[child] = key
 
 
 @njit(nogil=True, cache=True)
@@ -64,6 +87,7 @@ def take(pool: JobPool) -> int:
     if size == 0:
         return WAIT
     first = pool.heap[0]
+    pool.state[_QUEUED] += size
     size -= 1
     pool.state[_READY] = size
     pool.state[_TAKEN] += 1
@@ -78,7 +102,7 @@ def take(pool: JobPool) -> int:
         pool.heap[parent] = pool.heap[child]
         parent = child
     pool.heap[parent] = last
-    return first
+    return first & _JOB_MASK
 
 
 @njit(nogil=True, cache=True)
@@ -103,7 +127,7 @@ def _lock(pool: JobPool) -> None:
 
 @njit(nogil=True)
 def take_or_wait(pool: JobPool) -> int:
-    """`take` for several threads: waits until a job is ready; returns it, or `FINISHED`."""
+    """`take` for several threads: waits until a job is ready, or its patience ends (`WAIT`)."""
     attempts = 0
     while True:
         _lock(pool)
@@ -112,6 +136,8 @@ def take_or_wait(pool: JobPool) -> int:
         if job != WAIT:
             return job
         attempts += 1
+        if attempts == pool.state[_PATIENCE]:
+            return WAIT
         pause(attempts)
 
 
@@ -119,6 +145,15 @@ def take_or_wait(pool: JobPool) -> int:
 def finish_locked(pool: JobPool, job: int) -> None:
     """`finish` for several threads."""
     _lock(pool)
+    finish(pool, job)
+    exchange(pool.state, _LOCK, 0)
+
+
+@njit(nogil=True)
+def arrive(pool: JobPool, job: int) -> None:
+    """Finish a job that no thread takes because it happens elsewhere: it must have a predecessor of its own."""
+    _lock(pool)
+    pool.state[_TAKEN] += 1
     finish(pool, job)
     exchange(pool.state, _LOCK, 0)
 
@@ -131,3 +166,9 @@ def stop(pool: JobPool) -> None:
 def jobs_done(pool: JobPool) -> NDArray[np.int32]:
     """Jobs in the order in which they ended."""
     return pool.finished[: int(pool.state[_DONE])]
+
+
+def queue_lengths(pool: JobPool) -> tuple[float, int]:
+    """Ready jobs when one was taken, on average, and the most there were at a time."""
+    taken = int(pool.state[_TAKEN])
+    return float(pool.state[_QUEUED]) / max(taken, 1), int(pool.state[_LONGEST])

@@ -8,12 +8,14 @@ compiler drops all arithmetic and leaves the index computation) or, where the bo
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
 from strads.engine.live import ragged_view
 from strads.engine.roles import Role
 from strads.engine.view_types import bind_with, local_counter
 from strads.engine.views import (
+    SILENT,
     SLOTS,
     TASK,
     make_clamped,
@@ -60,15 +62,27 @@ def _clamped_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
+def _loud(tag):  # type: ignore[no-untyped-def]
+    """Return the tag of a table that is logged; as the compiler can see, which then asks for it in no task."""
+    return np.uint8(tag & (SILENT - 1))
+
+
+@njit(nogil=True, forceinline=True)
 def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
-    return make_ghost((s.data, s.tag, s.rows, s.tags, context[0], s.fill))
+    return make_ghost((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(nogil=True, forceinline=True)
+def _silent_ghost_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((s.data, np.uint8(SILENT), s.rows, s.tags, context[0], s.fill))
 
 
 @njit(nogil=True, forceinline=True)
 def _ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
-    return make_ghost((make_ragged((s.data[0], s.data[1])), s.tag, s.rows, s.tags, context[0], s.fill))
+    return make_ghost((make_ragged((s.data[0], s.data[1])), _loud(s.tag), s.rows, s.tags, context[0], s.fill))
 
 
 @njit(nogil=True, forceinline=True)
@@ -91,6 +105,8 @@ def recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
     if role.is_recorded or role.is_relaxed:
         if scratch:
             return _scratch_ragged_view if ragged else _scratch_view
+        if role.is_relaxed:
+            return _silent_ghost_view  # no relaxed table is ragged
         return _ghost_ragged_view if ragged else _ghost_view
     if ragged:
         return ragged_view
@@ -106,16 +122,16 @@ def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: b
     """
     bind = bind_with(constructors)
 
-    @njit(nogil=True, error_model="numpy", boundscheck=True)
+    @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         logged = local_counter()
-        for number in range(count):
-            task = first + number
+        for number in range(np.uint64(count)):  # unsigned: no index is tested for being negative
+            task = first + np.int64(number)
             before = logged[0]
             state[TASK] = task
             if scratch:
                 state[SLOTS:] = 0
-            index = values[task] if len(values) > 0 else start + step * task
+            index = values[np.uint64(task)] if len(values) > 0 else start + step * task
             body(index, *bind(storages, (logged,)))
             counts[number] = logged[0] - before
         return logged[0]

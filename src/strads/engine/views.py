@@ -80,8 +80,8 @@ def _log(view, position, write):  # type: ignore[no-untyped-def]
         return
     entry = view.logged[0]
     if entry < len(view.rows):
-        view.rows[entry] = position
-        view.tags[entry] = view.tag | write
+        view.rows[np.uint64(entry)] = position  # unsigned: not tested for being negative
+        view.tags[np.uint64(entry)] = view.tag | write
     view.logged[0] = entry + 1
 
 

@@ -2,18 +2,20 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import ThreadTeam
-from strads.engine.executor import Execution, Replicas, execute, serial_order
+from strads.engine.executor import Barriers, Execution, execute, serial_order
+from strads.engine.job_pool import JOB_ORDERS
 from strads.engine.live import Aligned, Guarded
+from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
-from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
-from strads.errors import AccessPatternError, ArgumentError, BodyError, BodyIndexError
+from strads.errors import ArgumentError
 from strads.loops.arguments import (
     AccumulatorArgument,
     BoundArguments,
@@ -22,18 +24,18 @@ from strads.loops.arguments import (
     bind_arguments,
     read_only,
 )
-from strads.loops.functions import plain_function
+from strads.loops.failures import explain_failed_run, may_stop_half_way
 from strads.loops.indices import LoopIndices
+from strads.loops.on_nodes import run_on_nodes
+from strads.loops.on_nodes.driver import LoopOptions
 from strads.loops.preparation import PreparedLoop, prepare
 from strads.loops.program import LoopProgram, find_program
 from strads.loops.python_mode import run_checked
-from strads.loops.source_location import describe
 from strads.loops.statistics import LoopStatistics
 from strads.schedule.plan import Plan
 
 STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
 _MODES = ("compiled", "python")
-_NUMBA_INDEX_ERROR = "index is out of bounds"
 _SLOT = 8  # doubles between two jobs' totals: a cache line of its own each
 
 
@@ -47,6 +49,8 @@ def async_for(
     threads: int | None = None,
     seed: int = 0,
     record_order: bool = False,
+    micro_sync: bool = False,
+    job_order: str = "heaviest",
 ) -> LoopStatistics:
     """Run `body(k, *arguments)` for every k in `indices`, in parallel; the result is that of some serial order.
 
@@ -79,6 +83,11 @@ def async_for(
         Decides the order of tasks where a strategy samples them.
     record_order
         Whether `order` of the result gives an equivalent serial order.
+    micro_sync
+        Whether to hold all nodes at a barrier after every stage of the plan (a rotation step), instead of one at
+        the end: slower, here to measure what that is worth (thesis §4.2).
+    job_order
+        Which ready job a thread takes: the "heaviest" first, or for comparison "fifo". The result is the same.
 
     Returns
     -------
@@ -101,9 +110,14 @@ def async_for(
         For a strategy that cannot serve this loop.
     """
     start = time.perf_counter()
-    _check_options(strategy, mode, seed)
-    team = cluster.current().team(threads)
+    _check_options(strategy, mode, seed, job_order)
+    runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
+    if not runtime.is_local and mode == "compiled":
+        options = LoopOptions(strategy, int(seed), fastmath, micro_sync, job_order)
+        statistics = run_on_nodes(runtime.cluster, body, arguments, loop_indices, options)
+        return replace(statistics, order=plan_order(loop_indices, statistics.plan)) if record_order else statistics
+    team = runtime.team(threads)
     bound = bind_arguments(body, arguments)
     program = find_program(body, bound, fastmath=fastmath)
     compiled_before = program.compile_seconds if program.used else 0.0
@@ -131,7 +145,14 @@ def async_for(
     )
 
 
-def _check_options(strategy: str, mode: str, seed: int) -> None:
+def plan_order(indices: LoopIndices, plan: Plan) -> NDArray[np.integer]:
+    """Return the loop indices in the order of the plan's jobs, which is a serial order with the same result."""
+    return indices.at(plan.order)
+
+
+def _check_options(strategy: str, mode: str, seed: int, job_order: str) -> None:
+    if job_order not in JOB_ORDERS:
+        raise ArgumentError(f"job_order={job_order!r} is unknown; choose one of {', '.join(JOB_ORDERS)}")
     if strategy not in STRATEGIES:
         raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of {', '.join(STRATEGIES)}")
     if mode not in _MODES:
@@ -168,7 +189,7 @@ class _Call:
                 self.prepared.schedule,
                 storages,
                 self.team,
-                replicas=list(replicas.values()),
+                station=Barriers(list(replicas.values())) if replicas else None,
                 record_order=record_order,
             )
         except Exception as error:
@@ -239,8 +260,7 @@ class _Call:
 
     def _snapshot(self) -> list[np.ndarray[Any, Any]] | None:
         """Copy what the loop writes, if indices that no reconnaissance could check may stop it half way."""
-        facts = self.program.facts
-        if not (facts.dynamic or facts.dynamic_reads or facts.dynamic_parts):
+        if not may_stop_half_way(self.program):
             return None
         return [argument.values.copy() for argument in self._written_tables()]
 
@@ -248,18 +268,4 @@ class _Call:
         if before is not None:
             for argument, values in zip(self._written_tables(), before, strict=True):
                 argument.values[...] = values
-        changed = "tables are as before the call" if before is not None else "tables keep the updates so far"
-        body = plain_function(self.program.body)
-        where = describe(body.__code__.co_filename, self.program.facts.dynamic_line or body.__code__.co_firstlineno)
-        if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
-            return AccessPatternError(
-                f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "
-                f"that the loop changes or on random numbers; {changed}. Choose rows by indices or read-only tables "
-                "(draw random indices beforehand), or read every row before the branch that may need it"
-            )
-        if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
-            return BodyIndexError(
-                f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
-                f"{changed}. mode='python' shows the line"
-            )
-        return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")
+        return explain_failed_run(self.program, error, restored=before is not None)

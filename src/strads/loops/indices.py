@@ -74,6 +74,12 @@ class LoopIndices:
             return self.values[positions]
         return self.start + self.step * positions.astype(np.int64)
 
+    def part(self, first: int, last: int) -> "LoopIndices":
+        """Return the indices at the positions `first..last - 1`."""
+        if len(self.values) > 0:
+            return LoopIndices(0, 1, self.values[first:last], int(last - first))
+        return LoopIndices(self.start + self.step * int(first), self.step, _NO_VALUES, int(last - first))
+
     def __getitem__(self, position: int) -> int:
         if len(self.values) > 0:
             return int(self.values[position])

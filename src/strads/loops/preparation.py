@@ -1,6 +1,7 @@
 """From a call to a plan: reconnaissance and planning, done once and kept while they stay valid (DESIGN §4.3)."""
 
 import contextlib
+import sys
 import time
 import weakref
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.dds import RaggedArray, dvector
 from strads.engine.executor import Schedule
-from strads.engine.gather import gather_ragged, gather_rows
+from strads.engine.gather import as_records, gather_ragged, gather_rows
 from strads.engine.roles import Role
 from strads.loops.arguments import Argument, BoundArguments, ScalarArgument, TableArgument
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.schedule.access import AccessRecords, SparseRecords
+from strads.schedule.counting_sort import Cargo
+from strads.schedule.parallel import index_dtype
 from strads.schedule.planner import build_plan
 
 _MAX_KEPT = 8
@@ -144,9 +147,7 @@ def prepare(
         _remove(kept)
         _kept.append(kept)
         return kept, False
-    for outdated in [prepared for prepared in _kept if prepared.validity.is_outdated_by(validity)]:
-        _remove(outdated)  # frees what it holds before the next one is made
-    prepared = _prepare(program, bound, validity, team, keep_records)
+    prepared = _prepare(program, bound, validity, team, keep_records, _retire_outdated(validity))
     if not program.facts.dynamic:
         _kept.append(prepared)
         del _kept[:-_MAX_KEPT]
@@ -158,6 +159,26 @@ def _find(wanted: _Validity, keep_records: bool) -> PreparedLoop | None:
         if prepared.validity.same_as(wanted) and (prepared.records is not None or not keep_records):
             return prepared
     return None
+
+
+def _retire_outdated(validity: _Validity) -> list[NDArray[Any]]:
+    """Free what outdated plans hold before the next one is made; return arrays of theirs that it may overwrite.
+
+    They are those that died with the plans, but for this list: nobody has kept the statistics of a call, and no other
+    thread runs the loop.
+    """
+    arrays = _remove_outdated(validity)
+    counts = [sys.getrefcount(array) for array in [*arrays, object()]]  # nobody else holds the object, for comparison
+    return [array for array, count in zip(arrays, counts[:-1], strict=True) if count == counts[-1] + 1]
+
+
+def _remove_outdated(validity: _Validity) -> list[NDArray[Any]]:
+    outdated = [prepared for prepared in _kept.copy() if prepared.validity.is_outdated_by(validity)]
+    for prepared in outdated:
+        _remove(prepared)
+    copies = [copy for prepared in outdated for _, copy in prepared.aligned.values()]
+    orders = [prepared.schedule.plan.order for prepared in outdated]
+    return [array for array in [*copies, *orders] if isinstance(array, np.ndarray)]
 
 
 def _remove(prepared: PreparedLoop) -> None:
@@ -174,19 +195,26 @@ def _drop_dead(table: "weakref.ref[dvector]", kept: list[PreparedLoop] = _kept) 
 
 
 def _prepare(
-    program: LoopProgram, bound: BoundArguments, validity: _Validity, team: ThreadTeam, keep_records: bool
+    program: LoopProgram,
+    bound: BoundArguments,
+    validity: _Validity,
+    team: ThreadTeam,
+    keep_records: bool,
+    spare: list[NDArray[Any]],
 ) -> PreparedLoop:
     indices = validity.indices
     strategy, seed, _ = validity.options
     program.compile_recorder(bound, indices)
     recycled = not (keep_records or program.facts.dynamic)
     start = time.perf_counter()
-    targets = _targets(program, bound, len(indices)) if recycled else {}
-    largest = max(targets.values(), key=lambda target: target.nbytes, default=None)
-    records: AccessRecords | None = program.record(bound, indices, team, memory=largest)
+    targets = _targets(program, bound, len(indices), spare) if recycled else {}
+    largest = max(targets, key=lambda position: targets[position].nbytes, default=-1)
+    cargo = _cargo(bound.tables()[largest].dense, indices, targets[largest], spare) if targets else None
+    spare.clear()  # what does not fit is freed
+    records: AccessRecords | None = program.record(bound, indices, team, memory=targets.get(largest))
     recorded = time.perf_counter()
     assert records is not None
-    plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each)
+    plan = build_plan(records, threads=team.size, strategy=strategy, seed=seed, parallel=team.for_each, cargo=cargo)
     if program.cast.has_relaxed:
         plan = plan.with_lanes(team.size)
     guards = _guards(records) if program.facts.dynamic else None
@@ -194,6 +222,8 @@ def _prepare(
         records = None  # as large as the data: gone before tables are copied into plan order
     schedule = Schedule(plan, indices.at(plan.order))
     prepared = PreparedLoop(validity, schedule, records, guards, recorded - start)
+    if cargo is not None and cargo.order is plan.order:
+        prepared.aligned[largest] = bound.tables()[largest].content_key(), targets[largest]
     planned = time.perf_counter()
     for position in program.cast.with_role(Role.ALIGNED):
         argument = bound.arguments[position]
@@ -204,8 +234,10 @@ def _prepare(
     return prepared
 
 
-def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[int, NDArray[Any]]:
-    """Allocate the copies in plan order.
+def _targets(
+    program: LoopProgram, bound: BoundArguments, tasks: int, spare: list[NDArray[Any]]
+) -> dict[int, NDArray[Any]]:
+    """Allocate the copies in plan order; in the place of `spare` arrays where these fit.
 
     Until they are filled, the largest holds the records: memory that the process has touched already costs half as
     much to write as fresh memory.
@@ -214,8 +246,22 @@ def _targets(program: LoopProgram, bound: BoundArguments, tasks: int) -> dict[in
     for position in program.cast.with_role(Role.ALIGNED):
         storage = bound.tables()[position].storage
         if isinstance(storage, np.ndarray):
-            targets[position] = np.empty((tasks, *storage.shape[1:]), storage.dtype)
+            targets[position] = _take((tasks, *storage.shape[1:]), storage.dtype, spare)
     return targets
+
+
+def _take(shape: tuple[int, ...], dtype: np.dtype[Any], spare: list[NDArray[Any]]) -> NDArray[Any]:
+    """Take an array off the spare ones, or make it."""
+    fitting = [number for number, array in enumerate(spare) if (array.shape, array.dtype) == (shape, dtype)]
+    return spare.pop(fitting[0]) if fitting else np.empty(shape, dtype)
+
+
+def _cargo(table: NDArray[Any], indices: LoopIndices, target: NDArray[Any], spare: list[NDArray[Any]]) -> Cargo | None:
+    """Return a table to be copied while the plan is made; None where its rows are not numbered as the tasks are."""
+    if not indices.is_counting or len(table) < len(indices) or target.size == 0 or not table.flags.c_contiguous:
+        return None
+    tasks = len(indices)
+    return Cargo(as_records(table), as_records(target), _take((tasks,), index_dtype(tasks), spare))
 
 
 def _guards(records: AccessRecords) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]]:

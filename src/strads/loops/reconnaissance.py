@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, typeof
+from numba import typeof
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
@@ -39,22 +39,13 @@ class _Log:
     tags: NDArray[np.uint8]
 
 
-@njit(nogil=True, cache=True)
-def _is_uniform(counts, tags, pattern):  # type: ignore[no-untyped-def]
+def _is_uniform(counts: NDArray[np.int32], tags: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> bool:
     """Whether every task of a chunk logged exactly the pattern of tags."""
     arity = len(pattern)
-    other_counts = 0
-    for task in range(len(counts)):  # no early end: these loops are vectorized
-        other_counts += counts[task] != arity
-    if other_counts > 0:
+    if np.any(counts != arity):
         return False
-    for access in range(min(arity, len(tags))):
-        if tags[access] != pattern[access]:
-            return False
-    other_tags = 0
-    for entry in range(arity, len(tags)):
-        other_tags += tags[entry] != tags[entry - arity]
-    return other_tags == 0
+    repeated = len(tags) - arity
+    return np.array_equal(tags[:arity], pattern) and np.array_equal(tags[arity:], tags[:repeated])
 
 
 class Recorder:
@@ -114,7 +105,7 @@ class Recorder:
             if self._run_uniform(bound, indices, team, pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
-                return UniformRecords(shapes, tables, writes, rows)
+                return UniformRecords(shapes, tables, writes, rows, checked=True)
         return self._run_sparse(bound, indices, team, shapes, dtype)
 
     def _run_uniform(

@@ -9,6 +9,37 @@ from strads.schedule.plan import Plan
 
 
 @dataclass(frozen=True)
+class NodeStatistics:
+    """What one node did in one execution of a loop; times in seconds.
+
+    Attributes
+    ----------
+    rank, host
+        The node.
+    tasks
+        Loop bodies that it ran.
+    bytes_sent, messages_sent
+        To other nodes.
+    compute_seconds
+        In the loop's bodies, of all its threads together.
+    wait_seconds
+        Of all its threads together, without a job to do.
+    mean_queue, longest_queue
+        Jobs that were ready when a thread took one: on average, and at most.
+    """
+
+    rank: int
+    host: str
+    tasks: int
+    bytes_sent: int
+    messages_sent: int
+    compute_seconds: float
+    wait_seconds: float
+    mean_queue: float
+    longest_queue: int
+
+
+@dataclass(frozen=True)
 class LoopStatistics:
     """Figures of one `async_for` call; all times in seconds.
 
@@ -21,7 +52,8 @@ class LoopStatistics:
     compile_seconds, reconnaissance_seconds, planning_seconds, execution_seconds
         Its parts. The first three are 0 when an earlier call's results could be used.
     copy_seconds
-        The part of `planning_seconds` that went into copying tables in plan order.
+        The part of `planning_seconds` that went into copying tables in the order of the finished plan; a rotation
+        copies the largest while it is made.
     strategy
         How conflicts were avoided (DESIGN §4.4).
     parallelism
@@ -30,6 +62,8 @@ class LoopStatistics:
         Number of threads that ran it.
     plan
         The plan; `plan.explain()` tells why it is as it is.
+    nodes
+        What each node did, sent and waited, by rank; one entry on a single process.
     order
         With `record_order=True`, the loop indices in a serial order that gives the same result; else None.
     """
@@ -45,4 +79,5 @@ class LoopStatistics:
     parallelism: float
     threads: int
     plan: Plan = field(repr=False)
+    nodes: tuple[NodeStatistics, ...] = field(default=(), repr=False)
     order: NDArray[np.integer] | None = field(default=None, repr=False)

@@ -26,6 +26,7 @@ class UniformRecords:
     access_tables: tuple[int, ...]  # table of access c, an index into `tables`
     access_writes: tuple[bool, ...]  # whether access c writes
     rows: NDArray[np.integer]  # (tasks, accesses): the row that access c of a task touches
+    checked: bool = False  # whether every row is known to be inside its table
 
     @property
     def tasks(self) -> int:

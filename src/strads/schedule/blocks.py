@@ -76,12 +76,13 @@ def _count_columns(
     end: int,
     counts: NDArray[np.integer],
 ) -> None:
+    width = np.uint64(arity)
     for tile in range(begin, end, TILE):
-        last = min(tile + TILE, end)
+        last = np.uint64(min(tile + TILE, end))
         for column in columns:
-            first = base[column]
-            for task in range(tile, last):
-                counts[first + rows[task * arity + column]] += 1
+            first, offset = base[column], np.uint64(column)
+            for task in range(np.uint64(tile), last):  # unsigned: no index is tested for being negative
+                counts[np.uint64(first + rows[task * width + offset])] += 1
 
 
 @njit(nogil=True, cache=True)

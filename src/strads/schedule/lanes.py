@@ -11,8 +11,11 @@ from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.precedence import barriers, parallelism
 
 
-def with_lanes(plan: Plan, lanes: int) -> Plan:
-    """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`)."""
+def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
+    """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`).
+
+    With the node of each job, lanes are numbered through the nodes, as many on each, and jobs stay on theirs.
+    """
     if lanes < 1:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
     _refuse_waiting_within_stage(plan)
@@ -24,13 +27,53 @@ def with_lanes(plan: Plan, lanes: int) -> Plan:
     sizes: list[int] = []
     for number, old_stage in enumerate(np.unique(old_stages)):
         jobs = filled[slice(*np.searchsorted(old_stages, [old_stage, old_stage + 1]))]
-        bin_of, load = pack(work[jobs], lanes)
+        bin_of, load = _packed(work[jobs], lanes, None if node_of is None else node_of[jobs], nodes)
         used = [b for b in np.argsort(-load, kind="stable") if np.any(bin_of == b)]
         members += [jobs[bin_of == b] for b in used] + [np.empty(0, np.intp)]
         lane += [int(b) for b in used] + [-1]
         stage += [number] * (len(used) + 1)
         sizes.append(len(used))
     return _merged(plan, members, np.array(lane, np.int32), np.array(stage, np.int32), sizes)
+
+
+def _packed(
+    work: NDArray[np.int64], lanes: int, node_of: NDArray[np.int32] | None, nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Lane of each job, and the work of each lane."""
+    if node_of is None:
+        return pack(work, lanes)
+    each = lanes // nodes
+    bin_of, load = np.zeros(len(work), np.int32), np.zeros(lanes, np.int64)
+    for node in range(nodes):
+        here = node_of == node
+        local, load[node * each : (node + 1) * each] = pack(work[here], each)
+        bin_of[here] = node * each + local
+    return bin_of, load
+
+
+def with_barriers(plan: Plan) -> Plan:
+    """Part the stages of a plan by barriers, for comparison: *micro synchronization* (thesis §4.2)."""
+    if np.any(np.diff(plan.offsets) == 0):
+        return plan  # has them already
+    _refuse_waiting_within_stage(plan)
+    stages, sizes = np.unique(plan.stage, return_counts=True)
+    last = np.repeat(np.arange(len(stages)), sizes) + np.arange(plan.jobs)  # numbers of the old jobs
+    jobs = plan.jobs + len(stages)
+    tasks, work, stage = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64), np.zeros(jobs, np.int32)
+    tasks[last], work[last] = np.diff(plan.offsets), plan.work
+    stage[last] = plan.stage
+    stage[np.cumsum(sizes + 1) - 1] = stages
+    precedence = barriers(sizes.tolist(), after_last=True)
+    return replace(
+        plan,
+        offsets=np.concatenate([[0], np.cumsum(tasks)]),
+        stage=stage,
+        predecessors=precedence.predecessors,
+        successor_offsets=precedence.successor_offsets,
+        successors=precedence.successors,
+        parallelism=parallelism(work, precedence),
+        details={**{key: value for key, value in plan.details.items() if key != "cells"}, "work": work},
+    )
 
 
 def _merged(

@@ -9,11 +9,12 @@ from strads.schedule.blocks import block_lookup, blocks_for_cache, equal_work_cu
 from strads.schedule.counting_sort import group_by_key
 from strads.schedule.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.precedence import chain
+from strads.schedule.precedence import chain, parallelism
 from strads.schedule.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # of each table, by the number of tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
+ENOUGH = 2.0  # parallelism with which no other strategy is considered
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
 
 
@@ -29,20 +30,25 @@ def _grid_keys(
     keys: NDArray[np.uint16],
     counts: NDArray[np.integer],
 ) -> None:
-    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs."""
-    one, two = columns[0], columns[min(1, len(columns) - 1)]
+    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs.
+
+    Indices are unsigned, so that none is tested for being negative.
+    """
+    width = np.uint64(arity)
+    one, two = np.uint64(columns[0]), np.uint64(columns[min(1, len(columns) - 1)])
     first, second = base[one], base[two]
-    for tile in range(begin, end, TILE):
-        last = min(tile + TILE, end)
+    for start in range(begin, end, TILE):
+        tile, last = np.uint64(start), np.uint64(min(start + TILE, end))
         if len(columns) == 1:
             for task in range(tile, last):
-                keys[task] = share[first + rows[task * arity + one]]
+                keys[task] = share[np.uint64(first + rows[task * width + one])]
         else:
             for task in range(tile, last):
-                keys[task] = share[first + rows[task * arity + one]] + share[second + rows[task * arity + two]]
+                row, other = rows[task * width + one], rows[task * width + two]
+                keys[task] = share[np.uint64(first + row)] + share[np.uint64(second + other)]
         for column in columns[2:]:
             for task in range(tile, last):
-                keys[task] += share[base[column] + rows[task * arity + column]]
+                keys[task] += share[np.uint64(base[column] + rows[task * width + np.uint64(column)])]
         for task in range(tile, last):
             counts[keys[task]] += 1
 
@@ -65,9 +71,12 @@ def rotation(problem: Problem) -> Plan:
     stage = _diagonal(cells, max(shape))
     priority = np.lexsort((present, -sizes[present], stage))
     cells = cells[priority]
-    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
     precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+    # The cargo may overwrite the records: only when no other strategy will ask for them.
+    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
+    cargo = problem.cargo if taken else None
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, cargo)
     names = [problem.tables[problem.column_tables[column]].name for column in columns]
     details: dict[str, object] = {
         "blocks": dict(zip(names, shape, strict=True)),

@@ -111,7 +111,8 @@ def _numbering(tables: tuple[TableShape, ...], used: set[int]) -> NDArray[np.int
 
 def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> WrittenRows:
     rows, table_of = _plain(records.rows), records.access_tables
-    check_uniform(records, rows, threads, parallel)
+    if not records.checked:
+        check_uniform(records, rows, threads, parallel)
     used = {t for t, writes in zip(table_of, records.access_writes, strict=True) if writes}
     first_row = _numbering(records.tables, used)
     base = np.array([first_row[t] if t in used else -1 for t in table_of], np.int64)

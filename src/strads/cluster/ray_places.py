@@ -1,0 +1,83 @@
+"""The connection to a Ray cluster, and the CPUs that nodes take there."""
+
+import logging
+import os
+from typing import Any
+
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+
+from strads.cluster.runtime import available_cores
+from strads.errors import ArgumentError
+
+_PATIENCE = 30.0  # seconds to wait for CPUs that others are using
+
+
+def connect(address: str | None, nodes: int | None, threads: int | None) -> bool:
+    """Connect to a cluster, or start one on this machine; return whether the connection is new.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no cluster at the address.
+    """
+    if ray.is_initialized():
+        present = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", present):
+            raise ArgumentError(
+                f"address={address!r}: this process is connected to {present}; ray.shutdown() ends that"
+            )
+        return False
+    target = address or os.environ.get("RAY_ADDRESS") or "local"
+    if target.startswith("ray://"):
+        raise ArgumentError(f"address={target!r}: nodes need a direct connection; run on a machine of the cluster")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else Ray says on the terminal that it collects them
+    own: dict[str, Any] = {}
+    if target == "local":
+        own = {"num_cpus": max(available_cores(), (nodes or 1) * (threads or 1)), "include_dashboard": False}
+    try:
+        ray.init(target, log_to_driver=False, logging_level=logging.ERROR, **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"address={target!r}: no Ray cluster can be reached there: {error}") from error
+    return True
+
+
+def disconnect() -> None:
+    """End the connection; a cluster that was started for it ends, too."""
+    ray.shutdown()
+
+
+def reserve(nodes: int | None, threads: int | None, timeout: float) -> tuple[PlacementGroup, int]:
+    """Reserve CPUs on as many different machines as there are.
+
+    Returns
+    -------
+    A placement group with a bundle for each node, and the number of threads of a node.
+
+    Raises
+    ------
+    ArgumentError
+        If the cluster has not enough CPUs, or others use them.
+    """
+    machines = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+    count = len(machines) if nodes is None else nodes
+    if threads is None:
+        sharing = -(-count // len(machines))  # nodes on the same machine
+        threads = max(1, min(machines.values()) // sharing)
+    if sum(cpus // threads for cpus in machines.values()) < count:
+        raise ArgumentError(_shortage(count, threads, machines))
+    group = placement_group([{"CPU": threads}] * count, strategy="SPREAD")
+    if not group.wait(min(timeout, _PATIENCE)):
+        remove_placement_group(group)
+        raise ArgumentError(_shortage(count, threads, machines))
+    return group, threads
+
+
+def _shortage(nodes: int, threads: int, machines: dict[str, int]) -> str:
+    free = ray.available_resources().get("CPU", 0)
+    sizes = ", ".join(str(cpus) for cpus in machines.values())
+    return (
+        f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; the Ray "
+        f"cluster has {len(machines)} machines with {sizes} CPUs, and {free:g} of all these are free. Ask for fewer "
+        "nodes or threads, or add machines first"
+    )

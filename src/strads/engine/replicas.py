@@ -1,0 +1,53 @@
+"""Relaxed tables: a replica for each lane, whose changes are summed at barriers (DESIGN §4.5)."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Comm
+
+
+class Replicas:
+    """A relaxed table and its replicas on this node.
+
+    Lanes are summed in their order, through all nodes, so the result depends on the plan alone.
+
+    Parameters
+    ----------
+    table
+        All rows, with the same content on every node.
+    lanes
+        Replicas on this node.
+    comm
+        The other nodes, if there are any: all have as many lanes and synchronize at the same barriers.
+    """
+
+    def __init__(self, table: NDArray[Any], lanes: int, comm: Comm | None = None):
+        self.table = table
+        self.storage = np.repeat(table[None], lanes, axis=0)
+        self._comm = comm
+
+    def synchronize(self) -> None:
+        """Add every replica's change since the last call to the table, and start all from the sum."""
+        changes = self.storage - self.table
+        if self._comm is None or self._comm.size == 1:
+            for change in changes:
+                self.table += change
+        else:
+            self._sum_over_nodes(self._comm, changes.reshape(len(changes), -1))
+        self.storage[:] = self.table
+
+    def _sum_over_nodes(self, comm: Comm, changes: NDArray[Any]) -> None:
+        """Let each node sum a slice of the table over all lanes, then collect the slices."""
+        flat = self.table.reshape(-1)
+        bounds = np.linspace(0, len(flat), comm.size + 1).astype(np.int64)
+        slices = [slice(low, high) for low, high in pairwise(bounds)]
+        received = comm.alltoall([np.ascontiguousarray(changes[:, part]) for part in slices])
+        mine = flat[slices[comm.rank]]
+        for of_node in received:
+            for change in of_node:
+                mine += change
+        for part, total in zip(slices, comm.allgather(mine), strict=True):
+            flat[part] = total

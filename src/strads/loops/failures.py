@@ -1,0 +1,34 @@
+"""What becomes of an exception that a loop raises while it runs."""
+
+from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
+from strads.errors import AccessPatternError, BodyError, BodyIndexError
+from strads.loops.functions import plain_function
+from strads.loops.program import LoopProgram
+from strads.loops.source_location import describe
+
+_NUMBA_INDEX_ERROR = "index is out of bounds"
+
+
+def may_stop_half_way(program: LoopProgram) -> bool:
+    """Whether indices that no reconnaissance could check may stop a run: then tables are copied before it."""
+    facts = program.facts
+    return bool(facts.dynamic or facts.dynamic_reads or facts.dynamic_parts)
+
+
+def explain_failed_run(program: LoopProgram, error: Exception, *, restored: bool) -> Exception:
+    """Return the error to raise; `restored` says whether tables are as before the call."""
+    changed = "tables are as before the call" if restored else "tables keep the updates so far"
+    body = plain_function(program.body)
+    where = describe(body.__code__.co_filename, program.facts.dynamic_line or body.__code__.co_firstlineno)
+    if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
+        return AccessPatternError(
+            f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "
+            f"that the loop changes or on random numbers; {changed}. Choose rows by indices or read-only tables "
+            "(draw random indices beforehand), or read every row before the branch that may need it"
+        )
+    if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
+        return BodyIndexError(
+            f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
+            f"{changed}. mode='python' shows the line"
+        )
+    return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

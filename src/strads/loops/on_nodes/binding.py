@@ -1,0 +1,56 @@
+"""A loop's arguments on one node: its shards of the tables, under their own row numbers."""
+
+import threading
+from typing import Any
+
+from strads.cluster import Node
+from strads.dds import RaggedArray, accumulator, dvector, readonly, relaxed
+from strads.dds.shard import Shard, complete
+from strads.engine.roles import Role
+from strads.loops.arguments import BoundArguments, bind_arguments
+from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
+from strads.loops.program import LoopProgram, find_program
+
+# Logical nodes share one process: the first compiles, the others find what it has compiled.
+COMPILING = threading.Lock()
+
+
+def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
+    """This node's shard of each argument that is a table, by position."""
+    return {i: node.store[a.name] for i, a in enumerate(arguments) if isinstance(a, TableRef)}
+
+
+def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundArguments, LoopProgram, float]:
+    """Bind the body to this node's tables: in their whole address space a row has its own number."""
+    tables: dict[str, dvector] = {}
+    values: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, TableRef):
+            if argument.name not in tables:
+                tables[argument.name] = _table_over(node.store[argument.name])
+            table = tables[argument.name]
+            values.append(relaxed(table) if argument.relaxed else readonly(table) if argument.readonly else table)
+        else:
+            values.append(accumulator(argument.start) if isinstance(argument, SumRef) else argument)
+    bound = bind_arguments(spec.body, values)
+    with COMPILING:
+        program = find_program(spec.body, bound, fastmath=spec.fastmath)
+        before = program.compile_seconds if program.used else 0.0
+        program.used = True
+        program.compile_recorder(bound, spec.indices)
+        return bound, program, program.compile_seconds - before
+
+
+def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
+    """Have on every node what its tasks may read at any row."""
+    everywhere = (Role.READ, Role.CHECKED, Role.RELAXED, Role.CHECKED_RELAXED)
+    for position in program.cast.with_role(*everywhere):
+        if position in shards:
+            complete(node, shards[position])
+
+
+def _table_over(shard: Shard) -> dvector:
+    """Return a table over a shard's address space; the shard's own arrays stay writeable."""
+    if isinstance(shard.whole, RaggedArray):
+        return dvector(RaggedArray(shard.whole.values.view(), shard.whole.offsets.view()), copy=False)
+    return dvector(shard.whole.view(), copy=False)

@@ -1,0 +1,68 @@
+"""Node program `recover`: after a run that was broken off, tables are whole again and at home."""
+
+import numpy as np
+
+from strads.cluster import Node
+from strads.dds.shard import Shard
+from strads.loops.on_nodes.binding import shards_of
+from strads.loops.on_nodes.specs import NodeLoop
+from strads.schedule.placement import Move
+
+
+def recover(node: Node, name: str, failed_run: int) -> None:
+    """Bring rows home that were elsewhere when a run ended early; undo the run where its indices were unchecked.
+
+    A row is where its last move that has arrived took it: who sends keeps its copy.
+
+    Parameters
+    ----------
+    node
+        This node.
+    name
+        Of the loop in the node's store.
+    failed_run
+        Number of the program run; a node may have failed before it came to the loop, or have finished its part.
+    """
+    loop: NodeLoop = node.store[name]
+    if loop.run != failed_run:
+        loop.before, loop.arrived = None, None
+    shards = shards_of(node, loop.tables)
+    undone = node.comm.allgather(loop.before is not None)
+    if loop.before is not None:
+        for position, values in loop.before.items():
+            shard = shards[position]
+            shard.values(shard.low, shard.high)[...] = values
+    if not any(undone):
+        _bring_home(node, loop, shards)
+    for shard in shards.values():
+        shard.is_complete = False
+    loop.before, loop.arrived = None, None
+
+
+def _bring_home(node: Node, loop: NodeLoop, shards: dict[int, Shard]) -> None:
+    arrived = [] if loop.arrived is None else np.flatnonzero(loop.arrived).tolist()
+    own = [loop.part.arrivals[number] for number in arrived]
+    moves = [move for of_node in node.comm.allgather(own) for move in of_node]
+    for table, position in loop.tables_of_moves.items():
+        of_table = sorted((move for move in moves if move.table == table), key=_turn)
+        if of_table:
+            _bring_table_home(node, shards[position], of_table)
+
+
+def _turn(move: Move) -> float:
+    """Moves of the same rows in the order in which they happen."""
+    return float(move.before[0]) if len(move.before) else float("inf")
+
+
+def _bring_table_home(node: Node, shard: Shard, moves: list[Move]) -> None:
+    rows = int(shard.bounds[-1])
+    home = np.searchsorted(shard.bounds, np.arange(rows), side="right") - 1
+    holder = home.copy()
+    for move in moves:
+        holder[move.rows] = move.target
+    lost = [np.flatnonzero((holder == node.rank) & (home == to)) for to in range(node.size)]
+    lost[node.rank] = np.empty(0, np.int64)
+    sent = [(to_rows, [shard.values(int(row), int(row) + 1).copy() for row in to_rows]) for to_rows in lost]
+    for found, values in node.comm.alltoall(sent):
+        for row, value in zip(found, values, strict=True):
+            shard.values(int(row), int(row) + 1)[...] = value

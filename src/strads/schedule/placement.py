@@ -1,0 +1,266 @@
+"""Placing a plan on nodes: who runs which job, and which rows move when (thesis §4.2).
+
+Rows travel in *units*: a block of a rotating table, or a single row. The jobs that use a unit follow each other in
+the order of their numbers; where two in a row run on different nodes, the unit *moves* between them. A move waits
+for the last use at its source and precedes the first at its target: it needs no barrier.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.schedule.plan import Plan
+
+EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers that all nodes take part in; jobs that nobody has
+_START, _END = -1, -1  # no job before, none after: from and to the node where the rows are at home
+
+
+class Units(NamedTuple):
+    """Rows that travel together.
+
+    Attributes
+    ----------
+    table, low, high : (units,)
+        Unit u is the rows `low[u]:high[u]` of table `table[u]`.
+    home : (units,)
+        The node where they are between two loops.
+    written : (units,) bool
+        Whether any job writes them; copies of the others are sent to who reads them.
+    users : (uses, 2)
+        Pairs of a unit and a job that uses it; ascending.
+    """
+
+    table: NDArray[np.int32]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    home: NDArray[np.int32]
+    written: NDArray[np.bool_]
+    users: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Rows on their way from one node to another.
+
+    Attributes
+    ----------
+    number
+        The same at both ends, unique in the plan.
+    table, rows
+        What moves: a slice, or the numbers of rows.
+    source, target
+        Nodes.
+    after, before
+        Jobs (of the whole plan) at the source that use the rows last, at the target that use them first.
+    """
+
+    number: int
+    table: int
+    rows: slice | NDArray[np.int64]
+    source: int
+    target: int
+    after: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """What one node does of a plan.
+
+    Attributes
+    ----------
+    plan
+        Jobs of this node: first the departures, then its share of the plan's jobs in their order, and barriers,
+        last the arrivals. Departures, barriers and arrivals are empty.
+    tasks
+        Position in the loop's indices of each task, in the order of `plan`.
+    jobs
+        Number in the whole plan of each job; −1 for departures and arrivals.
+    departures, arrivals
+        The moves of the first and of the last jobs.
+    """
+
+    plan: Plan
+    tasks: NDArray[np.integer]
+    jobs: NDArray[np.int64]
+    departures: tuple[Move, ...]
+    arrivals: tuple[Move, ...]
+
+
+def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list[Move], NDArray[np.int64]]:
+    """Find the moves of a plan, and which jobs of one node use the same unit one after the other.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    node_of : (jobs,)
+        Node of each job, EVERYWHERE or NOWHERE.
+    units
+        What the jobs use.
+
+    Returns
+    -------
+    moves
+        In an order that all nodes agree on.
+    edges : (n, 2)
+        Pairs of jobs of the same node; the second waits for the first.
+    """
+    unit, job = units.users[:, 0], units.users[:, 1]
+    node = node_of[job]
+    written = units.written[unit]
+    follows = (unit[1:] == unit[:-1]) & written[1:]
+    same_node = node[1:] == node[:-1]
+    staying = follows & same_node
+    edges = np.stack([job[:-1][staying], job[1:][staying]], axis=1)
+    leaving = np.flatnonzero(follows & ~same_node)
+    first = np.flatnonzero(np.concatenate([[True], unit[1:] != unit[:-1]]) & written)
+    last = np.flatnonzero(np.concatenate([unit[1:] != unit[:-1], [True]]) & written)
+    copied = np.flatnonzero(~written)
+    hops = np.concatenate(
+        [
+            _hops(unit[leaving], node[leaving], node[leaving + 1], job[leaving], job[leaving + 1]),
+            _hops(unit[first], units.home[unit[first]], node[first], _START, job[first]),
+            _hops(unit[last], node[last], units.home[unit[last]], job[last], _END),
+            _hops(unit[copied], units.home[unit[copied]], node[copied], _START, job[copied]),
+        ]
+    )
+    hops = hops[hops[:, 1] != hops[:, 2]]
+    return _bundled(plan, units, hops), edges
+
+
+def _hops(
+    unit: NDArray[np.int64],
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    after: NDArray[np.int64] | int,
+    before: NDArray[np.int64] | int,
+) -> NDArray[np.int64]:
+    return np.stack(np.broadcast_arrays(unit, source, target, after, before), axis=1).astype(np.int64)
+
+
+def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
+    """Bundle the hops of single rows that may travel together; a block travels alone, as soon as it can."""
+    unit, source, target, after, before = hops.T
+    single = units.high[unit] - units.low[unit] == 1
+    bundle = np.where(before == _END, plan.jobs, before)
+    if _stages_part_uses(plan, after, before):
+        stages = np.append(plan.stage, plan.stage.max(initial=0) + 1)
+        bundle = stages[bundle].astype(np.int64)
+    key = np.stack([np.where(single, -1, np.arange(len(hops))), units.table[unit], source, target, bundle], axis=1)
+    _, group = np.unique(key, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    moves = []
+    for number, members in enumerate(_members(group)):
+        one = hops[members]
+        rows: slice | NDArray[np.int64]
+        if len(members) == 1:
+            rows = slice(int(units.low[one[0, 0]]), int(units.high[one[0, 0]]))
+        else:
+            rows = np.unique(units.low[one[:, 0]])
+        moves.append(
+            Move(
+                number,
+                int(units.table[one[0, 0]]),
+                rows,
+                int(one[0, 1]),
+                int(one[0, 2]),
+                np.unique(one[:, 3][one[:, 3] >= 0]),
+                np.unique(one[:, 4][one[:, 4] >= 0]),
+            )
+        )
+    return moves
+
+
+def _members(group: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(group) else []
+
+
+def _stages_part_uses(plan: Plan, after: NDArray[np.int64], before: NDArray[np.int64]) -> bool:
+    """Whether every hop leads to a later stage: then all hops into a stage can wait for each other."""
+    between = (after >= 0) & (before >= 0)
+    return bool(np.all(plan.stage[after[between]] < plan.stage[before[between]]))
+
+
+def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lanes: int) -> list[NodePlan]:
+    """Give every node its part of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan of the loop; it may have barriers.
+    node_of : (jobs,)
+        Node of each job, EVERYWHERE or NOWHERE.
+    units
+        What its jobs use.
+    nodes, lanes
+        Number of nodes, and of replicas of relaxed tables on each.
+    """
+    moves, edges = moves_of(plan, node_of, units)
+    barriers = _barrier_edges(plan, node_of)
+    return [_node_plan(plan, node_of, node, lanes, moves, np.concatenate([edges, barriers])) for node in range(nodes)]
+
+
+def _barrier_edges(plan: Plan, node_of: NDArray[np.int32]) -> NDArray[np.int64]:
+    before = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
+    after = plan.successors.astype(np.int64)
+    part = (node_of[before] == EVERYWHERE) | (node_of[after] == EVERYWHERE)
+    every = np.flatnonzero(
+        node_of == EVERYWHERE
+    )  # one after the other also where a node has no job between two of them
+    pairs = (np.stack([before[part], after[part]], axis=1), np.stack([every[:-1], every[1:]], axis=1))
+    return np.concatenate(pairs).astype(np.int64)
+
+
+def _node_plan(
+    plan: Plan, node_of: NDArray[np.int32], node: int, lanes: int, moves: list[Move], edges: NDArray[np.int64]
+) -> NodePlan:
+    departures = tuple(move for move in moves if move.source == node)
+    arrivals = tuple(move for move in moves if move.target == node)
+    jobs = np.flatnonzero((node_of == node) | (node_of == EVERYWHERE))
+    local = np.full(plan.jobs, -1, np.int64)
+    local[jobs] = len(departures) + np.arange(len(jobs))
+    first_arrival = len(departures) + len(jobs)
+    mine = local[edges]
+    pairs = [mine[np.all(mine >= 0, axis=1)]]
+    for number, move in enumerate(departures):
+        pairs.append(_star(local[move.after], number, inward=True))
+    for number, move in enumerate(arrivals):
+        pairs.append(_star(local[move.before], first_arrival + number, inward=False))
+    pieces = [plan.order[plan.offsets[job] : plan.offsets[job + 1]] for job in jobs]
+    tasks = np.concatenate([*pieces, plan.order[:0]])
+    sizes = np.concatenate([np.zeros(len(departures)), np.diff(plan.offsets)[jobs], np.zeros(len(arrivals))])
+    numbers = np.concatenate([np.full(len(departures), -1), jobs, np.full(len(arrivals), -1)])
+    lane = None if plan.lane is None else np.where(numbers >= 0, plan.lane[numbers] - node * lanes, -1)
+    predecessors, successor_offsets, successors = _successors(np.concatenate(pairs), len(numbers), first_arrival)
+    part = replace(
+        plan,
+        order=np.arange(len(tasks), dtype=plan.order.dtype),
+        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        stage=np.where(numbers >= 0, plan.stage[numbers], 0).astype(np.int32) if plan.jobs else plan.stage,
+        predecessors=predecessors,
+        successor_offsets=successor_offsets,
+        successors=successors,
+        locks=None if len(tasks) == 0 else plan.locks,
+        details={},
+        lane=None if lane is None else np.maximum(lane, -1).astype(np.int32),
+    )
+    return NodePlan(part, tasks, numbers, departures, arrivals)
+
+
+def _star(others: NDArray[np.int64], center: int, *, inward: bool) -> NDArray[np.int64]:
+    centers = np.full(len(others), center, np.int64)
+    return np.stack([others, centers] if inward else [centers, others], axis=1)
+
+
+def _successors(
+    edges: NDArray[np.int64], jobs: int, first_arrival: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    edges = np.unique(edges, axis=0)
+    predecessors = np.bincount(edges[:, 1], minlength=jobs).astype(np.int32)
+    predecessors[first_arrival:] = 1  # the arrival itself
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(edges[:, 0], minlength=jobs))]).astype(np.int64)
+    return predecessors, offsets, edges[:, 1].astype(np.int32)

@@ -7,17 +7,13 @@ are the line ends of the parts before it added up, and the part is read again to
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from strads.cluster import Node, current
 from strads.dds._files import Part
 from strads.dds._layout import Bounds, Layout
+from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
 from strads.dds._parts import absolute, find_files, share_out
 from strads.dds._placement import Content
-from strads.dds._ragged import RaggedArray, offsets_of
-from strads.dds._results import Columns, common_dtypes
-from strads.dds._storage import Storage
 from strads.dds._text import First
 from strads.dds.dvector import dvector
 from strads.errors import InputError
@@ -44,10 +40,10 @@ def read_lines(path: Any, make: MakeReader, no_rows: str) -> dvector:
     if runtime.is_local:
         names = find_files(path)
         results = _read_in_order([make(part) for part in share_out(names, 1)[0]], {}, None)
-        filled = _filled(results)
+        filled = filled_of(results)
         if not filled:
             raise InputError(f"{_and_others(names)}: {no_rows}")
-        return dvector(_join(filled, _dtypes_of(filled)), copy=False)
+        return dvector(join_rows(filled, common([like_of(filled)])), copy=False)
     return table_of_nodes(_read_on_nodes, absolute(path), make, no_rows)
 
 
@@ -67,11 +63,11 @@ def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_
     check_visible(node, [reader.part.name for reader in readers])
     results, failed = _try_to_read(readers)
     results = _agree(node, readers, results, failed)
-    filled = _filled(results)
-    dtypes = _common(node.comm.allgather(_like(filled)))
-    if dtypes is None:
+    filled = filled_of(results)
+    like = common(node.comm.allgather(like_of(filled)))
+    if like is None:
         raise InputError(f"{_and_others(names)}: {no_rows}")
-    return store_rows(node, name, _join(filled, dtypes))
+    return store_rows(node, name, join_rows(filled, like))
 
 
 def plan(path: Sequence[str], nodes: int, share: Callable[[list[str], int], Any]) -> tuple[list[str], Any]:
@@ -124,44 +120,6 @@ def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed
     if not failed and (expected is None or not kinds or kinds[0][0] == expected[0]):
         return results
     return _read_in_order(readers, lines, expected)
-
-
-def _filled(results: Sequence[Any]) -> list[Any]:
-    """The results that have rows."""
-    return [result for result in results if result is not None and (isinstance(result, Columns) or len(result))]
-
-
-def _like(filled: Sequence[Any]) -> Any:
-    """Kind and dtypes of this node's rows; None without rows."""
-    if not filled:
-        return None
-    return Columns.none(filled[0].shape, common_dtypes(filled)) if isinstance(filled[0], Columns) else filled[0][:0]
-
-
-def _common(everyone: Sequence[Any]) -> Any:
-    """What represents the rows of all nodes: no rows, of the common dtypes; None if no node has any."""
-    likes = [like for like in everyone if like is not None]
-    if not likes:
-        return None
-    return Columns.none(likes[0].shape, common_dtypes(likes)) if isinstance(likes[0], Columns) else likes[0]
-
-
-def _dtypes_of(filled: Sequence[Any]) -> Any:
-    return _common([_like(filled)])
-
-
-def _join(filled: Sequence[Any], like: Any) -> Storage:
-    """All rows of a node, as `like` says."""
-    if not isinstance(like, Columns):
-        return np.concatenate(filled) if len(filled) > 1 else filled[0] if filled else like
-    parts = [columns.storage(like.dtypes) for columns in filled] or [like.storage()]
-    if len(parts) == 1:
-        return parts[0]
-    ragged = [part for part in parts if isinstance(part, RaggedArray)]
-    if ragged:
-        lengths = np.concatenate([part.lengths for part in ragged])
-        return RaggedArray(np.concatenate([part.values for part in ragged]), offsets_of(lengths))
-    return np.concatenate([part for part in parts if not isinstance(part, RaggedArray)])
 
 
 def _and_others(names: Sequence[str]) -> str:

@@ -33,12 +33,15 @@ class Source:
         The place of another row, in a sentence: "line 3".
     remedy
         What to do about a number that is not finite; empty if such numbers are allowed.
+    optional
+        What the function may return besides numbers, rows, records and sequences.
     """
 
     function: str
     place: Callable[[Any], str]
     short: Callable[[Any], str]
     remedy: str = ""
+    optional: str = ", or None"
 
 
 def shape_of(result: Any, source: Source, at: Any) -> Shape:
@@ -59,7 +62,7 @@ def shape_of(result: Any, source: Source, at: Any) -> Shape:
     ):
         raise InputError(
             f"{source.place(at)}: {source.function} returned {result!r:.60}, a {type(result).__name__}; "
-            "it must return a number, a tuple, list or array of numbers, a dict or named tuple, or None"
+            f"it must return a number, a tuple, list or array of numbers, a dict or named tuple{source.optional}"
         )
     return "sequence", None
 

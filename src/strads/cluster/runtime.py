@@ -13,8 +13,9 @@ from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError
 
 BACKENDS = ("threads", "mpi", "ray")
-# What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of the size of its job.
-_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
+# What the launchers of Open MPI, MPICH and Intel MPI tell each process of the size of its job.
+_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_SLURM_SIZE, _SLURM_PMIX = "SLURM_STEP_NUM_TASKS", "PMIX_RANK"  # `srun --mpi=pmix` tells them so
 
 
 def available_cores() -> int:
@@ -180,7 +181,8 @@ def _launched_backend() -> str:
     """Return "mpi" in a job of several processes, else "threads", also in the children of such a process."""
     if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
         return "threads"
-    sizes = (os.environ.get(name, "") for name in _LAUNCHED_SIZE)
+    names = (*_LAUNCHED_SIZE, _SLURM_SIZE) if _SLURM_PMIX in os.environ else _LAUNCHED_SIZE
+    sizes = (os.environ.get(name, "") for name in names)
     return "mpi" if any(size.isdigit() and int(size) > 1 for size in sizes) else "threads"
 
 

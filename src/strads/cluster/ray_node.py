@@ -1,7 +1,9 @@
 """A node of the Ray backend, within its actor: its program, and its messages as calls of the other actors."""
 
+import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -108,6 +110,9 @@ class RayNode:
     _node: Node
     _comm: RayComm
 
+    def __init__(self) -> None:
+        threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
+
     def connect(self, rank: int, places: Sequence[Place], peers: Sequence[Any], threads: int, timeout: float) -> None:
         """Make the node, once all actors are there."""
         self._comm = RayComm(rank, places, peers, timeout)
@@ -140,3 +145,11 @@ class RayNode:
     def stop(self, run: int, reason: str) -> None:
         """End a program."""
         self._comm.inbox.fail(run, ProgramStopped(reason))
+
+
+def _end_with_parent() -> None:
+    """End this process when Ray's daemon on this machine, which started it, is gone; Ray itself may not."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

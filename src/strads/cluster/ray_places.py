@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from typing import Any
 
 import ray
@@ -10,6 +11,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from strads.cluster.runtime import available_cores
 from strads.errors import ArgumentError
 
+_ANSWER = 10.0  # seconds within which a cluster accepts a connection
 _PATIENCE = 30.0  # seconds to wait for CPUs that others are using
 
 
@@ -36,10 +38,18 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
     if target == "local":
         own = {"num_cpus": max(available_cores(), (nodes or 1) * (threads or 1)), "include_dashboard": False}
     try:
+        _probe(target)
         ray.init(target, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ArgumentError(f"address={target!r}: no Ray cluster can be reached there: {error}") from error
     return True
+
+
+def _probe(address: str) -> None:
+    """Raise OSError at once where nobody listens: Ray itself tries for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
 
 
 def disconnect() -> None:

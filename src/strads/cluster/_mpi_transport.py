@@ -111,12 +111,13 @@ class Transport:
                 if done:
                     self._sending = [request for request in self._sending if request]
             self._match_puts()
-            if self._landings:
-                self._finish_landings()
+            arrivals = self._finish_landings() if self._landings else []
             self._match_envelopes()
             for source, queue in self._incoming.items():
                 if queue:
                     self._finish_incoming(source, queue)
+        for arrival in arrivals:  # not under the lock, because this may be work
+            self._inbox.landed(arrival)
 
     @property
     def is_busy(self) -> bool:
@@ -140,18 +141,22 @@ class Transport:
             memory = np.empty(nbytes, np.uint8) if arrival is None else arrival.memory
             self._landings.append(_Landing(key, memory, arrival, matched.Irecv(self._span(memory))))
 
-    def _finish_landings(self) -> None:
+    def _finish_landings(self) -> list[Arrival]:
+        """Return whose memory has been written."""
         waiting: list[_Landing] = []
         landed: list[_Landing] = []
+        unfinished: set[tuple[int, int, int]] = set()
         for landing in self._landings:
-            earlier = any(other.key == landing.key for other in waiting)  # of one key, first come is first served
-            (waiting if earlier or not landing.request.Test() else landed).append(landing)
+            if landing.key in unfinished or not landing.request.Test():  # of one key, first come is first served
+                waiting.append(landing)
+                unfinished.add(landing.key)
+            else:
+                landed.append(landing)
         self._landings = waiting
         for landing in landed:
-            if landing.arrival is not None:
-                self._inbox.landed(landing.arrival)
-            else:
+            if landing.arrival is None:
                 self._inbox.deliver_put(*landing.key, landing.memory, owned=True)
+        return [landing.arrival for landing in landed if landing.arrival is not None]
 
     def _match_envelopes(self) -> None:
         mpi, status = self._mpi, self._status

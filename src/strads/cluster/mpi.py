@@ -79,6 +79,7 @@ class _Driver:
         self.world = world
         self._job = _Job(0)
         self._is_running = False
+        self._continued = 0.0  # when SIGCONT has come
         world.transport.on_order = self._on_order
         atexit.register(self._leave)
         if world.size > 1 and in_main_thread():
@@ -96,17 +97,22 @@ class _Driver:
 
     def _on_continue(self, number: int, frame: FrameType | None) -> None:
         """Open MPI sends SIGCONT when it begins to end a job, a quarter of a second before SIGTERM."""
-        if self.world.failure is None:
-            self.world.look_for_lost(at_once=True)
-            self.world.check()
+        self._continued = time.monotonic()
+        self._say_who_is_lost()
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:
-        """Half a second later comes SIGKILL: say which node is lost, or else end as on Ctrl-C."""
+        """A quarter of a second later comes SIGKILL: say which node is lost, or else end as on Ctrl-C."""
+        if self.world.failure is not None:
+            return  # it has been said
+        if time.monotonic() - self._continued > 1.0:  # else all nodes were there, and now they are being ended too
+            self._say_who_is_lost()
+        self.world.fail(NodeFailure("the launcher ends this job: it was interrupted, or a node is lost"))
+        raise KeyboardInterrupt
+
+    def _say_who_is_lost(self) -> None:
         if self.world.failure is None:
             self.world.look_for_lost(at_once=True)
             self.world.check()
-            self.world.fail(NodeFailure("the launcher ends this job: it was interrupted, or a node is lost"))
-            raise KeyboardInterrupt
 
     # -- programs ------------------------------------------------------------------------------------------
 
@@ -135,6 +141,8 @@ class _Driver:
             own = execute_call(node, call)
             if own.error is not None:
                 self._stop(job, "node 0 failed")
+                if not isinstance(own.error, Exception):  # Ctrl-C
+                    raise own.error
             self._collect(job)
         except BaseException as error:
             self._stop(job, f"the driver was interrupted by {type(error).__name__}")

@@ -1,6 +1,7 @@
 """The error of a factorization on held-out ratings, measured where the factors lie."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class HeldOut:
         mean, rank = np.float32(tables.mean), tables.rank
         if runtime.is_local:
             storages = [table.storage for table in tables_of_rows]
-            sums = _sums(*storages, mean, rank, 0, len(tables_of_rows[0]), team or runtime.team())
+            sums = _sums(storages, mean, rank, 0, len(tables_of_rows[0]), team or runtime.team())
         else:
             rows, *others = tables_of_rows
             names = [rows.distribute(runtime.cluster), others[0].distribute(runtime.cluster)]
@@ -70,21 +71,17 @@ def _sums_of_node(node: Node, names: list[str], mean: np.float32, rank: int) -> 
     """Node program: the summed squared errors of each row that lies here."""
     shards: list[Shard] = [node.store[name] for name in names]
     complete(node, shards[1])
-    return _sums(*(shard.whole for shard in shards), mean, rank, shards[0].low, shards[0].high, node.team)
+    return _sums([shard.whole for shard in shards], mean, rank, shards[0].low, shards[0].high, node.team)
 
 
 def _sums(
-    rows: NDArray[np.float32],
-    others: NDArray[np.float32],
-    partners: RaggedArray,
-    scores: RaggedArray,
-    mean: np.float32,
-    rank: int,
-    low: int,
-    high: int,
-    team: ThreadTeam,
+    storages: list[Any], mean: np.float32, rank: int, low: int, high: int, team: ThreadTeam
 ) -> NDArray[np.float64]:
-    """Return the summed squared errors of the rows `low..high - 1`."""
+    """Return the summed squared errors of the rows `low..high - 1`.
+
+    The storages are those of the rows, of the other table, and of the partners and scores of each row.
+    """
+    rows, others, partners, scores = storages
     sums = np.zeros(high - low)
     offsets = partners.offsets
     count = max(1, -(-int(offsets[high] - offsets[low]) // _CHUNK))

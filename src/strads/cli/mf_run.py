@@ -1,5 +1,6 @@
 """One training of matrix factorization: read, hold out, fit, keep records, tell the result."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from strads.cli.interrupts import Interrupts
 from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.run_directory import RunDirectory
 from strads.cli.summary import print_summary
+from strads.cli.terminal import last_words
 from strads.cluster import Runtime
 from strads.errors import InputError
 from strads.progress import EpochProgress, format_rate, samples_per_second
@@ -71,7 +73,9 @@ class MfRun:
                 self._fit(train, held_out, console, signals)
             except KeyboardInterrupt:
                 with signals.shielded():
-                    self._end_early(console, signals.received or "SIGINT")
+                    self._end_early(signals.received or "SIGINT")
+                with last_words(console) if _mpiexec_ends(runtime, signals) else nullcontext(console) as shown:
+                    self._tell_early_end(shown, signals.received or "SIGINT")
                 return interrupts.EXIT_CODE
             self._summarize(console)
         return 0
@@ -94,18 +98,24 @@ class MfRun:
             self._directory.finish("failed", {"error": reason, **self._result()})
             raise RunFailedError(f"{reason} (epochs until then: {self._directory.path}/metrics.jsonl)") from error
 
-    def _end_early(self, console: Console, signal: str) -> None:
-        epochs = len(getattr(self._model, "history_", []))
-        trained = hasattr(self._model, "user_factors_")
-        if trained:
-            self._directory.complete(self._model.history_)
+    def _end_early(self, signal: str) -> None:
+        """Save what was learnt, the model first: `mpiexec` leaves a quarter of a second for it."""
+        if self._is_trained:
             self._model.save(self._directory.model)
+            self._directory.complete(self._model.history_)
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
+
+    def _tell_early_end(self, console: Console, signal: str) -> None:
+        epochs = len(getattr(self._model, "history_", []))
         console.print(f"interrupted ({signal}) after {epochs} of {self._model.max_iter} epochs")
-        if trained and not epochs:
+        if self._is_trained and not epochs:
             console.print("the model may have learnt little or nothing: no epoch was completed")
-        if trained:
-            print_summary(console, self._where())
+        if self._is_trained:
+            print_summary(console, self._where_it_is())
+
+    @property
+    def _is_trained(self) -> bool:
+        return hasattr(self._model, "user_factors_")
 
     def _result(self) -> dict[str, Any]:
         history = getattr(self._model, "history_", [])
@@ -140,9 +150,9 @@ class MfRun:
             ("training", f"{history[-1]['seconds']:.1f} s for {len(history)} epochs, compiling included"),
         ]
         console.print()
-        print_summary(console, rows + self._where())
+        print_summary(console, rows + self._where_it_is())
 
-    def _where(self) -> list[tuple[str, str]]:
+    def _where_it_is(self) -> list[tuple[str, str]]:
         model = str(self._directory.model)
         return [("model", model), ("load it", f'strads.models.MatrixFactorization.load("{model}")')]
 
@@ -192,6 +202,11 @@ class MfRun:
             "machine": machine() | {"threads": runtime.threads},
             "cluster": cluster_options.record(runtime),
         }
+
+
+def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:
+    """Whether it is `mpiexec` that has interrupted the run: on Ctrl-C it ends its processes by SIGTERM."""
+    return runtime.cluster.backend == "mpi" and not runtime.is_local and signals.received == "SIGTERM"
 
 
 def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, dvector | None]:

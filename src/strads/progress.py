@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -61,7 +61,7 @@ class EpochProgress:
         fancy = self._console.is_terminal and not self._console.is_dumb_terminal
         self._display: _Display = _Bar(self._state, self._console) if fancy else _Lines(self._state, self._console)
 
-    def update(self, record: Mapping[str, float]) -> None:
+    def update(self, record: Mapping[str, Any]) -> None:
         """Show the record of an epoch: `iteration`, `seconds`, `samples`, and the measures."""
         if record["iteration"] >= 1:
             self._state.add(record)
@@ -79,7 +79,7 @@ class EpochProgress:
         self._display.stop()
 
 
-def samples_per_second(history: Sequence[Mapping[str, float]]) -> float:
+def samples_per_second(history: Sequence[Mapping[str, Any]]) -> float:
     """Throughput over the epochs after the first, which includes compiling; NaN for an empty history.
 
     Parameters
@@ -124,7 +124,7 @@ class _State:
         self.done = 0
         self.rate = math.nan
         self._measures = measures
-        self._record: Mapping[str, float] | None = None
+        self._record: Mapping[str, Any] | None = None
         self._began = self._first = self._latest = time.monotonic()
         self._ended: float | None = None
 
@@ -134,7 +134,7 @@ class _State:
     def end(self) -> None:
         self._ended = time.monotonic()
 
-    def add(self, record: Mapping[str, float]) -> None:
+    def add(self, record: Mapping[str, Any]) -> None:
         self._latest = time.monotonic()
         if self._record is None:
             self._first = self._latest

@@ -1,5 +1,6 @@
 """The command line: `strads train`, `strads demo`, `strads info`."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -7,8 +8,12 @@ from typing import Annotated
 import typer
 
 import strads
+from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
+
+# What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of its place in the job.
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 
 app = typer.Typer(
     add_completion=False,
@@ -46,10 +51,19 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code: 0, 1 failed, 2 wrong input or options, 130 interrupted."""
+    """Run a command line and return its exit code: 0, 1 failed, 2 wrong input or options, 130 interrupted.
+
+    Under `mpiexec` the first process does so, and this returns there only; the others are its nodes.
+    """
     try:
+        cluster.current()
         command = typer.main.get_command(app)
         code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
-        return report(error, debug="--debug" in arguments)
+        return report(error, debug="--debug" in arguments, silent=not _is_first_process())
     return code if isinstance(code, int) else 0
+
+
+def _is_first_process() -> bool:
+    """Whether no launcher has given this process a number, or the first."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANKS)

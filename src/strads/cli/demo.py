@@ -3,19 +3,32 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from strads import cluster
-from strads.cli.train import DebugOption, ThreadsOption
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
+from strads.cli.train import DebugOption
 
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, help="Of the generated ratings and of the model.")] = 0,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
     threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
     debug: DebugOption = False,
 ) -> None:
-    """Factorize generated ratings on all cores, and check the result against a single thread's."""
+    """Factorize generated ratings on all cores and nodes, and check the result against a single thread's."""
     from strads.cli.demo_run import Demo
     from strads.cli.planted_ratings import PlantedRatings
 
-    Demo(Console(highlight=False), PlantedRatings(), seed, threads or cluster.current().threads).show()
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        Demo(standard_output(), PlantedRatings(), seed, runtime).show()

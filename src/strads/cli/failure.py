@@ -1,12 +1,13 @@
 """How a command fails: one readable line on standard error, and an exit code."""
 
+import re
 import sys
 import traceback
 
 import typer
 
 from strads.cli import interrupts
-from strads.errors import StradsError
+from strads.errors import NodeError, NodeFailure, ProgramStopped, StradsError
 
 BAD_INPUT = 2
 FAILED = 1
@@ -16,8 +17,18 @@ class RunFailedError(StradsError):
     """A training that began and could not be finished."""
 
 
-def report(error: BaseException, *, debug: bool) -> int:
-    """Print what went wrong and return the exit code: 2 for wrong input or options, 1 for anything else."""
+_NOT_THE_INPUT = (RunFailedError, NodeFailure, NodeError, ProgramStopped)
+# How `Cluster.run` begins its note on where an error was raised; the traceback from there follows.
+_RAISED_ON = re.compile(r"raised on (node \d+ \([^)]*\)):")
+
+
+def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
+    """Print what went wrong and return the exit code: 2 for wrong input or options, 1 for anything else.
+
+    A process is silent where another one of the same job tells the same.
+    """
+    if silent:
+        return FAILED
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _print("strads: interrupted")
         return interrupts.EXIT_CODE
@@ -29,20 +40,26 @@ def report(error: BaseException, *, debug: bool) -> int:
         _print(f"strads: error: {message}{_help_hint(error)}")
         return BAD_INPUT
     if isinstance(error, StradsError | OSError):
-        _print(f"strads: error: {_describe(error)}")
-        return BAD_INPUT if isinstance(error, StradsError) and not isinstance(error, RunFailedError) else FAILED
+        _print(f"strads: error: {describe(error)}")
+        return BAD_INPUT if isinstance(error, StradsError) and not isinstance(error, _NOT_THE_INPUT) else FAILED
     if isinstance(error, MemoryError):
         _print(f"strads: error: not enough memory: {error}")
         return FAILED
     hint = "" if debug else " (--debug shows where)"
-    _print(f"strads: internal error: {type(error).__name__}: {error}{hint}")
+    _print(f"strads: internal error: {type(error).__name__}: {describe(error)}{hint}")
     return FAILED
 
 
-def _describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
+    """The message of an error, and the node that raised it if one did."""
+    text = str(error)
     if isinstance(error, OSError) and not isinstance(error, StradsError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    for note in getattr(error, "__notes__", ()):
+        found = _RAISED_ON.match(note)
+        if found is not None and found[1] not in text:
+            return f"{text} [on {found[1]}]"
+    return text
 
 
 def _help_hint(error: BaseException) -> str:

@@ -2,27 +2,52 @@
 
 import os
 
-from rich.console import Console
-
-from strads import cluster
-from strads.cli.environment import machine, versions
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    count_of,
+    describe,
+    start,
+)
+from strads.cli.environment import backends, machine, versions
 from strads.cli.summary import print_summary
+from strads.cli.terminal import standard_output
+from strads.cli.train import DebugOption
+from strads.cluster import NodeInfo
 
 
-def info() -> None:
-    """Show versions, cores, threads, and where compiled code is cached."""
+def info(
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
+    threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
+    debug: DebugOption = False,
+) -> None:
+    """Show versions, cores, nodes with their threads, and where compiled code is cached."""
     from strads.models.kernels.matrix_factorization import predict_pairs
 
     about = machine()
-    rows = [(name, version) for name, version in versions().items()]
+    rows = [*versions().items(), *backends().items()]
     rows += [
         ("platform", str(about["platform"])),
         ("processor", str(about["cpu"])),
         ("cores", f"{about['cores']} in the machine, {about['cores_available']} for this process"),
-        ("threads", f"{cluster.current().threads} by default (--threads chooses)"),
         ("Numba's cache", _cache(predict_pairs.stats.cache_path)),
     ]
-    print_summary(Console(highlight=False), rows)
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        by_default = "" if threads else " by default (--threads chooses)"
+        rows.append(("runs on", f"{describe(runtime)}{by_default}, backend {runtime.cluster.backend}"))
+        rows += [(f"node {node.rank}", _place(node)) for node in runtime.cluster.describe()]
+    print_summary(standard_output(), rows)
+
+
+def _place(node: NodeInfo) -> str:
+    return f"{node.host}, process {node.pid}, {count_of(node.cores, 'core')}, {count_of(node.threads, 'thread')}"
 
 
 def _cache(kernels: str | None) -> str:

@@ -6,12 +6,17 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from strads import cluster
+
 EXIT_CODE = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt, and are remembered."""
+    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt, and are remembered.
+
+    To be entered when it has been chosen where programs run: backends have handlers of their own.
+    """
 
     def __init__(self) -> None:
         self.received: str | None = None
@@ -19,7 +24,8 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        catch = cluster.current().cluster.catch
+        self._before = {number: catch(number, self._handle) for number in _SIGNALS}
         return self
 
     def __exit__(

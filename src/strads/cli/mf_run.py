@@ -1,5 +1,6 @@
 """One training of matrix factorization: read, hold out, fit, keep records, tell the result."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,20 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from strads import cluster, dvector
-from strads.cli import interrupts
-from strads.cli.environment import machine, versions
-from strads.cli.failure import RunFailedError
+from strads import dvector
+from strads.cli import cluster_options, interrupts
+from strads.cli.environment import backends, machine, versions
+from strads.cli.failure import RunFailedError, describe
 from strads.cli.interrupts import Interrupts
 from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.run_directory import RunDirectory
 from strads.cli.summary import print_summary
+from strads.cli.terminal import last_words
+from strads.cluster import Runtime
 from strads.errors import InputError
 from strads.progress import EpochProgress, format_rate, samples_per_second
 
 if TYPE_CHECKING:
     from strads.models import MatrixFactorization
 
+EpochRecord = dict[str, Any]
 MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
 
 
@@ -35,13 +39,13 @@ class MfRun:
     delimiter: str | None
     holdout: float
     overwrite: bool
-    threads: int | None
+    where: dict[str, Any]
     parameters: dict[str, Any]
     _directory: RunDirectory = field(init=False)
     _model: "MatrixFactorization" = field(init=False)
 
-    def execute(self, console: Console) -> int:
-        """Train and return the exit code: 0, or 130 after an interrupt.
+    def execute(self, console: Console, runtime: Runtime) -> int:
+        """Train where the runtime says, and return the exit code: 0, or 130 after an interrupt.
 
         Raises
         ------
@@ -60,22 +64,24 @@ class MfRun:
             # Only now: wrong data is told of before the estimators are loaded.
             from strads.models import MatrixFactorization
 
-            self._model = MatrixFactorization(n_jobs=self.threads, **self.parameters)
-            self._announce(console, ratings, held_out)
+            self._model = MatrixFactorization(**self.parameters)
+            self._announce(console, ratings, held_out, runtime)
             try:
                 with signals.shielded():
-                    self._directory.begin(self._record(ratings, held_out))
+                    self._directory.begin(self._record(ratings, held_out, runtime))
                 signals.check()
                 self._fit(train, held_out, console, signals)
             except KeyboardInterrupt:
                 with signals.shielded():
-                    self._end_early(console, signals.received or "SIGINT")
+                    self._end_early(signals.received or "SIGINT")
+                with last_words(console) if _mpiexec_ends(runtime, signals) else nullcontext(console) as shown:
+                    self._tell_early_end(shown, signals.received or "SIGINT")
                 return interrupts.EXIT_CODE
             self._summarize(console)
         return 0
 
     def _fit(self, train: dvector, held_out: dvector | None, console: Console, signals: Interrupts) -> None:
-        def on_epoch(record: dict[str, float]) -> None:
+        def on_epoch(record: EpochRecord) -> None:
             if record["iteration"] >= 1:
                 self._directory.append(record)
             progress.update(record)
@@ -88,21 +94,28 @@ class MfRun:
                 self._model.save(self._directory.model)
                 self._directory.finish("finished", self._result())
         except Exception as error:
-            self._directory.finish("failed", {"error": str(error), **self._result()})
-            raise RunFailedError(f"{error} (epochs until then: {self._directory.path}/metrics.jsonl)") from error
+            reason = describe(error)
+            self._directory.finish("failed", {"error": reason, **self._result()})
+            raise RunFailedError(f"{reason} (epochs until then: {self._directory.path}/metrics.jsonl)") from error
 
-    def _end_early(self, console: Console, signal: str) -> None:
-        epochs = len(getattr(self._model, "history_", []))
-        trained = hasattr(self._model, "user_factors_")
-        if trained:
-            self._directory.complete(self._model.history_)
+    def _end_early(self, signal: str) -> None:
+        """Save what was learnt, the model first: `mpiexec` leaves a quarter of a second for it."""
+        if self._is_trained:
             self._model.save(self._directory.model)
+            self._directory.complete(self._model.history_)
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
+
+    def _tell_early_end(self, console: Console, signal: str) -> None:
+        epochs = len(getattr(self._model, "history_", []))
         console.print(f"interrupted ({signal}) after {epochs} of {self._model.max_iter} epochs")
-        if trained and not epochs:
+        if self._is_trained and not epochs:
             console.print("the model may have learnt little or nothing: no epoch was completed")
-        if trained:
-            print_summary(console, self._where())
+        if self._is_trained:
+            print_summary(console, self._where_it_is())
+
+    @property
+    def _is_trained(self) -> bool:
+        return hasattr(self._model, "user_factors_")
 
     def _result(self) -> dict[str, Any]:
         history = getattr(self._model, "history_", [])
@@ -115,14 +128,15 @@ class MfRun:
             "ratings_per_second": samples_per_second(history),
         }
 
-    def _last_record(self) -> dict[str, float]:
+    def _last_record(self) -> EpochRecord:
         """The record of the epoch that the model comes from."""
         history = getattr(self._model, "history_", [])
         if not history:
             return {}
         if self._model.early_stopping:
             return min(history, key=lambda record: record["validation_rmse"])
-        return history[-1]
+        last: EpochRecord = history[-1]
+        return last
 
     def _summarize(self, console: Console) -> None:
         history, kept = self._model.history_, self._last_record()
@@ -136,13 +150,13 @@ class MfRun:
             ("training", f"{history[-1]['seconds']:.1f} s for {len(history)} epochs, compiling included"),
         ]
         console.print()
-        print_summary(console, rows + self._where())
+        print_summary(console, rows + self._where_it_is())
 
-    def _where(self) -> list[tuple[str, str]]:
+    def _where_it_is(self) -> list[tuple[str, str]]:
         model = str(self._directory.model)
         return [("model", model), ("load it", f'strads.models.MatrixFactorization.load("{model}")')]
 
-    def _announce(self, console: Console, ratings: Ratings, held_out: dvector | None) -> None:
+    def _announce(self, console: Console, ratings: Ratings, held_out: dvector | None, runtime: Runtime) -> None:
         held = f"; {len(held_out):,} held out" if held_out is not None else ""
         console.print(
             f"{self.data}\n{len(ratings.records):,} ratings of {ratings.distinct('item'):,} items "
@@ -153,8 +167,11 @@ class MfRun:
         if ratings.columns not in (("1", "2", "3"), ("user", "item", "score")):
             user, item, score = ratings.columns
             console.print(f"columns: {user} is the user, {item} the item, {score} the score", markup=False)
+        if not runtime.is_local:
+            hosts = ", ".join(sorted(set(runtime.cluster.hosts)))
+            console.print(f"{cluster_options.describe(runtime)} ({runtime.cluster.backend}) on {hosts}", soft_wrap=True)
 
-    def _record(self, ratings: Ratings, held_out: dvector | None) -> dict[str, Any]:
+    def _record(self, ratings: Ratings, held_out: dvector | None, runtime: Runtime) -> dict[str, Any]:
         records = ratings.records
         arguments = {
             "data": str(self.data),
@@ -163,7 +180,7 @@ class MfRun:
             "delimiter": self.delimiter,
             "holdout": self.holdout,
             "overwrite": self.overwrite,
-            "threads": self.threads,
+            **self.where,
         }
         return {
             "command": "train mf",
@@ -181,9 +198,15 @@ class MfRun:
                 "largest_user_id": int(records["user"].max()),
                 "largest_item_id": int(records["item"].max()),
             },
-            "versions": versions(),
-            "machine": machine() | {"threads": self.threads or cluster.current().threads},
+            "versions": versions() | (backends() if runtime.cluster.backend != "threads" else {}),
+            "machine": machine() | {"threads": runtime.threads},
+            "cluster": cluster_options.record(runtime),
         }
+
+
+def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:
+    """Whether it is `mpiexec` that has interrupted the run: on Ctrl-C it ends its processes by SIGTERM."""
+    return runtime.cluster.backend == "mpi" and not runtime.is_local and signals.received == "SIGTERM"
 
 
 def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, dvector | None]:

@@ -67,14 +67,14 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error
 
-    def append(self, record: Mapping[str, float]) -> None:
+    def append(self, record: Mapping[str, Any]) -> None:
         """Add the record of an epoch to the metrics, so that it survives whatever comes next."""
         assert self._metrics is not None, "begin comes first"
         self._metrics.write(_json(record) + "\n")
         self._metrics.flush()
         self._written += 1
 
-    def complete(self, history: list[dict[str, float]]) -> None:
+    def complete(self, history: list[dict[str, Any]]) -> None:
         """Add the epochs of a history that an interrupt kept from being appended."""
         for record in history[self._written :]:
             self.append(record)

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
 from strads.errors import ArgumentError
 
 app = typer.Typer(help="Train a model from a data file.")
@@ -67,10 +76,6 @@ def _delimiter(value: str | None) -> str | None:
 
 _DATA, _MODEL, _RUN = "Data", "Model", "Run"
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=_RUN)]
-ThreadsOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Threads; by default all cores.", show_default=False, rich_help_panel=_RUN),
-]
 
 
 @app.command()
@@ -126,7 +131,11 @@ def mf(
             rich_help_panel=_MODEL,
         ),
     ] = False,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
     threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.", rich_help_panel=_RUN)] = 0,
     overwrite: Annotated[
         bool,
@@ -139,6 +148,8 @@ def mf(
     The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
 
     MovieLens works as it is: [bold]strads train mf --data u.data.gz --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train mf …[/bold], with the same result.
     """
     from strads.cli.mf_run import MfRun
 
@@ -151,7 +162,7 @@ def mf(
         delimiter=delimiter,
         holdout=holdout,
         overwrite=overwrite,
-        threads=threads,
+        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "n_components": rank,
             "max_iter": epochs,
@@ -164,5 +175,6 @@ def mf(
             "random_state": seed,
         },
     )
-    code = run.execute(Console(highlight=False))
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        code = run.execute(standard_output(), runtime)
     raise typer.Exit(code)

@@ -31,7 +31,8 @@ class Configuration:
 def serve(world: World) -> NoReturn:
     """Run what the driver sends; leave the process when the driver does."""
     if in_main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver gets it, and stops the nodes
+        for number in (signal.SIGINT, signal.SIGTERM):  # the driver gets it, stops the nodes, and saves what they have
+            signal.signal(number, signal.SIG_IGN)
     world.is_serving = True
     _Server(world).run()
     raise SystemExit(0)

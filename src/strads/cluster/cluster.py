@@ -1,10 +1,12 @@
 """A cluster: nodes on which the driver starts node programs."""
 
 import pickle
+import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 from strads.cluster.node import Node, NodeInfo, Outcome, ProgramCall
@@ -99,6 +101,13 @@ class Cluster(ABC):
     def describe(self) -> list[NodeInfo]:
         """Where each node runs."""
         return self.run(Node.info)
+
+    def catch(self, number: int, handler: Callable[[int, FrameType | None], Any]) -> Any:
+        """Have a signal of the driver call a function, which may raise; returns what `signal.signal` would.
+
+        To be called by the main thread.
+        """
+        return signal.signal(number, handler)
 
     def new_name(self) -> str:
         """Return a name for `node.store` that is not in use."""

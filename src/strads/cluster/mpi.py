@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 from strads.cluster._mpi_serving import Configuration, serve
-from strads.cluster._mpi_signals import in_main_thread
+from strads.cluster._mpi_signals import Handler, in_main_thread
 from strads.cluster._mpi_world import Order, World
 from strads.cluster.cluster import Cluster
 from strads.cluster.messages import Message, decode, encode
@@ -88,28 +89,28 @@ class _Driver:
     # -- signals -------------------------------------------------------------------------------------------
 
     def _catch_signals(self) -> None:
+        guard = self.world.transport.guard
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):
-            self.world.transport.guard.catch(signal.SIGINT, interrupt)
-        for number, handler in ((signal.SIGTERM, self._on_terminate), (signal.SIGCONT, self._on_continue)):
-            if signal.getsignal(number) == signal.SIG_DFL:
-                self.world.transport.guard.catch(number, handler)
+            guard.catch(signal.SIGINT, interrupt)
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self.catch(signal.SIGTERM, signal.default_int_handler)
+        if signal.getsignal(signal.SIGCONT) == signal.SIG_DFL:
+            guard.catch(signal.SIGCONT, self._on_continue)
+
+    def catch(self, number: int, handler: Handler) -> None:
+        """Have a signal call a function, at times when it may raise; of a lost node SIGTERM tells that first."""
+
+        def on_terminate(number: int, frame: FrameType | None) -> None:
+            if self.world.failure is None:
+                self.world.look_for_lost(at_once=True)
+                self.world.check()
+                handler(number, frame)
+
+        self.world.transport.guard.catch(number, on_terminate if number == signal.SIGTERM else handler)
 
     def _on_continue(self, number: int, frame: FrameType | None) -> None:
-        """Open MPI sends SIGCONT when it begins to end a job, a quarter of a second before SIGTERM."""
-        self._continued = time.monotonic()
-        self._say_who_is_lost()
-
-    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
-        """A quarter of a second later comes SIGKILL: say which node is lost, or else end as on Ctrl-C."""
-        if self.world.failure is not None:
-            return  # it has been said
-        if time.monotonic() - self._continued > 1.0:  # else all nodes were there, and now they are being ended too
-            self._say_who_is_lost()
-        self.world.fail(NodeFailure("the launcher ends this job: it was interrupted, or a node is lost"))
-        raise KeyboardInterrupt
-
-    def _say_who_is_lost(self) -> None:
+        """Open MPI ends a job by SIGCONT, SIGTERM and SIGKILL, a quarter of a second apart."""
         if self.world.failure is None:
             self.world.look_for_lost(at_once=True)
             self.world.check()
@@ -250,6 +251,12 @@ class MpiCluster(Cluster):
     def hosts(self) -> list[str]:
         """Name of each node's host."""
         return self._driver.world.comm.hosts
+
+    def catch(self, number: int, handler: Handler) -> Any:
+        """See `Cluster.catch`; no signal interrupts MPI in the middle of a message."""
+        before = signal.getsignal(number)
+        self._driver.catch(number, handler)
+        return before
 
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
         return self._driver.start(self._node, calls)

@@ -1,5 +1,6 @@
 """`async_for`: a loop over shared tables, in parallel and serializable (thesis §7.1.3, §7.2.4)."""
 
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from strads.loops.on_nodes.driver import LoopOptions
 from strads.loops.preparation import PreparedLoop, prepare
 from strads.loops.program import LoopProgram, find_program
 from strads.loops.python_mode import run_checked
-from strads.loops.statistics import LoopStatistics
+from strads.loops.statistics import LoopStatistics, NodeStatistics
 from strads.schedule.plan import Plan
 
 STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
@@ -141,7 +142,24 @@ def async_for(
         parallelism=plan.parallelism,
         threads=team.size,
         plan=plan,
+        nodes=(_statistics_of(execution, len(loop_indices), 1 if mode == "python" else team.size),),
         order=serial_order(prepared.schedule, execution) if record_order else None,
+    )
+
+
+def _statistics_of(execution: Execution, tasks: int, threads: int) -> NodeStatistics:
+    """What this process did, as the only node."""
+    waited = max(execution.seconds * threads - execution.compute_seconds, 0.0)
+    return NodeStatistics(
+        rank=0,
+        host=socket.gethostname(),
+        tasks=tasks,
+        bytes_sent=0,
+        messages_sent=0,
+        compute_seconds=execution.compute_seconds,
+        wait_seconds=waited,
+        mean_queue=execution.mean_queue,
+        longest_queue=execution.longest_queue,
     )
 
 
@@ -221,7 +239,8 @@ class _Call:
         # Job by job: numbers are priorities, so the plan's own order obeys every precedence.
         jobs = np.arange(plan.jobs, dtype=np.int32)
         sequence = np.arange(plan.tasks) if plan.locks is not None else None
-        return Execution(time.perf_counter() - start, jobs, sequence)
+        seconds = time.perf_counter() - start
+        return Execution(seconds, jobs, sequence, compute_seconds=seconds)
 
     def _replicas(self, plan: Plan) -> dict[int, Replicas]:
         replicas: dict[int, Replicas] = {}

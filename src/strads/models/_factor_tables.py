@@ -96,8 +96,14 @@ class FactorTables:
         return users[:, self.rank + BIAS], items[:, self.rank + BIAS]
 
     def copy(self) -> "FactorTables":
-        """Return tables of their own with the same content."""
+        """Return tables of their own with the same content, which lies where that of these lies."""
         return FactorTables(self.users.copy(), self.items.copy(), self.rank, self.mean)
+
+    def at_home(self) -> "FactorTables":
+        """Return tables of this content that lie in this process only; nodes keep nothing of them."""
+        if not (self.users.is_distributed or self.items.is_distributed):
+            return self
+        return FactorTables.from_arrays(*self.arrays, self.rank, self.mean)
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer], team: ThreadTeam) -> NDArray[np.float32]:
         """Return the scores of pairs of valid ids, computed by all threads of the team."""

@@ -5,6 +5,7 @@ import numbers
 import os
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +16,11 @@ from sklearn.metrics import r2_score
 
 from strads import cluster
 from strads.dds import accumulator, dvector
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.loops import async_for
+from strads.loops.statistics import NodeStatistics
 from strads.models._factor_tables import FactorTables
+from strads.models._held_out import HeldOut
 from strads.models._parameters import (
     check_choice,
     check_n_jobs,
@@ -31,7 +34,7 @@ from strads.models._ratings import as_pairs, as_ratings, check_ids
 from strads.models._saving import load_model, save_model
 from strads.models.kernels.matrix_factorization import adagrad_step, constant_step
 
-EpochRecord = dict[str, float]
+EpochRecord = dict[str, Any]
 _SCHEDULES = ("linear", "constant")
 _STEPS = {"adagrad": adagrad_step, "constant": constant_step}
 
@@ -41,7 +44,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     Minimizes Σ (score − prediction)² + λ(‖w‖² + ‖h‖² + biases²) over the ratings by stochastic gradient descent,
     one rating at a time, as a serializable parallel loop: the result is that of a sequential pass, and depends on
-    the seed alone, not on the number of threads (up to 8) nor on timing.
+    the seed alone, not on the number of threads and nodes (up to 8 threads together) nor on timing. On the nodes that
+    `strads.init` has chosen the factors stay there while it trains.
 
     Parameters
     ----------
@@ -71,7 +75,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     remember_ratings : bool, default True
         Keep which items each user rated, for `recommend`.
     n_jobs : int or None, default None
-        Threads; None: those of `strads.init`, by default all cores; -1: all cores.
+        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
+        training takes the threads that `strads.init` has given to each of them, and `n_jobs` counts for `predict` only.
     random_state : int, default 0
         Seed of the initial factors, of the order of ratings and of the held-out sample.
 
@@ -86,10 +91,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     history_ : list of dict
         One record an epoch: `iteration`; `seconds` of training so far; `samples` (ratings visited so far);
         `objective`, the mean squared error, each rating measured just before its step; its root `rmse`;
-        `validation_rmse` if some are held out.
+        `validation_rmse` if some are held out; `nodes`, what each node did in the epoch, as a dict of the fields of
+        `strads.loops.statistics.NodeStatistics` (bytes sent, seconds computed and waited, length of the queue, …).
 
     Notes
     -----
+    On several nodes the attributes are set when `fit` ends, also when it is interrupted.
+
     Ids are 0, 1, 2, …; a user or item without ratings is predicted by the other's bias. Entries that a sparse
     matrix does not store are unknown, not zero; stored zeros are ratings of zero.
 
@@ -162,10 +170,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         ------
         ArgumentError, InputError
             For parameters or ratings that make no sense; the message names the first.
+        NodeFailure
+            If a node is lost.
 
         Notes
         -----
-        After an interrupt (Ctrl-C) the model holds what was learnt so far and can be used and saved.
+        After an interrupt (Ctrl-C) the model holds what was learnt so far and can be used and saved; after the loss of
+        a node it does not.
         """
         self._check_parameters()
         ratings, held_out = self._split(as_ratings(X, y), validation)
@@ -174,8 +185,12 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self._start(data, n_users, n_items)
         try:
             self._run_epochs(ratings, held_out, on_epoch)
-        finally:
+        except NodeFailure:
+            raise  # what was learnt lay on the nodes
+        except BaseException:
             self._publish()
+            raise
+        self._publish()
         return self
 
     def _check_parameters(self) -> None:
@@ -229,7 +244,11 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             seed=int(self.random_state),
         )
         self._rated = RatedItems.of(data, n_users) if self.remember_ratings else None
-        self._publish()
+        if cluster.current().is_local:
+            self._publish()
+        else:
+            for name in ("user_factors_", "item_factors_", "user_biases_", "item_biases_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
 
     def _run_epochs(
         self,
@@ -239,12 +258,14 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     ) -> None:
         patience = Patience(self.tol, self.n_iter_no_change)
         best_tables: FactorTables | None = None
+        measured = HeldOut(held_out.to_numpy(), self._tables) if held_out is not None else None
         seconds = 0.0
         for epoch in range(1, self.max_iter + 1):
             start = time.perf_counter()
-            squared_error = self._epoch(ratings, epoch)
+            squared_error, nodes = self._epoch(ratings, epoch)
             seconds += time.perf_counter() - start
-            record = self._record(epoch, seconds, squared_error, len(ratings), held_out)
+            record = self._record(epoch, seconds, squared_error, len(ratings), measured)
+            record["nodes"] = [asdict(node) for node in nodes]
             self.history_.append(record)
             self.n_iter_ = epoch
             stop = on_epoch(record) if on_epoch is not None else None
@@ -263,9 +284,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             return float(self.learning_rate)
         return float(self.learning_rate) * (1.0 - (epoch - 1) / self.max_iter)
 
-    def _epoch(self, ratings: dvector, epoch: int) -> float:
+    def _epoch(self, ratings: dvector, epoch: int) -> tuple[float, tuple[NodeStatistics, ...]]:
+        """Pass over the ratings once; returns the summed squared error, and what each node did."""
         loss = accumulator(0.0)
-        async_for(
+        statistics = async_for(
             range(len(ratings)),
             _STEPS[self.step],
             ratings,
@@ -287,10 +309,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 f"training diverged in epoch {self.n_iter_ + 1}: use a smaller learning_rate than "
                 f"{self.learning_rate}, or scale the scores"
             )
-        return loss.value
+        return loss.value, statistics.nodes
 
     def _record(
-        self, epoch: int, seconds: float, squared_error: float, ratings: int, held_out: dvector | None
+        self, epoch: int, seconds: float, squared_error: float, ratings: int, held_out: HeldOut | None
     ) -> EpochRecord:
         objective = squared_error / ratings
         record: EpochRecord = {
@@ -301,12 +323,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             "rmse": math.sqrt(objective),
         }
         if held_out is not None:
-            data = held_out.to_numpy()
-            record["validation_rmse"] = _rmse(data["score"], self._predict(data["user"], data["item"]))
+            team = None if self.n_jobs is None else cluster.current().team(self._threads)
+            record["validation_rmse"] = held_out.rmse(self._tables, team)
         return record
 
     def _publish(self) -> None:
-        """Make what was learnt so far the model's attributes."""
+        """Make what was learnt so far the model's attributes; brings it home if it lies on nodes."""
+        self._tables = self._tables.at_home()
         self.user_factors_, self.item_factors_ = self._tables.factors
         self.user_biases_, self.item_biases_ = self._tables.biases
 

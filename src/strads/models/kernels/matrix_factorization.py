@@ -79,6 +79,25 @@ def predict_pairs(users, items, mean, rank, user_ids, item_ids, scores, first, l
         scores[pair] = score
 
 
+@njit(nogil=True, fastmath=True, cache=True)
+def squared_errors(rows, others, mean, rank, offsets, partners, scores, sums, low, first, last):  # type: ignore[no-untyped-def]
+    """Σ (score − prediction)² over the ratings of each of the rows `first..last - 1`, into `sums[row - low]`.
+
+    Row r of `rows` is rated together with the rows `partners[offsets[r]:offsets[r + 1]]` of `others`.
+    """
+    for row in range(first, last):
+        w = rows[row]
+        total = 0.0
+        for place in range(offsets[row], offsets[row + 1]):
+            h = others[partners[place]]
+            score = mean + w[rank + BIAS] + h[rank + BIAS]
+            for f in range(rank):
+                score += w[f] * h[f]
+            error = float(scores[place]) - float(score)
+            total += error * error
+        sums[row - low] = total
+
+
 @njit(nogil=True, cache=True)
 def group_items_by_user(user_ids, item_ids, offsets, items):  # type: ignore[no-untyped-def]
     """Counting sort: `items[offsets[u]:offsets[u + 1]]` become the items of user u; offsets come in as zeros."""

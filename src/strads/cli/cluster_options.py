@@ -1,0 +1,98 @@
+"""Where a command runs: the options for it, and how that is told."""
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+import strads
+from strads.cluster import Runtime
+from strads.cluster.cluster import DEFAULT_TIMEOUT
+
+_WHERE = "Where it runs"
+
+
+class Backend(StrEnum):
+    """What connects the nodes."""
+
+    threads = "threads"
+    mpi = "mpi"
+    ray = "ray"
+
+
+BackendOption = Annotated[
+    Backend | None,
+    typer.Option(
+        help="This process, the processes of mpiexec, or actors of a Ray cluster; by default mpi under mpiexec, "
+        "else threads.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+NodesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Nodes: actors, by default one on each machine of Ray; with threads, logical nodes of this process.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Threads of each node; by default its share of the cores.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The Ray cluster; by default that of RAY_ADDRESS, or a new one on this machine.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(help="Seconds that a node waits for another before it counts as lost.", rich_help_panel=_WHERE),
+]
+TIMEOUT = DEFAULT_TIMEOUT
+
+
+def start(
+    backend: Backend | None, nodes: int | None, threads: int | None, address: str | None, timeout: float
+) -> Runtime:
+    """Choose where loops run, as the options say.
+
+    Raises
+    ------
+    ArgumentError
+        For options that do not go together, or that the machine or its software cannot satisfy.
+    """
+    chosen = None if backend is None else backend.value
+    return strads.init(chosen, nodes=nodes, threads=threads, address=address, timeout=timeout)
+
+
+def record(runtime: Runtime) -> dict[str, Any]:
+    """Where a run takes place, for its records."""
+    cluster = runtime.cluster
+    return {
+        "backend": cluster.backend,
+        "nodes": [asdict(node) for node in cluster.describe()],
+        "hosts": sorted(set(cluster.hosts)),
+    }
+
+
+def describe(runtime: Runtime) -> str:
+    """Such as "2 threads", or "3 nodes of 2 threads each"."""
+    threads = count_of(runtime.threads, "thread")
+    return threads if runtime.is_local else f"{count_of(runtime.cluster.size, 'node')} of {threads} each"
+
+
+def count_of(count: int, noun: str) -> str:
+    """Such as "1 thread", "2 threads"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

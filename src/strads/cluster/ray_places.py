@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
-from strads.cluster.runtime import available_cores
+from strads.cluster.cores import available_cores
 from strads.errors import ArgumentError
 
 _ANSWER = 10.0  # seconds within which a cluster accepts a connection

@@ -95,12 +95,15 @@ class Shard:
         release(array, high, len(array))
 
 
-def complete(node: Node, shard: Shard) -> None:
-    """Fetch all rows that lie on other nodes, on every node (a collective)."""
-    if all(node.comm.allgather(shard.is_complete)):
+def complete(node: Node, *shards: Shard) -> None:
+    """Fetch all rows of some tables that lie on other nodes, on every node (a collective)."""
+    if not shards:
         return
-    fetch_ranges(node, shard, [(0, int(shard.bounds[-1]))] * node.size)
-    shard.is_complete = True
+    everywhere = node.comm.allgather([shard.is_complete for shard in shards])
+    for shard, complete_at in zip(shards, zip(*everywhere, strict=True), strict=True):
+        if not all(complete_at):
+            fetch_ranges(node, shard, [(0, int(shard.bounds[-1]))] * node.size)
+            shard.is_complete = True
 
 
 def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> None:

@@ -97,7 +97,7 @@ class MfRun:
             with EpochProgress(self._model.max_iter, MEASURES, unit="ratings", console=console) as progress:
                 self._model.fit(train, validation=held_out, on_epoch=on_epoch)
             with signals.shielded():
-                self._snapshots.take()
+                self._snapshots.take(int(self._last_record().get("iteration", 0)))
                 self._directory.finish("finished", self._result())
         except Exception as error:
             if signals.received is not None:  # nodes that are being ended fail
@@ -115,7 +115,7 @@ class MfRun:
         """Save what was learnt; `mpiexec` leaves a quarter of a second for it."""
         if self._is_trained:
             self._directory.complete(self._model.history_)
-            self._snapshots.take()
+            self._snapshots.take(int(self._last_record().get("iteration", 0)))
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
 
     def _tell_early_end(self, console: Console, signal: str) -> None:
@@ -124,7 +124,7 @@ class MfRun:
         if self._is_trained and not epochs:
             console.print("the model may have learnt little or nothing: no epoch was completed")
         if self._snapshots.epoch is not None:
-            if self._snapshots.epoch < epochs:
+            if not self._is_trained:
                 console.print(
                     f"the model is that of epoch {self._snapshots.epoch}: later ones were lost with the nodes"
                 )

@@ -38,12 +38,12 @@ class Snapshots:
     def take_if_due(self) -> None:
         """Save the model if that was not done for long enough."""
         if time.monotonic() >= self._due:
-            self.take()
+            self.take(self._model.n_iter_)
 
-    def take(self) -> None:
-        """Save the model."""
+    def take(self, epoch: int) -> None:
+        """Save the model, which is that of the given epoch."""
         start = time.monotonic()
         self._model.save(self._path)
-        self.epoch = self._model.n_iter_
+        self.epoch = epoch
         end = time.monotonic()
         self._due = end + max(_FIRST, (end - start) / _SHARE)

@@ -3,7 +3,7 @@
 Loops are serializable: the result is that of some sequential order, without data races. See `async_for`.
 """
 
-from strads.cluster import init, shutdown
+from strads.cluster import Cluster, Comm, Node, Runtime, init, shutdown
 from strads.dds import (
     accumulator,
     dmap,
@@ -24,10 +24,13 @@ from strads.errors import (
     BodyIndexError,
     CompileError,
     InputError,
+    NodeError,
+    NodeFailure,
     PlanError,
+    ProgramStopped,
     StradsError,
 )
-from strads.loops import LoopStatistics, async_for
+from strads.loops import LoopStatistics, NodeStatistics, async_for
 
 __version__ = "0.1.0"
 
@@ -36,10 +39,18 @@ __all__ = [
     "ArgumentError",
     "BodyError",
     "BodyIndexError",
+    "Cluster",
+    "Comm",
     "CompileError",
     "InputError",
     "LoopStatistics",
+    "Node",
+    "NodeError",
+    "NodeFailure",
+    "NodeStatistics",
     "PlanError",
+    "ProgramStopped",
+    "Runtime",
     "StradsError",
     "accumulator",
     "async_for",

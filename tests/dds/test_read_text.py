@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from strads.dds import _text, read_text
+from strads.dds import _results, _text, read_text
 from strads.errors import ArgumentError, InputError
 
 
@@ -15,7 +15,7 @@ class Rating(NamedTuple):
 
 @pytest.fixture(params=[65_536, 2])
 def save(tmp_path, monkeypatch, request):
-    monkeypatch.setattr(_text, "_ROWS_AT_A_TIME", request.param)
+    monkeypatch.setattr(_results, "_ROWS_AT_A_TIME", request.param)
     monkeypatch.setattr(_text, "_BLOCK_BYTES", 1 << 20 if request.param > 2 else 4)
 
     def write(content):

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import strads
-from strads.cluster.runtime import available_cores
+from strads.cluster.cores import available_cores
 
 _PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "scikit-learn", "pyarrow")
 

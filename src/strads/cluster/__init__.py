@@ -2,9 +2,10 @@
 
 from strads.cluster.cluster import Cluster
 from strads.cluster.comm import Comm, Traffic
+from strads.cluster.cores import available_cores, check_threads
 from strads.cluster.inbox import Arrival
 from strads.cluster.node import Node, NodeInfo
-from strads.cluster.runtime import Runtime, available_cores, check_threads, current, init, shutdown
+from strads.cluster.runtime import Runtime, current, init, shutdown
 from strads.cluster.thread_team import ThreadTeam
 
 __all__ = [

@@ -237,7 +237,7 @@ class MpiCluster(Cluster):
     def __init__(self, driver: _Driver, threads: int, timeout: float):
         super().__init__(driver.world.size, threads, timeout)
         self._driver = driver
-        self._runs = driver.world.comm.inbox.run  # what is left of earlier clusters must look old
+        self.runs = driver.world.comm.inbox.run  # what is left of earlier clusters must look old
         driver.world.comm.timeout = timeout
         self._node = Node(driver.world.comm, threads)
         driver.tell_all(Order.CONFIGURE, Configuration(threads, timeout, list(sys.path)))

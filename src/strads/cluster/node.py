@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strads.cluster.comm import Comm
+from strads.cluster.cores import available_cores
 from strads.cluster.thread_team import ThreadTeam
 
 
@@ -55,8 +56,7 @@ class Node:
 
     def info(self) -> NodeInfo:
         """Where this node runs."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return NodeInfo(self.rank, socket.gethostname(), os.getpid(), cores, self.threads)
+        return NodeInfo(self.rank, socket.gethostname(), os.getpid(), available_cores(), self.threads)
 
     def close(self) -> None:
         """Drop what is stored and end the threads."""

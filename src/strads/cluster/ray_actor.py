@@ -4,6 +4,7 @@ Ray sends this class by value, because a fresh worker may not be able to import 
 the driver found it (a checkout on PYTHONPATH). So strads is imported within the methods only.
 """
 
+import socket
 import sys
 from typing import Any
 
@@ -21,14 +22,14 @@ class NodeActor:
         self._node = RayNode()
 
     @ray.method(concurrency_group="control")
-    def locate(self) -> tuple[str, int]:
-        """Return the host's name and the number of the process."""
-        return self._node.locate()
+    def locate(self) -> tuple[str, str]:
+        """Return the host's name, and Ray's name of the machine."""
+        return socket.gethostname(), ray.get_runtime_context().get_node_id()
 
     @ray.method(concurrency_group="control")
-    def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> None:
+    def connect(self, rank: int, places: list[Any], peers: list[Any], threads: int, timeout: float) -> None:
         """Tell the node who the others are."""
-        self._node.connect(rank, hosts, peers, threads, timeout)
+        self._node.connect(rank, places, peers, threads, timeout)
 
     @ray.method(concurrency_group="control")
     def stop(self, run: int, reason: str) -> None:
@@ -42,6 +43,7 @@ class NodeActor:
         return self._node.execute(run, common, own)
 
     @ray.method(concurrency_group="messages")
-    def deliver(self, source: int, number: int, batch: list[Any]) -> None:
+    def deliver(self, label: tuple[int, int, list[Any]], *parts: list[Any]) -> None:
         """Take what another node has sent."""
-        self._node.deliver(source, number, batch)
+        source, number, labels = label
+        self._node.deliver(source, number, (labels, list(parts)))

@@ -1,17 +1,11 @@
-"""A node of the Ray backend, within its actor: its program, and its messages as actor calls.
-
-A node sends all that is queued for a peer as one call, while at most a few such calls are on their way: messages
-sent in a hurry share a call, and a single one does not wait. Threaded actors do not promise to keep the order of
-calls, so batches are numbered.
-"""
+"""A node of the Ray backend, within its actor: its program, and its messages as calls of the other actors."""
 
 import os
 import pickle
-import socket
 import threading
-from collections import deque
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,10 +13,18 @@ from strads.cluster.cluster import portable
 from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message, decode, encode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
+from strads.cluster.ray_courier import INLINE_FAR, INLINE_NEAR, Batch, Courier, Item, decode_batch
 from strads.errors import NodeError, NodeFailure, ProgramStopped
 
-IN_FLIGHT = 2  # calls on their way to one peer
-BATCH_BYTES = 16 << 20  # a batch is closed when it has as much
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where an actor runs: the host's name, and the machine as Ray knows it, which has one object store."""
+
+    host: str
+    store: str
+
 
 Parcel = list[Any]  # what Ray carries of a message: its header, and its buffers outside of Ray's pickle
 
@@ -50,101 +52,56 @@ def pack_outcome(outcome: Outcome) -> Parcel:
         return pack(encode(Outcome(outcome.rank, error=reason, seconds=outcome.seconds)))
 
 
-class _Item(NamedTuple):
-    """A message, or (without a header) a put."""
-
-    run: int
-    tag: int
-    header: bytes | None
-    buffers: Sequence[Bytes]
-    nbytes: int
-
-
-class _Courier:
-    """Carries messages to one peer, in order."""
-
-    def __init__(self, comm: "RayComm", to: int, actor: Any):
-        self._comm = comm
-        self._to = to
-        self._actor = actor
-        self._queue: deque[_Item] = deque()
-        self._news = threading.Condition()
-        self._in_flight = 0
-        self._number = 0  # of the next batch
-        threading.Thread(target=self._carry, name=f"strads-to-{to}", daemon=True).start()
-
-    def send(self, item: _Item) -> None:
-        """Queue a message."""
-        with self._news:
-            self._queue.append(item)
-            self._news.notify()
-
-    def _carry(self) -> None:
-        while True:
-            with self._news:
-                while not self._queue or self._in_flight >= IN_FLIGHT:
-                    self._news.wait()
-                batch = self._take()
-                self._in_flight += 1
-            try:
-                call = self._actor.deliver.remote(self._comm.rank, self._number, batch)
-            except Exception as error:
-                self._lost(error)
-                return
-            self._number += 1
-            call.future().add_done_callback(self._arrived)
-
-    def _take(self) -> list[Any]:
-        batch: list[Any] = []
-        nbytes = 0
-        while self._queue and nbytes < BATCH_BYTES:
-            item = self._queue.popleft()
-            nbytes += item.nbytes
-            batch.append((item.run, item.tag, item.header, *map(_outside, item.buffers)))
-        return batch
-
-    def _arrived(self, call: Any) -> None:
-        error = call.exception()
-        if error is not None:
-            self._lost(error)
-        with self._news:
-            self._in_flight -= 1
-            self._news.notify()
-
-    def _lost(self, error: BaseException) -> None:
-        comm = self._comm
-        message = f"{comm.name(self._to)} is lost: {type(error).__name__}"
-        comm.inbox.fail(comm.inbox.run, NodeFailure(message, rank=self._to, host=comm.hosts[self._to]))
-
-
 class RayComm(Comm):
-    """Messages as calls of the peers' actors."""
+    """Messages as calls of the peers' actors. Threaded actors do not keep the order of calls: they are numbered."""
 
-    def __init__(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], timeout: float):
-        super().__init__(rank, len(peers), hosts, timeout)
-        self._couriers = {to: _Courier(self, to, peer) for to, peer in enumerate(peers) if to != rank}
+    def __init__(self, rank: int, places: Sequence[Place], peers: Sequence[Any], timeout: float):
+        super().__init__(rank, len(peers), [place.host for place in places], timeout)
+        near = [place.store == places[rank].store for place in places]
+        self._couriers = {to: self._courier(to, peer, near[to]) for to, peer in enumerate(peers) if to != rank}
         self._next = [0] * len(peers)  # number of the batch that is due from each node
-        self._early: dict[tuple[int, int], list[Any]] = {}
+        self._early: dict[tuple[int, int], Batch] = {}
         self._ordering = threading.Lock()
+
+    def _courier(self, to: int, peer: Any, near: bool) -> Courier:
+        def call(number: int, batch: Batch) -> Any:
+            labels, parts = batch
+            return peer.deliver.remote((self.rank, number, labels), *parts)
+
+        def lost(error: BaseException) -> None:
+            message = f"{self.name(to)} is lost: {type(error).__name__}"
+            self.inbox.fail(self.inbox.run, NodeFailure(message, rank=to, host=self.hosts[to]))
+
+        return Courier(f"strads-to-{to}", INLINE_NEAR if near else INLINE_FAR, call, lost)
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
         own = message.copy()
-        self._couriers[to].send(_Item(self.inbox.run, tag, own.header, own.buffers, own.nbytes))
+        self._couriers[to].send(Item(self.inbox.run, tag, own.header, own.buffers))
 
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        self._couriers[to].send(_Item(self.inbox.run, tag, None, (data,), data.nbytes))
+        self._couriers[to].send(Item(self.inbox.run, tag, None, [data]))
 
-    def deliver(self, source: int, number: int, batch: list[Any]) -> None:
+    def flush(self) -> None:
+        """Send at once what waits for more to travel with."""
+        for courier in self._couriers.values():
+            courier.flush()
+
+    def wait_for(self, ready: Callable[[], T | None], what: str, source: int | None = None) -> T:
+        """Wait until `ready` returns something; who waits has nothing more to add."""
+        self.flush()
+        return super().wait_for(ready, what, source)
+
+    def deliver(self, source: int, number: int, batch: Batch) -> None:
         """Take a batch of another node; an early one waits for those before it."""
         with self._ordering:
             self._early[source, number] = batch
             while (due := self._early.pop((source, self._next[source]), None)) is not None:
                 self._next[source] += 1
-                for run, tag, header, *buffers in due:
+                for run, tag, header, buffers in decode_batch(due):
                     if header is None:
-                        self.inbox.deliver_put(run, source, tag, np.frombuffer(buffers[0], np.uint8))
+                        self.inbox.deliver_put(run, source, tag, buffers[0])
                     else:
-                        self.inbox.deliver(run, source, tag, unpack([header, *buffers]))
+                        self.inbox.deliver(run, source, tag, Message(header, tuple(buffers)).copy())
 
 
 class RayNode:
@@ -153,13 +110,12 @@ class RayNode:
     _node: Node
     _comm: RayComm
 
-    def locate(self) -> tuple[str, int]:
-        """Return the host's name and the number of the process."""
-        return socket.gethostname(), os.getpid()
+    def __init__(self) -> None:
+        threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
 
-    def connect(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float) -> None:
+    def connect(self, rank: int, places: Sequence[Place], peers: Sequence[Any], threads: int, timeout: float) -> None:
         """Make the node, once all actors are there."""
-        self._comm = RayComm(rank, hosts, peers, timeout)
+        self._comm = RayComm(rank, places, peers, timeout)
         self._node = Node(self._comm, threads)
 
     def execute(self, run: int, common: Parcel, own: Parcel) -> Parcel:
@@ -182,10 +138,18 @@ class RayNode:
             return pack_outcome(Outcome(self._node.rank, error=reason))
         return pack_outcome(execute_call(self._node, call))
 
-    def deliver(self, source: int, number: int, batch: list[Any]) -> None:
+    def deliver(self, source: int, number: int, batch: Batch) -> None:
         """Take what another node has sent."""
         self._comm.deliver(source, number, batch)
 
     def stop(self, run: int, reason: str) -> None:
         """End a program."""
         self._comm.inbox.fail(run, ProgramStopped(reason))
+
+
+def _end_with_parent() -> None:
+    """End this process when Ray's daemon on this machine, which started it, is gone; Ray itself may not."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

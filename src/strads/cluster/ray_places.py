@@ -2,14 +2,16 @@
 
 import logging
 import os
+import socket
 from typing import Any
 
 import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
-from strads.cluster.runtime import available_cores
+from strads.cluster.cores import available_cores
 from strads.errors import ArgumentError
 
+_ANSWER = 10.0  # seconds within which a cluster accepts a connection
 _PATIENCE = 30.0  # seconds to wait for CPUs that others are using
 
 
@@ -36,10 +38,18 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
     if target == "local":
         own = {"num_cpus": max(available_cores(), (nodes or 1) * (threads or 1)), "include_dashboard": False}
     try:
+        _probe(target)
         ray.init(target, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ArgumentError(f"address={target!r}: no Ray cluster can be reached there: {error}") from error
     return True
+
+
+def _probe(address: str) -> None:
+    """Raise OSError at once where nobody listens: Ray itself tries for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
 
 
 def disconnect() -> None:
@@ -77,7 +87,7 @@ def _shortage(nodes: int, threads: int, machines: dict[str, int]) -> str:
     free = ray.available_resources().get("CPU", 0)
     sizes = ", ".join(str(cpus) for cpus in machines.values())
     return (
-        f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; the Ray "
-        f"cluster has {len(machines)} machines with {sizes} CPUs, and {free:g} of all these are free. Ask for fewer "
+        f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; "
+        f"the Ray cluster has {len(machines)} machines with {sizes} CPUs, {free:g} of these free. Ask for fewer "
         "nodes or threads, or add machines first"
     )

@@ -8,20 +8,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
+from strads.cluster.cores import available_cores, check_count, check_threads
 from strads.cluster.thread_team import ThreadTeam
 from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError
 
 BACKENDS = ("threads", "mpi", "ray")
-# What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of the size of its job.
-_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
-
-
-def available_cores() -> int:
-    """Cores that this process may use (a container's or a batch system's share, not the machine's)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+# What the launchers of Open MPI, MPICH and Intel MPI tell each process of the size of its job.
+_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_SLURM_SIZE, _SLURM_PMIX = "SLURM_STEP_NUM_TASKS", "PMIX_RANK"  # `srun --mpi=pmix` tells them so
 
 
 class Runtime:
@@ -75,17 +70,6 @@ class Runtime:
             shutdown()
         else:  # another one has been chosen meanwhile
             self.close()
-
-
-def check_threads(threads: object) -> int:
-    """Return a number of threads, or raise ArgumentError."""
-    return _whole("threads", threads)
-
-
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ArgumentError(f"{name}={value!r}: give a whole number of {name}, 1 or more")
-    return int(value)
 
 
 def _seconds(name: str, value: object, *, zero: bool) -> float:
@@ -143,7 +127,7 @@ def init(
     backend = _launched_backend() if backend is None else backend
     if backend not in BACKENDS:
         raise ArgumentError(f"backend={backend!r} is not available; choose one of {', '.join(BACKENDS)}")
-    count = None if nodes is None else _whole("nodes", nodes)
+    count = None if nodes is None else check_count("nodes", nodes)
     each = None if threads is None else check_threads(threads)
     limit = _seconds("timeout", timeout, zero=False)
     late = _seconds("latency", latency, zero=True)
@@ -180,7 +164,8 @@ def _launched_backend() -> str:
     """Return "mpi" in a job of several processes, else "threads", also in the children of such a process."""
     if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
         return "threads"
-    sizes = (os.environ.get(name, "") for name in _LAUNCHED_SIZE)
+    names = (*_LAUNCHED_SIZE, _SLURM_SIZE) if _SLURM_PMIX in os.environ else _LAUNCHED_SIZE
+    sizes = (os.environ.get(name, "") for name in names)
     return "mpi" if any(size.isdigit() and int(size) > 1 for size in sizes) else "threads"
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from strads.dds._csv_dialect import Dialect, is_number, sniff_delimiter
 from strads.dds._csv_parse import Layout, parse_block
-from strads.dds._files import line_blocks
+from strads.dds._files import Part, part_blocks
+from strads.dds._text import First
 from strads.errors import ArgumentError, InputError
 
 Header = bool | Literal["auto"]
@@ -59,23 +60,58 @@ def record_dtype(schema: Mapping[str, Any]) -> np.dtype:
     return np.dtype(fields, align=True)
 
 
-def csv_records(name: str, record: np.dtype, options: CsvOptions) -> NDArray[Any]:
-    """Records of all lines of a file; see `read_csv`."""
-    layout: Layout | None = None
-    records = _Records(record)
-    line = 1
-    for block in line_blocks(name, _BLOCK_BYTES):
-        data, start = block, line
-        if layout is None:
-            layout, skipped = _find_layout(block, line, name, record, options)
-            data, start = block[skipped:], line + block.count(b"\n", 0, skipped)
-        if layout is not None:
-            records.append(parse_block(data, start, layout))
-        line += block.count(b"\n")
-    rows = records.finish()
-    if len(rows) == 0:
-        raise InputError(f"{name}: the file has no rows")
-    return rows
+class CsvPart:
+    """The records of the lines of one part of a file.
+
+    Attributes
+    ----------
+    newlines
+        Line ends in the part, as far as it was read.
+    first
+        Nothing: all records are alike.
+    """
+
+    def __init__(self, part: Part, record: np.dtype, options: CsvOptions):
+        self.part = part
+        self.newlines = 0
+        self.first: First | None = None
+        self._record = record
+        self._options = options
+
+    def read(self, first_line: int, _: Any = None) -> tuple[NDArray[Any], None]:
+        """Parse all lines; the first is line `first_line` of the file.
+
+        A part in the middle takes its delimiter and columns from the start of the file. Empty if there are no rows.
+        """
+        head = self._find_head() if self.part.start > 0 else None
+        records = _Records(self._record)
+        line = first_line
+        for position, block in part_blocks(self.part, _BLOCK_BYTES):
+            if head is None:
+                head = _find_head(position, block, line, self.part.name, self._record, self._options)
+            skipped = len(block) if head is None else min(max(head.data_start - position, 0), len(block))
+            if head is not None and skipped < len(block):
+                records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), head.layout))
+            line += block.count(b"\n")
+            self.newlines = line - first_line
+        return records.finish(), None
+
+    def _find_head(self) -> "_Head | None":
+        line = 1
+        for position, block in part_blocks(Part(self.part.name), _BLOCK_BYTES):
+            head = _find_head(position, block, line, self.part.name, self._record, self._options)
+            if head is not None:
+                return head
+            line += block.count(b"\n")
+        return None
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the start of a file tells, and the byte where its data starts."""
+
+    layout: Layout
+    data_start: int
 
 
 class _Records:
@@ -83,27 +119,27 @@ class _Records:
 
     def __init__(self, record: np.dtype) -> None:
         self._records = np.empty(0, record)
-        self._count = 0
+        self.count = 0
 
     def append(self, chunk: NDArray[Any]) -> None:
-        end = self._count + len(chunk)
+        end = self.count + len(chunk)
         if end > len(self._records):
             self._records.resize(max(end, len(self._records) * 5 // 4), refcheck=False)
-        self._records[self._count : end] = chunk
-        self._count = end
+        self._records[self.count : end] = chunk
+        self.count = end
 
     def finish(self) -> NDArray[Any]:
-        self._records.resize(self._count, refcheck=False)
+        self._records.resize(self.count, refcheck=False)
         return self._records
 
 
-def _find_layout(
-    block: bytes, first_line: int, name: str, record: np.dtype, options: CsvOptions
-) -> tuple[Layout | None, int]:
-    """The layout, and how many bytes stand before the data; no layout if all is blank or comment."""
+def _find_head(
+    position: int, block: bytes, first_line: int, name: str, record: np.dtype, options: CsvOptions
+) -> _Head | None:
+    """What the first lines tell; None if all is blank or comment."""
     lines = _first_lines(block, first_line, Dialect(",", options.comment))
     if not lines:
-        return None, 0
+        return None
     columns = record.names or ()
     delimiter = options.delimiter or sniff_delimiter([text for _, text, _ in lines], len(columns))
     dialect = Dialect(delimiter, options.comment)
@@ -115,7 +151,8 @@ def _find_layout(
         raise InputError(f"{where}: {error}") from error
     has_header = _looks_like_header(fields, columns) if options.header == "auto" else options.header
     places = _places_by_name(fields, columns, where) if has_header else _first_places(fields, columns, where)
-    return Layout(name, dialect, record, places, len(fields), line), end if has_header else 0
+    layout = Layout(name, dialect, record, places, len(fields), line)
+    return _Head(layout, position + end if has_header else position)
 
 
 def _first_lines(block: bytes, first_line: int, dialect: Dialect) -> list[tuple[int, str, int]]:

@@ -1,7 +1,10 @@
 """Opening files: whether they can be read, how they are compressed, and their lines."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,8 +53,23 @@ def check_file(path: FilePath) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Part:
+    """The lines of a file that start at the bytes `start..stop - 1`; to its end without a `stop`."""
+
+    name: str
+    start: int = 0
+    stop: int | None = None
+
+
 def line_blocks(name: str, size: int) -> Iterator[bytes]:
-    """The (decompressed) content of a file in blocks of about `size` bytes, cut after line ends.
+    """The (decompressed) content of a file in blocks of about `size` bytes, cut after line ends; see `part_blocks`."""
+    for _, block in part_blocks(Part(name), size):
+        yield block
+
+
+def part_blocks(part: Part, size: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a part in blocks of about `size` (decompressed) bytes, with the position of each in the file.
 
     Compression (gzip, bz2, zstd, lz4) is recognised by content. A byte order mark is left out.
 
@@ -60,41 +78,77 @@ def line_blocks(name: str, size: int) -> Iterator[bytes]:
     InputError
         If the file cannot be read or decompressed, or is not text.
     """
+    with _unreadable(part.name), pa.input_stream(part.name, compression=compression_of(part.name)) as stream:
+        yield from _cut_at_lines(part.name, _chunks(stream, part, size), size)
+
+
+def _chunks(stream: Any, part: Part, size: int) -> Iterator[tuple[int, bytes]]:
+    """What a part's lines consist of, as it is read, with its position."""
+    position = max(part.start - 1, 0)  # the byte before tells whether a line starts here
+    if position:
+        stream.seek(position)
+    at_line = part.start == 0
+    while chunk := stream.read(size):
+        if part.start == 0 and position == 0:
+            _check_text(part.name, chunk)
+        if not at_line:
+            cut = chunk.find(b"\n") + 1
+            position += cut or len(chunk)
+            if not cut:
+                continue
+            chunk, at_line = chunk[cut:], True
+            if part.stop is not None and position >= part.stop:
+                return
+        if part.stop is not None and position + len(chunk) >= part.stop:
+            end = chunk.find(b"\n", max(part.stop - 1 - position, 0)) + 1
+            if end:
+                yield position, chunk[:end]
+                return
+        if chunk:
+            yield position, chunk
+        position += len(chunk)
+
+
+@contextmanager
+def _unreadable(name: str) -> Iterator[None]:
+    """Say which file it was that could not be read or decompressed."""
     try:
-        yield from _cut_at_lines(name, size)
+        yield
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{name}: cannot be read: {error}; is the file complete?") from error
 
 
-def _cut_at_lines(name: str, size: int) -> Iterator[bytes]:
-    with pa.input_stream(name, compression=_compression(name)) as stream:
-        chunk = stream.read(size)
-        _check_text(name, chunk)
-        chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
-        tail = b""
-        while chunk:
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                yield tail + chunk[:cut]
-                tail = chunk[cut:]
-            else:
-                tail += chunk
-            if len(tail) > max(size, _LONGEST_LINE):
-                raise InputError(f"{name}: no line end within {len(tail) >> 20} MiB: is this a text file?")
-            chunk = stream.read(size)
-        if tail:
-            yield tail
+def _cut_at_lines(name: str, chunks: Iterable[tuple[int, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
+    """Blocks that end at line ends, of chunks that do not, with their positions; without a byte order mark."""
+    start, tail = 0, b""
+    for position, chunk in chunks:
+        if position == 0 and chunk.startswith(_BYTE_ORDER_MARK):
+            position, chunk = len(_BYTE_ORDER_MARK), chunk.removeprefix(_BYTE_ORDER_MARK)
+        if not tail:
+            start = position
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield start, tail + chunk[:cut]
+            start, tail = position + cut, chunk[cut:]
+        else:
+            tail += chunk
+        if len(tail) > max(size, _LONGEST_LINE):
+            raise InputError(f"{name}: no line end within {len(tail) >> 20} MiB: is this a text file?")
+    if tail:
+        yield start, tail
 
 
-def _compression(name: str) -> str | None:
+def compression_of(name: str) -> str | None:
+    """How a file is compressed, by its first bytes."""
     with open(name, "rb") as file:
         start = file.read(4)
     return next((kind for magic, kind in _COMPRESSIONS.items() if start.startswith(magic)), None)
 
 
 def _check_text(name: str, start: bytes) -> None:
+    """Refuse a file whose first bytes are not those of a text."""
     for magic, problem in _NOT_TEXT.items():
         if start.startswith(magic):
             raise InputError(f"{name}: {problem}")

@@ -87,7 +87,14 @@ def part(storage: Storage, low: int, high: int) -> Storage:
 
 def take(storage: Storage, rows: NDArray[np.integer]) -> Storage:
     """Copy of the given rows."""
-    return storage.take(rows) if isinstance(storage, RaggedArray) else storage[rows]
+    if isinstance(storage, RaggedArray):
+        return storage.take(rows)
+    row_bytes = storage.dtype.itemsize * int(np.prod(storage.shape[1:]))
+    if row_bytes == 0 or len(storage) == 0 or not storage.flags.c_contiguous:
+        return storage[rows]
+    # As rows of bytes: NumPy copies records field by field, five times slower.
+    opaque = storage.reshape(-1).view(np.dtype((np.void, row_bytes)))
+    return opaque.take(rows).view(storage.dtype).reshape(len(rows), *storage.shape[1:])
 
 
 def numbers(storage: Storage) -> NDArray[Any]:

@@ -1,5 +1,8 @@
 """Reading Parquet files."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,13 +16,60 @@ from strads.errors import InputError
 _ROWS_AT_A_TIME = 1 << 18
 
 
-def parquet_records(name: str, record: np.dtype | None) -> NDArray[Any]:
-    """Records of a Parquet file: the columns of `record`, or all numeric ones; see `read_parquet`."""
+@dataclass(frozen=True)
+class RowGroups:
+    """Some row groups of a Parquet file, one after the other; the first starts with row `first_row` of the file."""
+
+    name: str
+    groups: range
+    first_row: int
+
+
+def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
+    """About equally many rows for each node, in the order of the files; a row group is not divided."""
+    sizes = [(name, _group_sizes(name)) for name in names]
+    total = sum(sum(groups) for _, groups in sizes)
+    shares: list[list[RowGroups]] = [[] for _ in range(nodes)]
+    start = 0
+    for name, groups in sizes:
+        first_row = 0
+        for group, rows in enumerate(groups):
+            node = min((2 * start + rows) * nodes // max(2 * total, 1), nodes - 1)  # where the middle lies
+            share = shares[node]
+            if share and share[-1].name == name:
+                share[-1] = RowGroups(name, range(share[-1].groups.start, group + 1), share[-1].first_row)
+            else:
+                share.append(RowGroups(name, range(group, group + 1), first_row))
+            first_row += rows
+            start += rows
+    return shares
+
+
+def _group_sizes(name: str) -> list[int]:
+    with _parquet_file(name) as file:
+        return [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+
+
+def parquet_schema(name: str, record: np.dtype | None) -> np.dtype:
+    """The columns to read: those of `record`, or all numeric ones of a file."""
+    if record is not None:
+        return record
+    with _parquet_file(name) as file:
+        return _numeric_columns(name, file.schema_arrow)
+
+
+def parquet_records(part: RowGroups, record: np.dtype) -> NDArray[Any]:
+    """Records of row groups; see `read_parquet`."""
+    with _parquet_file(part.name) as file:
+        _check_columns(part.name, file.schema_arrow, record)
+        return _read(part, file, record)
+
+
+@contextmanager
+def _parquet_file(name: str) -> Iterator[Any]:
     try:
         with pyarrow.parquet.ParquetFile(name) as file:
-            record = _numeric_columns(name, file.schema_arrow) if record is None else record
-            _check_columns(name, file.schema_arrow, record)
-            return _read(name, file, record)
+            yield file
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, InputError):
             raise
@@ -45,20 +95,18 @@ def _check_columns(name: str, schema: Any, record: np.dtype) -> None:
             raise InputError(f"{name}: column {column!r} is of type {kind}, not numeric: leave it out of the schema")
 
 
-def _read(name: str, file: Any, record: np.dtype) -> NDArray[Any]:
-    rows = file.metadata.num_rows
-    if rows == 0:
-        raise InputError(f"{name}: the file has no rows")
+def _read(part: RowGroups, file: Any, record: np.dtype) -> NDArray[Any]:
+    rows = sum(file.metadata.row_group(group).num_rows for group in part.groups)
     columns = record.names or ()
     records = np.empty(rows, record)
     start = 0
-    for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME, columns=list(columns)):
+    for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME, row_groups=list(part.groups), columns=list(columns)):
         for column in columns:
-            where = f"{name}: column {column!r}"
+            where = f"{part.name}: column {column!r}"
             values = batch.column(column)
-            refuse_nulls(values, where, start)
+            refuse_nulls(values, where, part.first_row + start)
             records[column][start : start + len(batch)] = _fit(
-                values.to_numpy(zero_copy_only=False), record[column], where, start
+                values.to_numpy(zero_copy_only=False), record[column], where, part.first_row + start
             )
         start += len(batch)
     return records

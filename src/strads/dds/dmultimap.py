@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from strads.cluster import Cluster
 from strads.dds._display import kind_of_rows, memory
 from strads.dds._hash_index import NOT_FOUND, group_keys
 from strads.dds._keyed import KeyedTable, pairs
 from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, join_keys
 from strads.dds._layout import Layout, take
+from strads.dds._placement import Content
 from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
@@ -73,6 +75,14 @@ class dmultimap(KeyedTable):
         made = cls._made_of(keys, table, row)
         made._offsets = offsets
         return made
+
+    @classmethod
+    def _from_nodes(cls, cluster: Cluster, name: str, made: list[Any], row: tuple[int, ...]) -> "dmultimap":
+        """Wrap what `group_program` has made on each node."""
+        _, _, layout, bounds = made[0]
+        table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
+        offsets = offsets_of(np.concatenate([counts for _, counts, _, _ in made]))
+        return cls._grouped(join_keys([keys for keys, _, _, _ in made]), table, row, offsets)
 
     def _settle(self) -> None:
         if not self._added_keys and not self._removed:

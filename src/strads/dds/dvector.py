@@ -26,12 +26,13 @@ from strads.dds._selection import (
     readable,
 )
 from strads.dds._storage import Storage, as_storage
+from strads.dds.operators import Operators
 from strads.errors import ArgumentError, InputError, StradsError
 
 _FETCHED_BYTES = 4 << 20
 
 
-class dvector:
+class dvector(Operators):
     """Rows of numbers, records, or sequences of different lengths, changed in place by loops (thesis §7.1.2).
 
     Parameters

@@ -1,20 +1,30 @@
-"""Reading files into dvectors."""
+"""Reading files into dvectors.
+
+On several nodes each reads a part of the files, and the rows stay there; their order is that of the files. Every node
+needs to see the files under the same path. A compressed text file is read by one node, and its rows then shared out.
+"""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from numpy.typing import DTypeLike
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-from strads.dds._csv import CsvOptions, Header, csv_records, record_dtype
-from strads.dds._files import FilePath, check_file
-from strads.dds._parquet import parquet_records
-from strads.dds._text import text_storage
+from strads.cluster import Node, current
+from strads.dds._csv import CsvOptions, CsvPart, Header, record_dtype
+from strads.dds._layout import Bounds, Layout
+from strads.dds._node_tables import store_rows
+from strads.dds._parquet import RowGroups, parquet_records, parquet_schema, share_row_groups
+from strads.dds._parts import Paths, absolute, find_files
+from strads.dds._reading import check_visible, plan, read_lines, table_of_nodes
+from strads.dds._text import TextPart
 from strads.dds.dvector import dvector
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, InputError
 
 
 def read_csv(
-    path: FilePath,
+    path: Paths,
     schema: Mapping[str, DTypeLike],
     *,
     delimiter: str | None = None,
@@ -25,8 +35,10 @@ def read_csv(
 
     Parameters
     ----------
-    path : path
-        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content.
+    path : path, or several
+        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content. A folder
+        stands for the files in it (but those whose names start with `.` or `_`), a pattern like `part-*.csv` for
+        those that are called so, in the order of their names; a list for all its files.
     schema : dict of column name → dtype
         For instance `{"user": "i4", "item": "i4", "score": "f4"}`: integers, "f4", "f8" or "bool". In a file
         with a header these columns are taken by name, otherwise they are the first ones in this order. Others
@@ -56,16 +68,16 @@ def read_csv(
     """
     record = record_dtype(schema)
     options = CsvOptions(delimiter, header, comment)
-    return dvector(csv_records(check_file(path), record, options), copy=False)
+    return read_lines(path, partial(CsvPart, record=record, options=options), "the file has no rows")
 
 
-def read_parquet(path: FilePath, schema: Mapping[str, DTypeLike] | None = None) -> dvector:
+def read_parquet(path: Paths, schema: Mapping[str, DTypeLike] | None = None) -> dvector:
     """Read columns of a Parquet file into records.
 
     Parameters
     ----------
-    path : path
-        A Parquet file.
+    path : path, or several
+        A Parquet file; a folder, pattern or list as in `read_csv`.
     schema : dict of column name → dtype, optional
         The columns to take, as in `read_csv`. By default all numeric columns in their own dtypes.
 
@@ -83,16 +95,45 @@ def read_parquet(path: FilePath, schema: Mapping[str, DTypeLike] | None = None) 
         If the schema has no meaning.
     """
     record = None if schema is None else record_dtype(schema)
-    return dvector(parquet_records(check_file(path), record), copy=False)
+    if current().is_local:
+        return dvector(_local_records(find_files(path), record), copy=False)
+    return table_of_nodes(_read_on_nodes, absolute(path), record)
 
 
-def read_text(path: FilePath, parser: Callable[[str], Any]) -> dvector:
+def _local_records(names: list[str], record: np.dtype | None) -> NDArray[Any]:
+    record = parquet_schema(names[0], record)
+    records = _records(share_row_groups(names, 1)[0], record)
+    if len(records) == 0:
+        raise InputError(f"{names[0]}: the file has no rows")
+    return records
+
+
+def _read_on_nodes(node: Node, name: str, path: list[str], record: np.dtype | None) -> tuple[Layout, Bounds]:
+    found = None
+    if node.rank == 0:
+        names, shares = plan(path, node.size, share_row_groups)
+        found = names, shares, parquet_schema(names[0], record)
+    names, shares, record = node.comm.broadcast(found)
+    check_visible(node, [part.name for part in shares[node.rank]])
+    records = _records(shares[node.rank], record)
+    if node.comm.allreduce(len(records)) == 0:
+        raise InputError(f"{names[0]}: the file has no rows")
+    return store_rows(node, name, records)
+
+
+def _records(parts: list[RowGroups], record: np.dtype) -> NDArray[Any]:
+    pieces = [parquet_records(part, record) for part in parts]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, record), *pieces])
+
+
+def read_text(path: Paths, parser: Callable[[str], Any]) -> dvector:
     """Read a UTF-8 text file through a parser of lines.
 
     Parameters
     ----------
-    path : path
-        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content.
+    path : path, or several
+        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content; a folder,
+        pattern or list as in `read_csv`.
     parser : callable
         Takes a line without its end and returns a number; a tuple of numbers (always as many: a row); a list
         or one-dimensional array of numbers (a ragged row); a dict or named tuple of numbers (always the same
@@ -115,4 +156,4 @@ def read_text(path: FilePath, parser: Callable[[str], Any]) -> dvector:
     """
     if not callable(parser):
         raise ArgumentError(f"a parser is a function of one line of text, not {type(parser).__name__}")
-    return dvector(text_storage(check_file(path), parser), copy=False)
+    return read_lines(path, partial(TextPart, parser=parser), "the parser made no rows of this file")

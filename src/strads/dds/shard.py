@@ -95,12 +95,15 @@ class Shard:
         release(array, high, len(array))
 
 
-def complete(node: Node, shard: Shard) -> None:
-    """Fetch all rows that lie on other nodes, on every node (a collective)."""
-    if all(node.comm.allgather(shard.is_complete)):
+def complete(node: Node, *shards: Shard) -> None:
+    """Fetch all rows of some tables that lie on other nodes, on every node (a collective)."""
+    if not shards:
         return
-    fetch_ranges(node, shard, [(0, int(shard.bounds[-1]))] * node.size)
-    shard.is_complete = True
+    everywhere = node.comm.allgather([shard.is_complete for shard in shards])
+    for shard, complete_at in zip(shards, zip(*everywhere, strict=True), strict=True):
+        if not all(complete_at):
+            fetch_ranges(node, shard, [(0, int(shard.bounds[-1]))] * node.size)
+            shard.is_complete = True
 
 
 def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> None:
@@ -141,7 +144,7 @@ def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
     for outside in wanted[(wanted < 0) | (wanted >= total)][:1]:
         row_number(outside if outside >= 0 else -total - 1, total)
     holders = owners(shard.bounds, wanted)
-    order = np.argsort(holders, kind="stable")
+    order = np.argsort(holders.astype(np.uint16), kind="stable")  # of two bytes: a radix sort
     ends = np.searchsorted(holders[order], np.arange(node.size + 1))
     asked = node.comm.alltoall([wanted[order[a:b]] for a, b in pairwise(ends)])
     answers = node.comm.alltoall([numbers(take(shard.whole, theirs)) for theirs in asked])
@@ -151,7 +154,7 @@ def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
     if isinstance(shard.whole, RaggedArray):
         lengths = shard.whole.offsets[wanted[order] + 1] - shard.whole.offsets[wanted[order]]
         return RaggedArray(received, offsets_of(lengths)).take(place)
-    return received[place]
+    return take(received, place)
 
 
 _FETCH = 1  # tag

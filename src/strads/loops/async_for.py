@@ -79,7 +79,7 @@ def async_for(
     fastmath
         Whether sums may be reordered, which lets the compiler vectorize them.
     threads
-        Number of threads; by default that of `strads.init`.
+        Number of threads; by default that of `strads.init`, which alone decides on a cluster.
     seed
         Decides the order of tasks where a strategy samples them.
     record_order
@@ -115,6 +115,7 @@ def async_for(
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     if not runtime.is_local and mode == "compiled":
+        _check_node_threads(threads, runtime.threads)
         options = LoopOptions(strategy, int(seed), fastmath, micro_sync, job_order)
         statistics = run_on_nodes(runtime.cluster, body, arguments, loop_indices, options)
         return replace(statistics, order=plan_order(loop_indices, statistics.plan)) if record_order else statistics
@@ -127,7 +128,7 @@ def async_for(
     prepared, is_new = prepare(
         program, bound, loop_indices, team, strategy=strategy, seed=seed, keep_records=keep_records
     )
-    call = _Call(program, bound, loop_indices, prepared, team)
+    call = _Call(program, bound, loop_indices, prepared, team, job_order)
     execution = call.run_in_python() if mode == "python" else call.run(record_order)
     plan = prepared.schedule.plan
     return LoopStatistics(
@@ -163,6 +164,13 @@ def _statistics_of(execution: Execution, tasks: int, threads: int) -> NodeStatis
     )
 
 
+def _check_node_threads(threads: int | None, of_node: int) -> None:
+    if threads is not None and cluster.check_threads(threads) != of_node:
+        raise ArgumentError(
+            f"threads={threads}: the nodes of this cluster have {of_node} threads each; strads.init(threads=…) chooses"
+        )
+
+
 def plan_order(indices: LoopIndices, plan: Plan) -> NDArray[np.integer]:
     """Return the loop indices in the order of the plan's jobs, which is a serial order with the same result."""
     return indices.at(plan.order)
@@ -188,6 +196,7 @@ class _Call:
     indices: LoopIndices
     prepared: PreparedLoop
     team: ThreadTeam
+    job_order: str
 
     def run(self, record_order: bool) -> Execution:
         """Execute the plan with compiled code."""
@@ -208,6 +217,7 @@ class _Call:
                 storages,
                 self.team,
                 station=Barriers(list(replicas.values())) if replicas else None,
+                job_order=self.job_order,
                 record_order=record_order,
             )
         except Exception as error:

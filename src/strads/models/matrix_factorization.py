@@ -301,7 +301,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             1.0 if self.biases else 0.0,
             loss,
             strategy="rotation",  # the same plan for any number of threads, also where others would serve
-            threads=self._threads,
+            threads=self._threads if cluster.current().is_local else None,  # nodes have their threads from init
             seed=int(self.random_state),
         )
         if not math.isfinite(loss.value):

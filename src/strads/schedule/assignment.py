@@ -75,7 +75,8 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
         found[table][-1] = records.tables[table].rows
         parts.append(_block_units(table, cut, home, cells[:, axis]))
     others = [table for table in range(len(records.tables)) if table not in tables]
-    parts.append(_row_units(plan, records, others, bounds))
+    if others:
+        parts.append(_row_units(plan, records, others, bounds))
     return Assignment(node_of, _joined(parts), found)
 
 

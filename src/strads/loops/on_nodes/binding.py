@@ -44,9 +44,7 @@ def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundA
 def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
     """Have on every node what its tasks may read at any row."""
     everywhere = (Role.READ, Role.CHECKED, Role.RELAXED, Role.CHECKED_RELAXED)
-    for position in program.cast.with_role(*everywhere):
-        if position in shards:
-            complete(node, shards[position])
+    complete(node, *(shards[position] for position in program.cast.with_role(*everywhere) if position in shards))
 
 
 def _table_over(shard: Shard) -> dvector:

@@ -130,6 +130,7 @@ def _execute(
                 job_order=loop.spec.job_order,
                 patience=PATIENCE,
             )
+            node.comm.flush()
             node.comm.check()
     except StradsError:
         raise

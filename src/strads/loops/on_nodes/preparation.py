@@ -94,8 +94,7 @@ def _record(
     if all(node.comm.allgather(records is not None)):
         assert records is not None
         return records
-    for shard in shards.values():
-        complete(node, shard)
+    complete(node, *shards.values())
     return program.record(bound, indices, node.team)
 
 

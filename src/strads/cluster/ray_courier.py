@@ -1,0 +1,161 @@
+"""How a node's messages travel to another one on Ray: many in one call of the peer's actor.
+
+A call costs each side half a millisecond of CPU time, whatever it carries. So a node has only a few calls on their
+way to a peer, each with all that was queued when it began; messages leave at once, while puts, of which there are
+many while a node computes, wait a little for others to travel with (until the node itself waits for something).
+"""
+
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from strads.cluster.messages import Bytes
+
+IN_FLIGHT = 2  # calls on their way to one peer
+GAP = 0.010  # seconds between two calls that only carry puts
+FULL = 1 << 20  # bytes that are worth a call of their own
+BATCH = 16 << 20  # bytes that close a batch
+PIECE = 100_000  # bytes of an argument that Ray sends within the call; larger ones go through the object store
+INLINE_NEAR = 1 << 18  # bytes of a batch that is cut into such pieces, for a peer that shares the object store ...
+INLINE_FAR = 4 << 20  # ... and for others, to which the object store is slower (Ray allows 10 MB)
+
+Batch = tuple[list[tuple[int, int, bytes | None, tuple[int, ...]]], list[list[Any]]]
+
+
+class Item(NamedTuple):
+    """A message, or (without a header) a put."""
+
+    run: int
+    tag: int
+    header: bytes | None
+    buffers: Sequence[Bytes]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes to send."""
+        return len(self.header or b"") + sum(buffer.nbytes for buffer in self.buffers)
+
+
+class Courier:
+    """Carries messages to one peer, in order.
+
+    Parameters
+    ----------
+    call
+        Starts the call that carries a batch with its number; returns Ray's reference to its end.
+    inline
+        Bytes of a batch up to which it travels within the call.
+    lost
+        Called with the error of a call that has failed.
+    """
+
+    def __init__(
+        self, name: str, inline: int, call: Callable[[int, Batch], Any], lost: Callable[[BaseException], None]
+    ):
+        self._inline = inline
+        self._call = call
+        self._lost = lost
+        self._queue: deque[Item] = deque()
+        self._nbytes = 0  # in the queue
+        self._urgent = False
+        self._last = 0.0  # when the last call began
+        self._in_flight = 0
+        self.number = 0  # of the next batch
+        self._news = threading.Condition()
+        threading.Thread(target=self._carry, name=name, daemon=True).start()
+
+    def send(self, item: Item) -> None:
+        """Queue a message; a put may wait for others."""
+        with self._news:
+            self._queue.append(item)
+            self._nbytes += item.nbytes
+            self._urgent = self._urgent or item.header is not None
+            self._news.notify()
+
+    def flush(self) -> None:
+        """Let nothing wait any longer."""
+        with self._news:
+            if self._queue and not self._urgent:
+                self._urgent = True
+                self._news.notify()
+
+    def _carry(self) -> None:
+        while True:
+            with self._news:
+                while (delay := self._delay()) is None or delay > 0:
+                    self._news.wait(delay)
+                items = self._take()
+                self._in_flight += 1
+                self._last = time.monotonic()
+            try:
+                self._call(self.number, encode_batch(items, self._inline)).future().add_done_callback(self._arrived)
+            except Exception as error:
+                self._lost(error)
+                return
+            self.number += 1
+
+    def _delay(self) -> float | None:
+        """Return the seconds until the next call is due; None: it depends on news."""
+        if not self._queue or self._in_flight >= IN_FLIGHT:
+            return None
+        if self._urgent or self._nbytes >= FULL:
+            return 0.0
+        return self._last + GAP - time.monotonic()
+
+    def _take(self) -> list[Item]:
+        items: list[Item] = []
+        nbytes = 0
+        while self._queue and nbytes < BATCH:
+            items.append(self._queue.popleft())
+            nbytes += items[-1].nbytes
+        self._nbytes -= nbytes
+        self._urgent = self._urgent and bool(self._queue)
+        return items
+
+    def _arrived(self, call: Any) -> None:
+        error = call.exception()
+        if error is not None:
+            self._lost(error)
+        with self._news:
+            self._in_flight -= 1
+            self._news.notify()
+
+
+def encode_batch(items: Sequence[Item], inline: int) -> Batch:
+    """Return labels, and the buffers as the arguments of a call: each a list of pieces of memory, not copied."""
+    labels = [(item.run, item.tag, item.header, tuple(map(len, item.buffers))) for item in items]
+    buffers = [buffer for item in items for buffer in item.buffers if len(buffer)]
+    if sum(map(len, buffers)) > inline:
+        return labels, [[pickle.PickleBuffer(buffer.data) for buffer in buffers]]
+    parts: list[list[Any]] = []
+    room = 0
+    for piece in (buffer[at : at + PIECE] for buffer in buffers for at in range(0, len(buffer), PIECE)):
+        if len(piece) > room:
+            parts.append([])
+            room = PIECE
+        parts[-1].append(pickle.PickleBuffer(piece.data))
+        room -= len(piece)
+    return labels, parts
+
+
+def decode_batch(batch: Batch) -> Iterator[Item]:
+    """Return the messages of a batch; their memory may be Ray's, which is read-only."""
+    labels, parts = batch
+    pieces = (np.frombuffer(piece, np.uint8) for part in parts for piece in part)
+    for run, tag, header, sizes in labels:
+        yield Item(run, tag, header, [_joined(pieces, size) for size in sizes])
+
+
+def _joined(pieces: Iterator[Bytes], size: int) -> Bytes:
+    taken: list[Bytes] = []
+    while size > 0:
+        taken.append(next(pieces))
+        size -= len(taken[-1])
+    if len(taken) == 1:
+        return taken[0]
+    return np.concatenate(taken) if taken else np.empty(0, np.uint8)

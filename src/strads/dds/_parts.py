@@ -1,0 +1,89 @@
+"""Which files a path means, and which part of them each node reads."""
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from strads.dds._files import FilePath, MissingFileError, Part, check_file, compression_of
+from strads.errors import ArgumentError
+
+Paths = FilePath | Iterable[FilePath]
+
+
+def absolute(path: Any) -> list[str]:
+    """Absolute paths of a path or of several: nodes may run in other folders.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither a path nor a list of paths.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise ArgumentError(f"a path is a str or an os.PathLike, not {type(path).__name__}")
+    names = []
+    for each in paths:
+        if not isinstance(each, str | os.PathLike):
+            raise ArgumentError(f"a path is a str or an os.PathLike, not {type(each).__name__}")
+        names.append(os.path.abspath(os.fspath(each)))
+    if not names:
+        raise ArgumentError("the list of paths is empty")
+    return names
+
+
+def find_files(path: Any) -> list[str]:
+    """The files that a path, a folder, a pattern, or a list of those means; see `read_csv`.
+
+    Files of a folder or pattern are in the order of their names; empty ones are left out.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it cannot be read or is empty.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) or not isinstance(path, Iterable) else list(path)
+    if not paths:
+        raise ArgumentError("the list of paths is empty")
+    return [name for each in paths for name in _files_of(each)]
+
+
+def _files_of(path: Any) -> list[str]:
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(name, str):
+        return [check_file(name)]
+    if os.path.isdir(name):
+        entries = [os.path.join(name, entry) for entry in os.listdir(name) if not entry.startswith((".", "_"))]
+        return _filled(entries, f"{name}: is a folder without files to read")
+    if any(mark in name for mark in "*?[") and not os.path.exists(name):
+        return _filled(glob.glob(name, recursive=True), f"{name}: no file is called like this")
+    return [check_file(name)]
+
+
+def _filled(names: Sequence[str], otherwise: str) -> list[str]:
+    filled = sorted(name for name in names if os.path.isfile(name) and os.path.getsize(name))
+    if not filled:
+        raise MissingFileError(otherwise)
+    return filled
+
+
+def share_out(names: Sequence[str], nodes: int) -> list[list[Part]]:
+    """About equally many bytes for each node, in the order of the files.
+
+    Compressed files cannot be entered in the middle: the node on whose share one starts reads all of it.
+    """
+    sizes = [os.path.getsize(name) for name in names]
+    cuts = [sum(sizes) * node // nodes for node in range(nodes + 1)]
+    shares: list[list[Part]] = [[] for _ in range(nodes)]
+    start = 0
+    for name, size in zip(names, sizes, strict=True):
+        end = start + size
+        if nodes == 1 or compression_of(name) is not None or not os.path.isfile(name):
+            shares[max(node for node in range(nodes) if cuts[node] <= start)].append(Part(name))
+        else:
+            for node in range(nodes):
+                low, high = max(start, cuts[node]), min(end, cuts[node + 1])
+                if low < high:
+                    shares[node].append(Part(name, low - start, None if high == end else high - start))
+        start = end
+    return shares

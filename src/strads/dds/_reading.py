@@ -1,0 +1,126 @@
+"""Reading files on one node or many: each reads its part, and the lines of all are numbered together.
+
+A node does not know how many lines stand before its part. It reads with numbers of its own; only if a line is wrong
+are the line ends of the parts before it added up, and the part is read again to say where.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from strads.cluster import Node, current
+from strads.dds._files import Part
+from strads.dds._layout import Bounds, Layout
+from strads.dds._merging import common, filled_of, join_rows, like_of
+from strads.dds._node_tables import store_rows
+from strads.dds._parts import absolute, find_files, share_out
+from strads.dds._placement import Content
+from strads.dds._text import First
+from strads.dds.dvector import dvector
+from strads.errors import InputError
+
+
+class PartReader(Protocol):
+    """Reads one part of a file; see `TextPart` and `CsvPart`."""
+
+    part: Part
+    newlines: int
+    first: First | None
+
+    def read(self, first_line: int, first: First | None) -> tuple[Any, First | None]:
+        """Read the lines of the part; what they must be like, and will be like."""
+        ...
+
+
+MakeReader = Callable[[Part], PartReader]
+
+
+def read_lines(path: Any, make: MakeReader, no_rows: str) -> dvector:
+    """Read text files on all nodes of the runtime; see `read_text` and `read_csv`."""
+    runtime = current()
+    if runtime.is_local:
+        names = find_files(path)
+        results = _read_in_order([make(part) for part in share_out(names, 1)[0]], {}, None)
+        filled = filled_of(results)
+        if not filled:
+            raise InputError(f"{_and_others(names)}: {no_rows}")
+        return dvector(join_rows(filled, common([like_of(filled)])), copy=False)
+    return table_of_nodes(_read_on_nodes, absolute(path), make, no_rows)
+
+
+def table_of_nodes(program: Callable[..., tuple[Layout, Bounds]], *arguments: Any) -> dvector:
+    """Wrap the table that a program makes under a name, and share out its rows equally."""
+    cluster = current().cluster
+    name = cluster.new_name()
+    layout, bounds = cluster.run(program, name, *arguments)[0]
+    table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
+    table.distribute(cluster, layout.equal_bounds(cluster.size))
+    return table
+
+
+def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_rows: str) -> tuple[Layout, Bounds]:
+    names, shares = node.comm.broadcast(plan(path, node.size, share_out) if node.rank == 0 else None)
+    readers = [make(part) for part in shares[node.rank]]
+    check_visible(node, [reader.part.name for reader in readers])
+    results, failed = _try_to_read(readers)
+    results = _agree(node, readers, results, failed)
+    filled = filled_of(results)
+    like = common(node.comm.allgather(like_of(filled)))
+    if like is None:
+        raise InputError(f"{_and_others(names)}: {no_rows}")
+    return store_rows(node, name, join_rows(filled, like))
+
+
+def plan(path: Sequence[str], nodes: int, share: Callable[[list[str], int], Any]) -> tuple[list[str], Any]:
+    """The files of a path, and what each node reads of them."""
+    names = find_files(path)
+    return names, share(names, nodes)
+
+
+def check_visible(node: Node, names: Sequence[str]) -> None:
+    """See that this node can open its files, which node 0 has found."""
+    for name in names:
+        try:
+            open(name, "rb").close()
+        except OSError as error:
+            raise InputError(
+                f"{name}: {node.comm.name(node.rank)} cannot open it ({error.strerror}): "
+                "every node needs the files, for instance on a shared file system"
+            ) from error
+
+
+def _try_to_read(readers: Sequence[PartReader]) -> tuple[list[Any], bool]:
+    try:
+        return _read_in_order(readers, {}, None), False
+    except InputError:
+        return [], True
+
+
+def _read_in_order(readers: Sequence[PartReader], lines: dict[str, int], first: First | None) -> list[Any]:
+    """What the readers give, one after the other; `lines` says how many line ends stand before in each file."""
+    results = []
+    for reader in readers:
+        result, first = reader.read(lines.get(reader.part.name, 0) + 1, first)
+        results.append(result)
+    return results
+
+
+def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed: bool) -> list[Any]:
+    """Read again where lines were wrong, or unlike those of the nodes before, with the true line numbers."""
+    counted = [(reader.part.name, reader.newlines) for reader in readers]
+    kinds = [reader.first for reader in readers if reader.first is not None][:1]
+    everyone = node.comm.allgather((counted, kinds, failed))
+    lines: dict[str, int] = {}
+    expected: First | None = None
+    for others_counted, others_kinds, _ in everyone[: node.rank]:
+        if others_kinds and expected is None:
+            shape, line, file = others_kinds[0]
+            expected = shape, lines.get(file, 0) + line, file
+        for file, newlines in others_counted:
+            lines[file] = lines.get(file, 0) + newlines
+    if not failed and (expected is None or not kinds or kinds[0][0] == expected[0]):
+        return results
+    return _read_in_order(readers, lines, expected)
+
+
+def _and_others(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} other files"

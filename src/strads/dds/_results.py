@@ -1,0 +1,222 @@
+"""From what a user's Python function returns, row by row, to the arrays of a table."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.dds._dtypes import NUMERIC_KINDS
+from strads.dds._ragged import RaggedArray, offsets_of
+from strads.dds._storage import Storage
+from strads.errors import InputError
+
+_ROWS_AT_A_TIME = 65_536
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+
+Shape = tuple[str, Any]
+"""Kind of a result and what all results must share: the width of a row, the fields of a record."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whose results these are, for messages.
+
+    Attributes
+    ----------
+    function
+        "the parser", for instance.
+    place
+        What stands before a message: `file:line`, or the number of a row.
+    short
+        The place of another row, in a sentence: "line 3".
+    remedy
+        What to do about a number that is not finite; empty if such numbers are allowed.
+    optional
+        What the function may return besides numbers, rows, records and sequences.
+    """
+
+    function: str
+    place: Callable[[Any], str]
+    short: Callable[[Any], str]
+    remedy: str = ""
+    optional: str = ", or None"
+
+
+def shape_of(result: Any, source: Source, at: Any) -> Shape:
+    """The kind of a result, or InputError."""
+    if isinstance(result, _NUMBERS):
+        return "number", None
+    if isinstance(result, dict):
+        return "record", tuple(result)
+    if isinstance(result, np.void) and result.dtype.names is not None:
+        return "record", tuple(result.dtype.names)
+    if isinstance(result, tuple):
+        fields = getattr(result, "_fields", None)
+        return ("row", len(result)) if fields is None else ("record", tuple(fields))
+    if (
+        isinstance(result, str | bytes | set | frozenset)
+        or not hasattr(result, "__len__")
+        or getattr(result, "ndim", 1) != 1
+    ):
+        raise InputError(
+            f"{source.place(at)}: {source.function} returned {result!r:.60}, a {type(result).__name__}; "
+            f"it must return a number, a tuple, list or array of numbers, a dict or named tuple{source.optional}"
+        )
+    return "sequence", None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Results as arrays: one for numbers and sequences, one for each place of a row or field of a record."""
+
+    shape: Shape
+    arrays: list[NDArray[Any]]
+    lengths: NDArray[np.int64] | None = None
+
+    @property
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """Dtype of each array."""
+        return [array.dtype for array in self.arrays]
+
+    @classmethod
+    def none(cls, shape: Shape, dtypes: Sequence[np.dtype[Any]]) -> "Columns":
+        """No results, of a kind."""
+        lengths = np.empty(0, np.int64) if shape[0] == "sequence" else None
+        return cls(shape, [np.empty(0, dtype) for dtype in dtypes], lengths)
+
+    def storage(self, dtypes: Sequence[np.dtype[Any]] | None = None) -> Storage:
+        """Scalars, rows, records or ragged rows; in other dtypes if given."""
+        wanted = self.dtypes if dtypes is None else dtypes
+        arrays = [array.astype(dtype, copy=False) for array, dtype in zip(self.arrays, wanted, strict=True)]
+        kind, detail = self.shape
+        if kind == "number":
+            return arrays[0]
+        if kind == "row":
+            return np.stack(arrays, axis=1)
+        if kind == "sequence":
+            assert self.lengths is not None
+            return RaggedArray(arrays[0], offsets_of(self.lengths))
+        fields = [(name, array.dtype) for name, array in zip(detail, arrays, strict=True)]
+        records = np.empty(len(arrays[0]), np.dtype(fields, align=True))
+        for name, array in zip(detail, arrays, strict=True):
+            records[name] = array
+        return records
+
+
+def common_dtypes(parts: Sequence[Columns]) -> list[np.dtype[Any]]:
+    """The dtypes that hold all parts of one table."""
+    return [np.result_type(*dtypes) for dtypes in zip(*(part.dtypes for part in parts), strict=True)]
+
+
+@dataclass
+class Collector:
+    """Takes results of the same shape; turns them into arrays every so often to save memory.
+
+    Attributes
+    ----------
+    source
+        Whose results they are.
+    first : (shape, place), optional
+        What all results must be like and where that comes from, if an earlier result has fixed it.
+    """
+
+    source: Source
+    first: tuple[Shape, str] | None = None
+    count: int = 0
+    pending: list[Any] = field(default_factory=list)
+    places: list[Any] = field(default_factory=list)
+    chunks: list[list[NDArray[Any]]] = field(default_factory=list)
+    lengths: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, result: Any, at: Any) -> None:
+        """Take a result; `at` is its place, for messages.
+
+        Raises
+        ------
+        InputError
+            If it is no number, row, record or sequence, or not like the first.
+        """
+        shape = shape_of(result, self.source, at)
+        if self.first is None:
+            self.first = shape, self.source.short(at)
+        elif shape != self.first[0]:
+            self._refuse_mixed(shape, at)
+        self.count += 1
+        self.pending.append(result)
+        self.places.append(at)
+        if len(self.pending) == _ROWS_AT_A_TIME:
+            self._pack()
+
+    def columns(self) -> Columns | None:
+        """All results; None if there are none."""
+        self._pack()
+        if not self.chunks:
+            return None
+        assert self.first is not None
+        arrays = [np.concatenate(parts) for parts in zip(*self.chunks, strict=True)]
+        lengths = np.concatenate(self.lengths) if self.lengths else None
+        self.chunks.clear()
+        return Columns(self.first[0], arrays, lengths)
+
+    def _refuse_mixed(self, shape: Shape, at: Any) -> None:
+        assert self.first is not None
+        expected, place = self.first
+        hint = (
+            "; return lists instead of tuples for rows of different lengths" if shape[0] == expected[0] == "row" else ""
+        )
+        raise InputError(
+            f"{self.source.place(at)}: {self.source.function} returned {_describe(shape)}, "
+            f"but {_describe(expected)} on {place}{hint}"
+        )
+
+    def _pack(self) -> None:
+        if not self.pending:
+            return
+        assert self.first is not None
+        kind, detail = self.first[0]
+        places: Sequence[Any] = self.places
+        if kind == "sequence":
+            lengths = np.fromiter(map(len, self.pending), np.int64, len(self.pending))
+            self.lengths.append(lengths)
+            columns = [[value for row in self.pending for value in row]]
+            places = [at for at, length in zip(places, lengths, strict=True) for _ in range(length)]
+        elif kind == "number":
+            columns = [self.pending]
+        elif kind == "record" and isinstance(self.pending[0], dict | np.void):
+            columns = [[row[name] for row in self.pending] for name in detail]
+        else:
+            columns = [list(column) for column in zip(*self.pending, strict=True)]
+        self.chunks.append([_numbers(column, places, self.source) for column in columns])
+        self.pending, self.places = [], []
+
+
+def _describe(shape: Shape) -> str:
+    kind, detail = shape
+    if kind == "row":
+        return f"a tuple of {detail}"
+    return f"a record of {', '.join(map(str, detail))}" if kind == "record" else f"a {kind}"
+
+
+def _numbers(values: list[Any], places: Sequence[Any], source: Source) -> NDArray[Any]:
+    """One array of a column of results; `places` says where each came from."""
+    for value, at in zip(values, places, strict=True):
+        if not isinstance(value, _NUMBERS):
+            raise InputError(f"{source.place(at)}: {source.function} returned {value!r:.60} where a number is expected")
+    try:
+        array = np.array(values)
+        finite = np.isfinite(array) if array.dtype.kind in NUMERIC_KINDS else None
+    except (TypeError, ValueError, OverflowError):
+        finite = None
+    if finite is None:
+        wide = (isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
+        at = next(at for is_wide, at in zip(wide, places, strict=True) if is_wide)
+        raise InputError(f"{source.place(at)}: {source.function} returned an integer that does not fit into 64 bits")
+    if source.remedy and not finite.all():
+        place = int(np.argmin(finite))
+        raise InputError(
+            f"{source.place(places[place])}: {source.function} returned {values[place]!r}, which is not finite: "
+            f"{source.remedy}"
+        )
+    return array

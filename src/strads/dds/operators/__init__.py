@@ -1,0 +1,5 @@
+"""Operators on the rows of tables (thesis §7.1.3): map, filter, transform, reduce, join, group_by_key."""
+
+from strads.dds.operators.methods import Operators
+
+__all__ = ["Operators"]

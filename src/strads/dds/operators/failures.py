@@ -1,0 +1,42 @@
+"""Errors of users' functions, with the row and the line of the user's code."""
+
+import linecache
+import os
+import traceback
+from functools import partial
+from types import TracebackType
+
+from strads.dds.operators.functions import Function, plain_function
+from strads.errors import BodyError
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def failure(operator: str, function: Function, row: int | None, error: BaseException, remark: str = "") -> BodyError:
+    """The error for a row on which a user's function has raised."""
+    where = _innermost_user_line(error.__traceback__) or place_of(function)
+    which = "" if row is None else f" on row {row}"
+    return BodyError(f"{where}\n  {operator}: the function raised {type(error).__name__}{which}: {error}{remark}")
+
+
+def place_of(function: Function) -> str:
+    """File and line of a function, or its name."""
+    plain = plain_function(function.func if isinstance(function, partial) else function)
+    if plain is None:
+        return repr(function)
+    return _describe(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+
+
+def _describe(filename: str, line: int) -> str:
+    text = linecache.getline(filename, line).strip()
+    return f"{filename}:{line}: {text}" if text else f"{filename}:{line}"
+
+
+def _innermost_user_line(trace: TracebackType | None) -> str | None:
+    """The deepest line of a traceback that is neither strads's nor a library's."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(trace)
+        if not frame.filename.startswith(_PACKAGE) and "site-packages" not in frame.filename
+    ]
+    return _describe(frames[-1].filename, frames[-1].lineno or 0) if frames else None

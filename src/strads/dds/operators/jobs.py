@@ -1,0 +1,93 @@
+"""A user's function and the rows of one node that it is for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from strads.cluster import ThreadTeam
+from strads.dds._layout import Layout, part
+from strads.dds._selection import readable
+from strads.dds._storage import Storage
+from strads.dds.operators.failures import failure
+from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable, compile_for_rows
+
+_CHUNKS_A_THREAD = 8
+_FEWEST_ROWS = 256  # of a chunk
+
+
+@dataclass(frozen=True)
+class RowJob:
+    """A user's function and the rows of this node that it is for.
+
+    Attributes
+    ----------
+    operator
+        "map", for messages.
+    function, args
+        Called as `function(row, *args)`.
+    rows
+        The rows of this node.
+    first
+        Number of the first of them in the table.
+    layout
+        Of the whole table.
+    team
+        The threads of this node.
+    """
+
+    operator: str
+    function: Function
+    args: tuple[Any, ...]
+    rows: Storage
+    first: int
+    layout: Layout
+    team: ThreadTeam
+
+    def compiled(self, *, writes: bool = False, rows: int = 1) -> CompiledFunction | Uncompilable:
+        """The function, compiled for these rows."""
+        return compile_for_rows(self.function, self.layout, self.args, rows=rows, writes=writes)
+
+    def kernel(self, compiled: CompiledFunction, name: str, make: Callable[[], Any]) -> Any:
+        """The kernel of an operator around the function; made once."""
+        key = name, self.layout.is_ragged
+        if key not in compiled.kernels:
+            compiled.kernels[key] = make()
+        return compiled.kernels[key]
+
+    def call(self, row: Any, number: int) -> Any:
+        """Call the function in Python."""
+        try:
+            return self.function(row, *self.args)
+        except Exception as error:
+            raise failure(self.operator, self.function, self.first + number, error) from error
+
+    def in_chunks(self, work: Callable[[int, int, int], None], size: int, explain: Callable[[int, int], None]) -> None:
+        """Call `work(chunk, first, last)` for chunks of rows, on all threads.
+
+        When one fails, `explain(first, last)` is called for the first that has: it raises what the user is to see.
+        """
+        count = len(self.rows)
+        failed: dict[int, Exception] = {}
+
+        def run(chunk: int) -> None:
+            try:
+                work(chunk, chunk * size, min((chunk + 1) * size, count))
+            except Exception as error:
+                failed[chunk] = error
+
+        self.team.for_each(run, -(-count // size))
+        if failed:
+            chunk = min(failed)
+            explain(chunk * size, min((chunk + 1) * size, count))
+            raise failure(self.operator, self.function, None, failed[chunk]) from failed[chunk]
+
+    @property
+    def chunk_size(self) -> int:
+        """Rows that a thread takes at a time."""
+        return max(_FEWEST_ROWS, -(-len(self.rows) // (self.team.size * _CHUNKS_A_THREAD)))
+
+    def explain_pure(self, first: int, last: int) -> None:
+        """Raise the error of the first row that fails, of a function that changes nothing."""
+        rows = readable(part(self.rows, first, last))
+        for number, row in enumerate(rows, first):
+            self.call(row, number)

@@ -1,0 +1,183 @@
+"""Compiled loops over rows, around a user's compiled function."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.dispatcher import Dispatcher
+from numba.np.numpy_support import as_dtype
+from numpy.typing import NDArray
+
+from strads.dds._ragged import RaggedArray
+from strads.dds._selection import read_only
+from strads.dds._storage import Storage
+
+Table = NDArray[Any] | tuple[NDArray[Any], NDArray[np.int64]]
+
+
+def table_of(rows: Storage, *, writes: bool = False) -> Table:
+    """Rows as kernels take them; read-only unless they are to be written."""
+    if isinstance(rows, RaggedArray):
+        return (rows.values if writes else read_only(rows.values)), rows.offsets
+    return rows if writes else read_only(rows)
+
+
+@njit(nogil=True)
+def _dense_row(table, row):  # type: ignore[no-untyped-def]
+    return table[row]
+
+
+@njit(nogil=True)
+def _ragged_row(table, row):  # type: ignore[no-untyped-def]
+    return table[0][table[1][row] : table[1][row + 1]]
+
+
+def row_reader(is_ragged: bool) -> Dispatcher:
+    """The compiled function `row(table, number)`."""
+    return _ragged_row if is_ragged else _dense_row
+
+
+@njit(nogil=True)
+def _put_nothing(columns, row, values):  # type: ignore[no-untyped-def]
+    pass
+
+
+@njit(nogil=True)
+def _put_number(columns, row, value):  # type: ignore[no-untyped-def]
+    columns[0][row] = value
+
+
+def _put_tuple(count: int, place: int = 0) -> Dispatcher:
+    """A compiled function that writes each element of a tuple to a column; unrolled, as their types may differ."""
+    if place == count:
+        return _put_nothing
+    put_rest = _put_tuple(count, place + 1)
+
+    @njit(nogil=True)
+    def put(columns, row, values):  # type: ignore[no-untyped-def]
+        columns[place][row] = values[place]
+        put_rest(columns, row, values)
+
+    return put
+
+
+def number_dtypes(result: Any) -> list[np.dtype[Any]] | None:
+    """Dtypes of a number, or of the elements of a tuple of numbers; None for other types."""
+    elements = list(result) if isinstance(result, types.BaseTuple) else [result]
+    kinds = [types.unliteral(element) for element in elements]
+    if not kinds or not all(isinstance(kind, types.Number | types.Boolean) for kind in kinds):
+        return None
+    return [as_dtype(kind) for kind in kinds]
+
+
+def map_kernel(function: Dispatcher, result: Any, is_ragged: bool) -> Dispatcher:
+    """A kernel that writes `function(row)` of the rows `first..last - 1` to columns, one for each number."""
+    read_row = row_reader(is_ragged)
+    put = _put_tuple(len(result)) if isinstance(result, types.BaseTuple) else _put_number
+
+    @njit(nogil=True)
+    def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
+        for row in range(first, last):
+            put(columns, row, function(read_row(table, row), *args))
+
+    return kernel
+
+
+def record_kernel(function: Dispatcher) -> Dispatcher:
+    """A kernel that copies the records that a function returns."""
+
+    @njit(nogil=True)
+    def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
+        for row in range(first, last):
+            columns[0][row] = function(table[row], *args)
+
+    return kernel
+
+
+def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool) -> Dispatcher:
+    """A kernel that returns the arrays of some rows, one behind the other, and writes their lengths."""
+    read_row = row_reader(is_ragged)
+
+    @njit(nogil=True)
+    def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
+        values = np.empty(max(16, last - first), dtype)
+        end = 0
+        for row in range(first, last):
+            found = function(read_row(table, row), *args)
+            if end + len(found) > len(values):
+                longer = np.empty(max(end + len(found), 2 * len(values)), dtype)
+                longer[:end] = values[:end]
+                values = longer
+            for k in range(len(found)):
+                values[end + k] = found[k]
+            end += len(found)
+            columns[0][row] = len(found)
+        return values[:end]
+
+    return kernel
+
+
+def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields: int) -> Dispatcher:
+    """A kernel that replaces rows by what the function returns, if it returns something; `at` tells the row."""
+    read_row = row_reader(is_ragged)
+    if isinstance(result, types.NoneType):
+
+        @njit(nogil=True)
+        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+            for row in range(first, last):
+                at[0] = row
+                function(read_row(table, row), *args)
+
+    elif isinstance(result, types.Array):
+
+        @njit(nogil=True)
+        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+            for row in range(first, last):
+                at[0] = row
+                target = read_row(table, row)
+                value = function(target, *args)
+                if len(value) != len(target):
+                    raise ValueError("the function returned an array of another length than the row")
+                target[:] = value
+
+    elif isinstance(result, types.Record):
+
+        @njit(nogil=True)
+        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+            for row in range(first, last):
+                at[0] = row
+                table[row] = function(table[row], *args)
+
+    else:
+        put = _put_tuple(fields) if isinstance(result, types.BaseTuple) else _put_number
+
+        @njit(nogil=True)
+        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+            for row in range(first, last):
+                at[0] = row
+                put(columns, row, function(read_row(table, row), *args))
+
+    return kernel
+
+
+def reduce_kernel(function: Dispatcher, copies: bool) -> Dispatcher:
+    """A kernel that combines the rows `first..last - 1` from left to right."""
+    if copies:
+
+        @njit(nogil=True)
+        def kernel(table, first, last):  # type: ignore[no-untyped-def]
+            total = table[first].copy()
+            for row in range(first + 1, last):
+                total = function(total, table[row])
+            return total
+
+    else:
+
+        @njit(nogil=True)
+        def kernel(table, first, last):  # type: ignore[no-untyped-def]
+            total = table[first]
+            for row in range(first + 1, last):
+                total = function(total, table[row])
+            return total
+
+    return kernel

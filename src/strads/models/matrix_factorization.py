@@ -175,8 +175,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        After an interrupt (Ctrl-C) the model holds what was learnt so far, with `early_stopping` that of the best epoch,
-        and can be used and saved. After the loss of a node it does not; `save` in `on_epoch` keeps what there was then.
+        After an interrupt (Ctrl-C) the model holds what was learnt so far, with `early_stopping` that of the best
+        epoch, and can be used and saved. After the loss of a node it does not; `save` in `on_epoch` keeps what there
+        was then.
         """
         self._check_parameters()
         ratings, held_out = self._split(as_ratings(X, y), validation)

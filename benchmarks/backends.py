@@ -1,10 +1,9 @@
 """The same matrix factorization on every backend: threads 1 × 2, threads 2 × 1, MPI 2 × 1, Ray 2 × 1 (nodes × threads).
 
 Each variant runs in processes of its own, one after the other, several rounds; a variant's figure is the median of
-all its epochs after the first of a process. With `--network` the backend `threads` imitates a slow network instead,
-and macro is compared with micro synchronization, and heaviest-first with first-come-first-served. Usage:
+all its epochs after the first of a process. Usage:
 
-    python benchmarks/backends.py [--ratings 10000000] [--ranks 40 128] [--epochs 7] [--rounds 2] [--network]
+    python benchmarks/backends.py [--ratings 10000000] [--ranks 40 128] [--epochs 7] [--rounds 2] [--only VARIANT …]
 """
 
 import argparse
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _ratings import ITEMS, USERS, generate_ratings
@@ -30,6 +30,7 @@ VARIANTS = {
     "mpi 2 x 1": ("mpi", 2, 1),
     "ray 2 x 1": ("ray", 2, 1),
 }
+BASE = "threads 1 x 2"
 TARGETS = {"mpi 2 x 1": 0.9, "ray 2 x 1": 0.8}
 
 
@@ -46,13 +47,15 @@ def sgd(k, ratings, W, H, lr, reg, loss):
     loss.add(err * err)
 
 
-def train(
-    data: np.ndarray, rank: int, epochs: int, users: int = USERS, items: int = ITEMS, **options: object
-) -> dict[str, object]:
-    """Train for some epochs; return their seconds, the traffic of an epoch, and the mean squared errors."""
+def initial(rank: int, users: int = USERS, items: int = ITEMS) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return tuple(rng.uniform(0, 0.1, (rows, rank)).astype(np.float32) for rows in (users, items))
+
+
+def train(data: np.ndarray, factors: tuple[np.ndarray, np.ndarray], epochs: int, **options: Any) -> dict[str, Any]:
+    """Train for some epochs after a first one; return their seconds, the last one's traffic, and the losses of all."""
     ratings = strads.from_numpy(data, copy=False)
-    W = strads.dvector.uniform((users, rank), high=0.1, seed=0)
-    H = strads.dvector.uniform((items, rank), high=0.1, seed=1)
+    W, H = (strads.from_numpy(array) for array in factors)
     seconds, losses = [], []
     for _ in range(epochs + 1):
         loss = strads.accumulator(0.0)
@@ -65,7 +68,7 @@ def train(
             first = stats
     return {
         "seconds": seconds[1:],
-        "loss": losses[-1],
+        "losses": losses,
         "bytes_sent": [node.bytes_sent for node in stats.nodes],
         "messages_sent": [node.messages_sent for node in stats.nodes],
         "compute_seconds": [node.compute_seconds for node in stats.nodes],
@@ -81,21 +84,19 @@ def child(options: argparse.Namespace) -> None:
     backend, nodes, threads = VARIANTS[options.variant]
     with strads.init(backend, nodes=nodes, threads=threads):
         data = np.load(options.data)
-        result = train(data, options.rank, options.epochs)
+        result = train(data, initial(options.rank), options.epochs)
     Path(options.result).write_text(json.dumps(result))
 
 
-def run_variant(name: str, data: str, rank: int, epochs: int, folder: str) -> dict[str, object]:
+def run_variant(name: str, data: str, rank: int, epochs: int, folder: str) -> dict[str, Any]:
     """Start the processes of a variant and return what its driver found."""
     result = os.path.join(folder, "result.json")
     command = [sys.executable, __file__, "--variant", name, "--data", data, "--result", result]
     command += ["--rank", str(rank), "--epochs", str(epochs)]
     backend, nodes, _ = VARIANTS[name]
-    environment = dict(os.environ)
     if backend == "mpi":
         command = [*mpiexec(nodes), *command]
-        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    subprocess.run(command, check=True, env=environment)
+    subprocess.run(command, check=True, env=mpi_environment())
     return json.loads(Path(result).read_text())
 
 
@@ -108,32 +109,37 @@ def mpiexec(nodes: int) -> list[str]:
     return [program, "--oversubscribe", "--bind-to", "none", "-n", str(nodes)]
 
 
+def mpi_environment() -> dict[str, str]:
+    return os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) -> None:
     """Run all variants and print their ratios to one process with two threads."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "ratings.npy")
         np.save(data, generate_ratings(count))
-        found: dict[str, list[dict[str, object]]] = {name: [] for name in chosen}
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
         for _ in range(rounds):
             for name in chosen:
                 found[name].append(run_variant(name, data, rank, epochs, folder))
     print(f"\nrank {rank}, {count:,} ratings; median of {epochs * rounds} epochs")
     medians = {name: statistics.median(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
-    base = medians["threads 1 x 2"]
+    best = {name: min(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
     for name, runs in found.items():
         last = runs[-1]
         target = f" (target ≥ {TARGETS[name]})" if name in TARGETS else ""
+        ratio, of_best = medians[BASE] / medians[name], best[BASE] / best[name]
         print(
-            f"  {name:14} {count / medians[name] / 1e6:7.1f} M ratings/s  {medians[name]:.3f} s"
-            f"  {base / medians[name]:5.2f} × threads 1 x 2{target}"
+            f"  {name:14} {count / medians[name] / 1e6:7.1f} M ratings/s  {medians[name]:.3f} s "
+            f"(best {best[name]:.3f} s)  {ratio:.2f} × {BASE}, by the best epochs {of_best:.2f}{target}"
         )
-        if last["bytes_sent"] and len(last["bytes_sent"]) > 1:
-            share = max(last["bytes_sent"]) / last["rotating_bytes"]
+        if len(last["bytes_sent"]) > 1:
+            sent, same = max(last["bytes_sent"]), last["losses"] == found[BASE][-1]["losses"]
             print(
-                f"  {'':14} a node sends {max(last['bytes_sent']) / 1e6:.2f} MB in {max(last['messages_sent'])} messages "
-                f"an epoch: {share:.2f} × the rotating table (target ≤ 1.1); waits "
-                f"{max(last['wait_seconds']):.3f} s; same loss: {last['loss'] == found['threads 1 x 2'][-1]['loss']}"
+                f"  {'':14} a node sends {sent / 1e6:.2f} MB in {max(last['messages_sent'])} messages an epoch: "
+                f"{sent / last['rotating_bytes']:.2f} × the rotating table (target ≤ 1.1)"
             )
+            print(f"  {'':14} waits {max(last['wait_seconds']):.3f} s; same losses as {BASE}: {same}")
         print(
             f"  {'':14} first call {last['first']:.1f} s, of which compiling {last['first_compiling']:.1f} s",
             flush=True,

@@ -111,6 +111,7 @@ def _execute(
     sums = {p: a for p, a in enumerate(bound.arguments) if isinstance(a, AccumulatorArgument)}
     totals = {p: np.zeros((loop.part.plan.jobs, _TOTAL_STRIDE), a.dtype) for p, a in sums.items()}
     storages = tuple(_storage(p, loop, program, bound, totals, replicas) for p in range(len(bound.arguments)))
+    storages = bound.by_key(storages)
     with COMPILING:
         before = program.compile_seconds
         worker = program.worker(bound, loop.schedule, storages)

@@ -37,11 +37,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("nodes", [1, 2, 3] if chosen is None else [chosen])
 
 
+_on_ray: Runtime | None = None  # kept from test to test: to start actors takes seconds
+
+
 @pytest.fixture
 def runtime(request: pytest.FixtureRequest, nodes: int) -> Iterator[Runtime]:
     """Nodes of the chosen backend, of one thread each; a test that asks for it runs on each number of them."""
-    with strads.init(request.config.getoption("--backend"), nodes=nodes, threads=1, timeout=60) as runtime:
-        yield runtime
+    global _on_ray
+    backend = request.config.getoption("--backend")
+    if backend != "ray":
+        with strads.init(backend, nodes=nodes, threads=1, timeout=60) as runtime:
+            yield runtime
+        return
+    if _on_ray is None or _on_ray.cluster.closed or _on_ray.cluster.size != nodes:
+        _on_ray = strads.init("ray", nodes=nodes, threads=1, timeout=60)
+    yield _on_ray
 
 
 @pytest.fixture(scope="session")

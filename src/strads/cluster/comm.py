@@ -58,7 +58,11 @@ class Comm(ABC):
         Seconds that a wait may last.
     traffic
         Bytes and messages sent, seconds waited.
+    hold
+        Seconds that a put may wait for others to travel with, on backends on which a message is dear; None: little.
     """
+
+    hold: float | None = None
 
     def __init__(self, rank: int, size: int, hosts: Sequence[str], timeout: float):
         self.rank = rank

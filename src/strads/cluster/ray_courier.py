@@ -17,12 +17,11 @@ import numpy as np
 from strads.cluster.messages import Bytes
 
 IN_FLIGHT = 2  # calls on their way to one peer
-GAP = 0.010  # seconds between two calls that only carry puts
-FULL = 1 << 20  # bytes that are worth a call of their own
+GAP = 0.010  # seconds between two calls that only carry puts, unless the program says how long they may wait
+FULL = 4 << 20  # bytes that are worth a call of their own
 BATCH = 16 << 20  # bytes that close a batch
 PIECE = 100_000  # bytes of an argument that Ray sends within the call; larger ones go through the object store
-INLINE_NEAR = 1 << 18  # bytes of a batch that is cut into such pieces, for a peer that shares the object store ...
-INLINE_FAR = 4 << 20  # ... and for others, to which the object store is slower (Ray allows 10 MB)
+INLINE = 4 << 20  # bytes of a batch that is cut into such pieces (Ray allows 10 MB)
 
 Batch = tuple[list[tuple[int, int, bytes | None, tuple[int, ...]]], list[list[Any]]]
 
@@ -52,14 +51,23 @@ class Courier:
         Bytes of a batch up to which it travels within the call.
     lost
         Called with the error of a call that has failed.
+    gap
+        Returns the seconds between two calls that only carry puts.
     """
 
     def __init__(
-        self, name: str, inline: int, call: Callable[[int, Batch], Any], lost: Callable[[BaseException], None]
+        self,
+        name: str,
+        inline: int,
+        call: Callable[[int, Batch], Any],
+        lost: Callable[[BaseException], None],
+        gap: Callable[[], float] = lambda: GAP,
     ):
         self._inline = inline
         self._call = call
         self._lost = lost
+        self._gap = gap
+        self._first = 0.0  # when the oldest in the queue came
         self._queue: deque[Item] = deque()
         self._nbytes = 0  # in the queue
         self._urgent = False
@@ -72,6 +80,8 @@ class Courier:
     def send(self, item: Item) -> None:
         """Queue a message; a put may wait for others."""
         with self._news:
+            if not self._queue:
+                self._first = time.monotonic()
             self._queue.append(item)
             self._nbytes += item.nbytes
             self._urgent = self._urgent or item.header is not None
@@ -105,7 +115,7 @@ class Courier:
             return None
         if self._urgent or self._nbytes >= FULL:
             return 0.0
-        return self._last + GAP - time.monotonic()
+        return max(self._first, self._last) + self._gap() - time.monotonic()
 
     def _take(self) -> list[Item]:
         items: list[Item] = []

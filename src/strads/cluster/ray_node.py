@@ -13,7 +13,7 @@ from strads.cluster.cluster import portable
 from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message, decode, encode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
-from strads.cluster.ray_courier import INLINE_FAR, INLINE_NEAR, Batch, Courier, Item, decode_batch
+from strads.cluster.ray_courier import GAP, INLINE, Batch, Courier, Item, decode_batch
 from strads.errors import NodeError, NodeFailure, ProgramStopped
 
 T = TypeVar("T")
@@ -57,13 +57,12 @@ class RayComm(Comm):
 
     def __init__(self, rank: int, places: Sequence[Place], peers: Sequence[Any], timeout: float):
         super().__init__(rank, len(peers), [place.host for place in places], timeout)
-        near = [place.store == places[rank].store for place in places]
-        self._couriers = {to: self._courier(to, peer, near[to]) for to, peer in enumerate(peers) if to != rank}
+        self._couriers = {to: self._courier(to, peer) for to, peer in enumerate(peers) if to != rank}
         self._next = [0] * len(peers)  # number of the batch that is due from each node
         self._early: dict[tuple[int, int], Batch] = {}
         self._ordering = threading.Lock()
 
-    def _courier(self, to: int, peer: Any, near: bool) -> Courier:
+    def _courier(self, to: int, peer: Any) -> Courier:
         def call(number: int, batch: Batch) -> Any:
             labels, parts = batch
             return peer.deliver.remote((self.rank, number, labels), *parts)
@@ -72,7 +71,10 @@ class RayComm(Comm):
             message = f"{self.name(to)} is lost: {type(error).__name__}"
             self.inbox.fail(self.inbox.run, NodeFailure(message, rank=to, host=self.hosts[to]))
 
-        return Courier(f"strads-to-{to}", INLINE_NEAR if near else INLINE_FAR, call, lost)
+        def gap() -> float:
+            return GAP if self.hold is None else self.hold
+
+        return Courier(f"strads-to-{to}", INLINE, call, lost, gap)
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
         own = message.copy()

@@ -19,8 +19,10 @@ from strads.engine.job_pool import JobPool, arrive, stop
 from strads.engine.replicas import Replicas
 from strads.schedule.placement import Move, NodePlan
 
-PATIENCE = 2_000  # attempts to find a job before a thread looks after the messages
-_REST = 2e-4  # seconds that an idle thread waits for news at a time
+# How often a thread looks for a job before it looks after the messages, and how many seconds it then waits for news
+# at a time. Where another thread may make a job ready, of which no message tells, it looks again soon.
+_PATIENCE, _REST = 2_000, 2e-4
+_PATIENCE_ALONE, _REST_ALONE = 64, 5e-3
 
 _ROWS = 16  # lowest tag of rows on their way
 
@@ -65,6 +67,8 @@ class NodeStation:
         Relaxed tables, summed at barriers.
     comm
         The other nodes.
+    threads
+        Of this node.
     """
 
     def __init__(
@@ -74,7 +78,10 @@ class NodeStation:
         arrivals: Sequence[Cargo],
         replicas: Sequence[Replicas],
         comm: Comm,
+        threads: int,
     ):
+        self.patience = _PATIENCE if threads > 1 else _PATIENCE_ALONE
+        self._rest = _REST if threads > 1 else _REST_ALONE
         self._part = part
         self._departures = departures
         self._arrivals = arrivals
@@ -125,7 +132,7 @@ class NodeStation:
             When nothing has arrived for `timeout` seconds though something is missing.
         """
         self._comm.flush()  # who waits may be waited for
-        self._comm.progress(_REST)
+        self._comm.progress(self._rest)
         missing = np.flatnonzero(~self.arrived)
         if len(missing) and time.monotonic() - self._news > self._comm.timeout:
             source = self._arrivals[int(missing[0])].move.source

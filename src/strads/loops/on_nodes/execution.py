@@ -13,7 +13,7 @@ from strads.engine.executor import Execution, execute
 from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
-from strads.engine.rotation import PATIENCE, Cargo, NodeStation
+from strads.engine.rotation import Cargo, NodeStation
 from strads.errors import StradsError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, read_only
 from strads.loops.failures import explain_failed_run, may_stop_half_way
@@ -22,6 +22,7 @@ from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.statistics import NodeStatistics
 
+_HOLD = 2.0  # how many times shorter messages are held back than blocks can wait
 _TOTAL_STRIDE = 8  # doubles between two jobs' totals: a cache line of its own each
 
 
@@ -117,9 +118,11 @@ def _execute(
         worker = program.worker(bound, loop.schedule, storages)
         compiled = program.compile_seconds - before
     loop.before = _snapshot(program, shards)
-    station = NodeStation(loop.part, loop.departures, loop.arrivals, list(replicas.values()), node.comm)
+    station = NodeStation(loop.part, loop.departures, loop.arrivals, list(replicas.values()), node.comm, node.threads)
     loop.arrived = station.arrived
     traffic = node.comm.traffic.copy()
+    # A block that leaves is needed about 1 / nodes of an epoch later: so long, at most, it may wait for company.
+    node.comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
     try:
         with node.comm.inbox.calling_on_failure(station.halt):
             execution = execute(
@@ -129,14 +132,17 @@ def _execute(
                 node.team,
                 station=station,
                 job_order=loop.spec.job_order,
-                patience=PATIENCE,
+                patience=station.patience,
             )
-            node.comm.flush()
             node.comm.check()
     except StradsError:
         raise
     except Exception as error:
         raise explain_failed_run(program, error, restored=loop.before is not None) from error
+    finally:
+        node.comm.hold = None
+        node.comm.flush()
+    loop.seconds = execution.seconds
     return execution, totals, node.comm.traffic.since(traffic), compiled
 
 

@@ -87,6 +87,7 @@ class NodeLoop:
     arrivals: list[Cargo] = field(default_factory=list)
     aligned: dict[int, Any] = field(default_factory=dict)
     tables: tuple[Any, ...] = ()  # arguments of the last run
+    seconds: float = 0.0  # of the last execution
     run: int = 0  # number of the program run that it was last executed in
     before: dict[int, NDArray[Any]] | None = None  # rows before that run, where it may have to be undone
     arrived: NDArray[np.bool_] | None = None  # which arrivals of that run are there

@@ -21,6 +21,13 @@ class BodyIndexError(StradsError, IndexError):
     """A loop body indexes a table out of its bounds; found before anything was written."""
 
 
+class BodyKeyError(StradsError, KeyError):
+    """A loop body asks a map for a key that it does not have; found before anything was written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class BodyError(StradsError, RuntimeError):
     """A loop body raised an exception of its own while it ran."""
 

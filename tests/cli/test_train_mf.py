@@ -129,6 +129,7 @@ def test_early_stopping_keeps_the_best_epoch(strads: Strads, files: Path, tmp_pa
     assert len(metrics) < 300
     best = min(record["validation_rmse"] for record in metrics)
     assert read_run(tmp_path)["validation_rmse"] == best
+    assert metrics[read_run(tmp_path)["model_epoch"] - 1]["validation_rmse"] == best
     assert f"{best:.4f}" in done.stdout.rpartition("held-out RMSE")[2]
 
 

@@ -56,11 +56,13 @@ def programs(tmp_path: Path) -> Programs:
     return Programs(tmp_path)
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize(
+    "processes", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_the_node_tests_pass(processes):
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", "nodes and not slow"]
     where = ["--backend", "mpi", "--nodes", str(processes), "tests"]
-    ended = run_under_mpi(processes, *tests, *where, timeout=270)
+    ended = run_under_mpi(processes, *tests, *where, timeout=600)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     passed = re.search(r"(\d+) passed", ended.stdout)
     assert passed is not None, ended.stdout
@@ -165,6 +167,26 @@ except NodeFailure as error:
         "[[0, 1], [0, 1]]",
         "this cluster has been shut down: call strads.init again",
     ]
+
+
+def test_runs_go_on_counting_after_init(programs):
+    """Else what is left of an earlier cluster is taken for, or hides, what belongs to this one."""
+    text = """
+def exchange(node):
+    other = 1 - node.rank
+    for number in range(5):
+        node.comm.send(np.full(10_000, number), other)
+    return [int(node.comm.recv(other)[-1]) for number in range(5)]
+runs = []
+for _ in range(60):
+    with strads.init("mpi", timeout=5) as runtime:
+        for _ in range(2):
+            assert runtime.run(exchange) == [list(range(5))] * 2
+            runs.append(runtime.cluster.runs)
+print(runs == list(range(1, 121)))
+"""
+    ended = programs.run(2, text)
+    assert (ended.stdout, ended.returncode) == ("True\n", 0), ended.stderr
 
 
 def test_another_number_of_processes_is_refused(programs):

@@ -239,6 +239,7 @@ def test_a_lost_machine_is_named(machines):
         await_end(pids)
     killer.wait()
     machines.remove_node(machine, allow_graceful=False)
+    machines.wait_for_nodes(timeout=60)  # until Ray knows that it is gone: later tests count machines
 
 
 @pytest.mark.parametrize("counts", [{"nodes": 7, "threads": 1}, {"nodes": 1, "threads": 3}])

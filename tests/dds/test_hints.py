@@ -13,8 +13,8 @@ def test_hints_carry_their_table():
 
 
 @pytest.mark.parametrize("hint", [readonly, relaxed])
-def test_hints_take_only_dvectors(hint):
-    with pytest.raises(ArgumentError, match=f"{hint.__name__} takes a dvector, not ndarray"):
+def test_hints_take_only_tables(hint):
+    with pytest.raises(ArgumentError, match=f"{hint.__name__} takes a dvector or a map, not ndarray"):
         hint(np.zeros(3))
     with pytest.raises(ArgumentError, match="not Readonly"):
         hint(readonly(dvector.zeros(3)))

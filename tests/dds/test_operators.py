@@ -98,6 +98,7 @@ class TestMap:
         assert v.map(form(lambda row: row[:0])).is_ragged
         assert v.map(form(lambda row: np.zeros(2))).is_ragged  # whatever their lengths
 
+    @pytest.mark.filterwarnings("ignore:divide by zero")
     def test_division_by_zero_is_that_of_numpy(self, runtime, form):
         with np.errstate(divide="ignore"):
             assert dvector([0.0, 2.0]).map(form(lambda x: 1 / x)).to_list() == [np.inf, 0.5]

@@ -180,6 +180,22 @@ def test_early_stopping_keeps_the_best_epoch():
     assert random_part.history_[0]["validation_rmse"] > 0
 
 
+def test_an_interrupt_of_early_stopping_keeps_the_best_epoch():
+    def interrupt(record):
+        errors.append(record["validation_rmse"])
+        if errors[-1] > min(errors):
+            raise KeyboardInterrupt
+
+    errors = []
+    held = PAIRS[TEST], SCORES[TEST]
+    model = MatrixFactorization(
+        24, max_iter=60, learning_rate=0.1, regularization=0.0, early_stopping=True, n_iter_no_change=60
+    )
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(PAIRS[:6000], SCORES[:6000], validation=held, on_epoch=interrupt)
+    assert model.rmse(*held) == pytest.approx(min(errors), rel=1e-5)
+
+
 def test_validation_alone_does_not_stop():
     model = small(max_iter=6).fit(PAIRS[:3000], SCORES[:3000], validation=([[399, 1]], [3.0]))
     assert model.n_iter_ == 6

@@ -11,6 +11,7 @@ import strads
 from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
+from strads.errors import StradsError
 
 # What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of its place in the job.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
@@ -55,12 +56,16 @@ def run(arguments: Sequence[str]) -> int:
 
     Under `mpiexec` the first process does so, and this returns there only; the others are its nodes.
     """
+    debug = "--debug" in arguments
     try:
         cluster.current()
+    except StradsError as error:
+        return report(error, debug=debug, silent=not _is_first_process())
+    try:
         command = typer.main.get_command(app)
         code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
-        return report(error, debug="--debug" in arguments, silent=not _is_first_process())
+        return report(error, debug=debug)
     return code if isinstance(code, int) else 0
 
 

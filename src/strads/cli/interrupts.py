@@ -1,7 +1,7 @@
 """Ending a run cleanly on Ctrl-C and on SIGTERM."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -16,10 +16,18 @@ class Interrupts:
     """Within this context SIGINT and SIGTERM raise KeyboardInterrupt, and are remembered.
 
     To be entered when it has been chosen where programs run: backends have handlers of their own.
+
+    Attributes
+    ----------
+    received : str or None
+        Name of the signal that came.
+    on_first : function
+        Called with that name at once, whatever is interrupted.
     """
 
     def __init__(self) -> None:
         self.received: str | None = None
+        self.on_first: Callable[[str], object] = lambda signal: None
         self._shielded = False
         self._before: dict[signal.Signals, Any] = {}
 
@@ -49,6 +57,8 @@ class Interrupts:
             self._shielded = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.received = signal.Signals(number).name
+        first, self.received = self.received is None, signal.Signals(number).name
+        if first:
+            self.on_first(self.received)
         if not self._shielded:
             raise KeyboardInterrupt

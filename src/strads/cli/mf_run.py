@@ -16,6 +16,7 @@ from strads.cli.failure import RunFailedError, describe
 from strads.cli.interrupts import Interrupts
 from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.run_directory import RunDirectory
+from strads.cli.snapshots import Snapshots
 from strads.cli.summary import print_summary
 from strads.cli.terminal import last_words
 from strads.cluster import Runtime
@@ -43,6 +44,7 @@ class MfRun:
     parameters: dict[str, Any]
     _directory: RunDirectory = field(init=False)
     _model: "MatrixFactorization" = field(init=False)
+    _snapshots: Snapshots = field(init=False)
 
     def execute(self, console: Console, runtime: Runtime) -> int:
         """Train where the runtime says, and return the exit code: 0, or 130 after an interrupt.
@@ -65,6 +67,7 @@ class MfRun:
             from strads.models import MatrixFactorization
 
             self._model = MatrixFactorization(**self.parameters)
+            self._snapshots = Snapshots(self._model, self._directory.model)
             self._announce(console, ratings, held_out, runtime)
             try:
                 with signals.shielded():
@@ -85,24 +88,34 @@ class MfRun:
             if record["iteration"] >= 1:
                 self._directory.append(record)
             progress.update(record)
+            self._snapshots.take_if_due()
             signals.check()
 
+        # At once: the time for the model may not be enough.
+        signals.on_first = lambda signal: self._directory.finish("interrupted", {"signal": signal, **self._result()})
         try:
             with EpochProgress(self._model.max_iter, MEASURES, unit="ratings", console=console) as progress:
                 self._model.fit(train, validation=held_out, on_epoch=on_epoch)
             with signals.shielded():
-                self._model.save(self._directory.model)
+                self._snapshots.take(int(self._last_record().get("iteration", 0)))
                 self._directory.finish("finished", self._result())
         except Exception as error:
-            reason = describe(error)
+            if signals.received is not None:  # nodes that are being ended fail
+                raise KeyboardInterrupt from error
+            reason, snapshot = describe(error), self._snapshots.epoch
             self._directory.finish("failed", {"error": reason, **self._result()})
-            raise RunFailedError(f"{reason} (epochs until then: {self._directory.path}/metrics.jsonl)") from error
+            kept = f"epochs until then: {self._directory.path}/metrics.jsonl"
+            if snapshot is not None:
+                kept += f"; model of epoch {snapshot}: {self._directory.model}"
+            raise RunFailedError(f"{reason} ({kept})") from error
+        finally:
+            signals.on_first = lambda signal: None
 
     def _end_early(self, signal: str) -> None:
-        """Save what was learnt, the model first: `mpiexec` leaves a quarter of a second for it."""
+        """Save what was learnt; `mpiexec` leaves a quarter of a second for it."""
         if self._is_trained:
-            self._model.save(self._directory.model)
             self._directory.complete(self._model.history_)
+            self._snapshots.take(int(self._last_record().get("iteration", 0)))
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
 
     def _tell_early_end(self, console: Console, signal: str) -> None:
@@ -110,7 +123,11 @@ class MfRun:
         console.print(f"interrupted ({signal}) after {epochs} of {self._model.max_iter} epochs")
         if self._is_trained and not epochs:
             console.print("the model may have learnt little or nothing: no epoch was completed")
-        if self._is_trained:
+        if self._snapshots.epoch is not None:
+            if not self._is_trained:
+                console.print(
+                    f"the model is that of epoch {self._snapshots.epoch}: later ones were lost with the nodes"
+                )
             print_summary(console, self._where_it_is())
 
     @property
@@ -122,6 +139,7 @@ class MfRun:
         last = self._last_record()
         return {
             "epochs": len(history),
+            "model_epoch": self._snapshots.epoch,
             "training_seconds": last.get("seconds"),
             "rmse": last.get("rmse"),
             "validation_rmse": last.get("validation_rmse"),

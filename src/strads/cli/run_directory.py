@@ -63,6 +63,8 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._write_record()
             self.model.unlink(missing_ok=True)
+            for unfinished in (*self.path.glob(f".{MODEL}-*"), *self.path.glob(f".{RUN}-*")):
+                unfinished.unlink(missing_ok=True)  # of a process that was killed
             self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error

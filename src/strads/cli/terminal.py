@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 
@@ -24,7 +25,7 @@ def last_words(console: Console) -> Iterator[Console]:
     terminal the console stays what it is.
     """
     try:
-        terminal = open("/dev/tty", "w", encoding="utf-8") if console.is_terminal else None
+        terminal = Path("/dev/tty").open("w", encoding="utf-8") if console.is_terminal else None  # noqa: SIM115
     except OSError:
         terminal = None
     if terminal is None:

@@ -138,6 +138,9 @@ class Comm(ABC):
         """Wait until an expected put is there."""
         self.wait_for(lambda: arrival.done or None, f"data from {self.name(arrival.source)}", arrival.source)
 
+    def flush(self) -> None:  # noqa: B027 – most backends hold nothing back
+        """Let what a backend holds back, to send more at a time, leave now."""
+
     def progress(self, seconds: float = 0.0) -> None:
         """Bring in what has arrived; wait up to so many seconds for something.
 

@@ -1,5 +1,7 @@
 """What is stored: tables of rows, records and ragged sequences, the files they come from, access hints."""
 
+from strads.dds._hash_index import NOT_FOUND, HashIndex, find_number
+from strads.dds._keyed import KeyedTable
 from strads.dds._ragged import RaggedArray
 from strads.dds.dmap import dmap
 from strads.dds.dmultimap import dmultimap
@@ -8,7 +10,10 @@ from strads.dds.hints import Accumulator, Readonly, Relaxed, accumulator, readon
 from strads.dds.readers import read_csv, read_parquet, read_text
 
 __all__ = [
+    "NOT_FOUND",
     "Accumulator",
+    "HashIndex",
+    "KeyedTable",
     "RaggedArray",
     "Readonly",
     "Relaxed",
@@ -16,6 +21,7 @@ __all__ = [
     "dmap",
     "dmultimap",
     "dvector",
+    "find_number",
     "from_arrow",
     "from_numpy",
     "read_csv",

@@ -48,6 +48,14 @@ class HashIndex:
     def __len__(self) -> int:
         return len(self.keys)
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], np.uint64]:
+        """What `find_number` searches: keys, starts and shift; read-only. Keys are numbers."""
+        assert not isinstance(self.keys, RaggedArray)
+        keys, starts = np.ascontiguousarray(self.keys).view(), self.starts.view()
+        keys.flags.writeable = starts.flags.writeable = False
+        return keys, starts, self.shift
+
     def find(self, key: Key) -> int:
         """The row of a key, or -1."""
         if isinstance(self.keys, RaggedArray):

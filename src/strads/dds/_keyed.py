@@ -6,11 +6,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from strads.cluster import Cluster
 from strads.dds._dtypes import check_dtype, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
 from strads.dds._hashing import hash_keys
 from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
 from strads.dds._ragged import RaggedArray
+from strads.dds._spread import SpreadIndex
 from strads.dds._storage import as_storage
 from strads.dds.dvector import dvector
 from strads.errors import ArgumentError, InputError, StradsError
@@ -29,7 +31,8 @@ class MissingKeyError(StradsError, KeyError):
 class KeyedTable:
     """Keys, their index, and the table of their values.
 
-    Changes of which keys there are wait until the whole table is needed, and are then made at once.
+    Changes of which keys there are wait until the whole table is needed, and are then made at once: with a new index
+    and a new table, so that what engines keep for a table holds for its keys too.
     """
 
     _noun: str
@@ -40,14 +43,24 @@ class KeyedTable:
         self._dtype = None if dtype is None else resolve_dtype(dtype)
         self._row: tuple[int, ...] | None = None  # shape of one value
         self._earlier_versions = 0
+        self._spread_index: SpreadIndex | None = None
 
     @classmethod
     def _made_of(cls, keys: Keys, table: dvector, row: tuple[int, ...]) -> Self:
         """Wrap keys in the order of their hashes and the table of their values."""
-        made = cls()
-        made._index = HashIndex.of_ordered(keys, hash_keys(keys))
-        made._table, made._row, made._dtype = table, row, table.dtype
+        made = cls.of_index(HashIndex.of_ordered(keys, hash_keys(keys)), table)
+        made._row = row
         return made
+
+    @classmethod
+    def of_index(cls, index: HashIndex, table: dvector) -> Self:
+        """Wrap an index and the table of its values, for engines."""
+        made = cls()
+        made._index, made._table, made._row, made._dtype = index, table, table.shape[1:], table.dtype
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_spread_index": None}
 
     def _settle(self) -> None:
         """Make the changes that wait."""
@@ -83,10 +96,34 @@ class KeyedTable:
         """Whether the values lie on the nodes of a cluster."""
         return self._table is not None and self._table.is_distributed
 
-    def rows_of(self, keys: Any) -> NDArray[np.int64]:
-        """The row of `table` that belongs to each of several keys, or -1 for keys that are not there."""
+    def rows_of(self, keys: Any, *, must_exist: bool = False) -> NDArray[np.int64]:
+        """The row of `table` that belongs to each of several keys, or -1 for keys that are not there.
+
+        Rows keep their numbers until a key is added or removed.
+
+        Raises
+        ------
+        KeyError
+            (a `StradsError` too) if `must_exist` and a key is not there.
+        """
         encoded = encode_keys(keys)
-        return self.index.rows_of(encoded)
+        rows = self.index.rows_of(encoded)
+        if must_exist and (rows < 0).any():
+            raise self._missing(decode_key(encoded, int(np.argmax(rows < 0))))
+        return rows
+
+    def distribute_index(self, cluster: Cluster) -> str:
+        """See to it that every node of a cluster has the index; it is sent again only when keys have changed.
+
+        Returns
+        -------
+        str
+            Its name in each `node.store`. It holds until keys are added or removed.
+        """
+        spread = self._spread_index
+        if spread is None or spread.index is not self.index or spread.cluster is not cluster:
+            spread = self._spread_index = SpreadIndex(cluster, self.index)
+        return spread.name
 
     def keys(self) -> NDArray[Any]:
         """All keys: int64, or an object array of str. Their order depends on the keys only."""

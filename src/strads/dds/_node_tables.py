@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
+from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
 from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
@@ -47,6 +48,11 @@ def store_rows(node: Node, name: str, rows: Storage) -> tuple[Layout, Bounds]:
         layout = Layout((total, *rows.shape[1:]), rows.dtype)
     store_values(node, name, layout, bounds, numbers(rows))
     return layout, bounds
+
+
+def store_index(node: Node, name: str, index: HashIndex) -> None:
+    """Keep the index of a map."""
+    node.store[name] = index
 
 
 def read_values(node: Node, name: str, field: str | None = None) -> NDArray[Any]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Cluster
+from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, owners, part
-from strads.dds._node_tables import Selection, ragged_places, read_rows, read_values, write_rows
+from strads.dds._node_tables import Selection, ragged_places, read_rows, read_values, store_index, write_rows
 from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
 from strads.errors import NodeFailure
@@ -135,6 +136,26 @@ def lost(error: NodeFailure) -> NodeFailure:
     if str(error).startswith(_LOST):
         return error
     return NodeFailure(f"{_LOST}: {error}", rank=error.rank, host=error.host)
+
+
+class SpreadIndex:
+    """The index of a map, whole on every node of a cluster; it is discarded with this object.
+
+    Attributes
+    ----------
+    cluster, name
+        `node.store[name]` is the `HashIndex` on every node of the cluster.
+    index
+        The index itself.
+    """
+
+    def __init__(self, cluster: Cluster, index: HashIndex):
+        self.cluster = cluster
+        self.index = index
+        self.name = cluster.new_name()
+        cluster.run(store_index, self.name, index)
+        discard = weakref.finalize(self, _discard, weakref.ref(cluster), self.name)
+        discard.atexit = False
 
 
 def _discard(cluster: "weakref.ref[Cluster]", name: str) -> None:

@@ -56,12 +56,16 @@ class TextPart:
             None if first is None else (first[0], self._place(first)),
         )
         self.newlines, self.first = 0, None
-        for number, line in self._lines(first_line):
-            result = self._parse(line, number)
-            if result is not None:
-                collector.add(result, number)
-                if self.first is None and collector.first is not None:
-                    self.first = collector.first[0], number, name
+        try:
+            for number, line in self._lines(first_line):
+                result = self._parse(line, number)
+                if result is not None:
+                    collector.add(result, number)
+                    if self.first is None and collector.first is not None:
+                        self.first = collector.first[0], number, name
+        except InputError:
+            collector.columns()  # numbers are looked at many at a time: an earlier line may be wrong, too
+            raise
         return collector.columns(), first or self.first
 
     def _place(self, first: First) -> str:

@@ -113,10 +113,7 @@ class dmap(KeyedTable):
             if value is _NOTHING:
                 raise self._missing(key)
             return value
-        rows = self.rows_of(key)
-        if (rows < 0).any():
-            raise self._missing(decode_key(encode_keys(key), int(np.argmax(rows < 0))))
-        return self.table[rows]
+        return self.table[self.rows_of(key, must_exist=True)]
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or the default."""

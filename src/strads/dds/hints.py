@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strads.dds._keyed import KeyedTable
+from strads.dds.dmultimap import dmultimap
 from strads.dds.dvector import dvector
 from strads.errors import ArgumentError, InputError
 
@@ -14,7 +16,7 @@ _INT64 = np.iinfo(np.int64)
 class Readonly:
     """A table that the loop body is promised not to write; made by `readonly`."""
 
-    table: dvector
+    table: dvector | KeyedTable
 
     def __post_init__(self) -> None:
         _check_table("readonly", self.table)
@@ -24,27 +26,29 @@ class Readonly:
 class Relaxed:
     """A table of which each thread has a replica; made by `relaxed`."""
 
-    table: dvector
+    table: dvector | KeyedTable
 
     def __post_init__(self) -> None:
         _check_table("relaxed", self.table)
-        if self.table.is_ragged or self.table.is_records:
-            kind = "ragged rows" if self.table.is_ragged else "records"
+        is_ragged = isinstance(self.table, dmultimap) or (isinstance(self.table, dvector) and self.table.is_ragged)
+        dtype = self.table.dtype
+        if is_ragged or (dtype is not None and dtype.names is not None):
+            kind = "ragged rows" if is_ragged else "records"
             raise ArgumentError(f"relaxed sums the changes of replicas, so it needs rows of numbers, not {kind}")
 
 
-def readonly(v: dvector) -> Readonly:
+def readonly(v: dvector | KeyedTable) -> Readonly:
     """Promise that the loop body does not write `v`.
 
     Raises
     ------
     ArgumentError
-        If `v` is not a dvector.
+        If `v` is no dvector, dmap or dmultimap.
     """
     return Readonly(v)
 
 
-def relaxed(v: dvector) -> Relaxed:
+def relaxed(v: dvector | KeyedTable) -> Relaxed:
     """Let each thread work on a replica of `v`; changes are summed at synchronization points.
 
     Accesses to `v` do not count as conflicts, so the result is not serializable with respect to it.
@@ -52,7 +56,7 @@ def relaxed(v: dvector) -> Relaxed:
     Raises
     ------
     ArgumentError
-        If `v` is not a dvector of numbers.
+        If `v` is no dvector or dmap of numbers.
     """
     return Relaxed(v)
 
@@ -127,8 +131,10 @@ def accumulator(initial: float = 0.0) -> Accumulator:
 
 
 def _check_table(hint: str, table: object) -> None:
-    if not isinstance(table, dvector):
-        raise ArgumentError(f"{hint} takes a dvector, not {type(table).__name__}: make one with strads.dvector(…)")
+    if not isinstance(table, dvector | KeyedTable):
+        raise ArgumentError(
+            f"{hint} takes a dvector or a map, not {type(table).__name__}: make one with strads.dvector(…)"
+        )
 
 
 def _int64(total: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from strads.engine.keyed import keyed_view
 from strads.engine.roles import Role
 from strads.engine.views import make_accumulating, make_aligned, make_checked, make_guarded, make_ragged
 
@@ -104,6 +105,7 @@ _RAGGED = {
 }
 
 
-def live_view(role: Role, *, ragged: bool) -> Any | None:
+def live_view(role: Role, *, ragged: bool, keyed: bool = False) -> Any | None:
     """Return the constructor of the view that a body has of an argument, or None: of the storage itself."""
-    return _RAGGED[role] if ragged else _PLAIN[role]
+    constructor = _RAGGED[role] if ragged else _PLAIN[role]
+    return keyed_view(constructor) if keyed else constructor

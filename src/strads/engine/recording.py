@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from strads.engine.keyed import keyed_view
 from strads.engine.live import ragged_view
 from strads.engine.roles import Role
 from strads.engine.view_types import bind_with, local_counter
@@ -98,8 +99,13 @@ def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     return make_scratch((data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
 
 
-def recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
+def recording_view(role: Role, *, ragged: bool, scratch: bool, keyed: bool = False) -> Any | None:
     """Return the constructor of the view that a body has of an argument during reconnaissance, or None."""
+    constructor = _recording_view(role, ragged=ragged, scratch=scratch)
+    return keyed_view(constructor) if keyed else constructor
+
+
+def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
     if role is Role.ACCUMULATOR:
         return _ignoring_view
     if role.is_recorded or role.is_relaxed:

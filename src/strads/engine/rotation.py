@@ -124,6 +124,7 @@ class NodeStation:
         NodeFailure
             When nothing has arrived for `timeout` seconds though something is missing.
         """
+        self._comm.flush()  # who waits may be waited for
         self._comm.progress(_REST)
         missing = np.flatnonzero(~self.arrived)
         if len(missing) and time.monotonic() - self._news > self._comm.timeout:

@@ -12,7 +12,8 @@ from numba import typeof
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from strads.dds import Accumulator, RaggedArray, Readonly, Relaxed, dvector
+from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
+from strads.engine.keyed import Keyed
 from strads.errors import ArgumentError
 from strads.loops.analysis import TableKind
 
@@ -21,13 +22,22 @@ Storage = NDArray[Any] | RaggedArray
 
 @dataclass(frozen=True)
 class TableArgument:
-    """A table, or (without `table`) a NumPy array that the body only reads."""
+    """A table, or (without `table`) a NumPy array that the body only reads.
+
+    A map is the table of its values, with an `index` of its keys.
+    """
 
     name: str
     storage: Storage
     table: dvector | None
     relaxed: bool = False
     readonly: bool = False
+    index: HashIndex | None = None
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows are found by key."""
+        return self.index is not None
 
     @property
     def ragged(self) -> bool:
@@ -66,12 +76,13 @@ class TableArgument:
             readonly=self.readonly,
             floating=dtype.kind == "f",
             float_fields=frozenset(name for name, field in (dtype.fields or {}).items() if field[0].base.kind == "f"),
+            keyed=self.keyed,
         )
 
     @property
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
-        return "table", typeof(self.raw), self.relaxed, self.readonly, self.table is None
+        return "table", typeof(self.raw), self.relaxed, self.readonly, self.table is None, self.keyed
 
     @property
     def raw(self) -> Any:
@@ -79,6 +90,20 @@ class TableArgument:
         if isinstance(self.storage, RaggedArray):
             return self.storage.values, self.storage.offsets
         return self.storage
+
+    def by_key(self, storage: Any) -> Any:
+        """Return the storage that the argument's view is made of: that of its rows, and how they are found."""
+        return storage if self.index is None else Keyed(storage, *self.index.arrays)
+
+    def row_name(self, row: int) -> str:
+        """What a user calls a row."""
+        return f"row {row}" if self.index is None else f"key {self.index.keys[row]}"
+
+    def row_names(self, rows: Sequence[int]) -> str:
+        """What a user calls several rows."""
+        if self.index is None:
+            return f"rows {list(rows)}"
+        return f"keys {[int(self.index.keys[row]) for row in rows]}"
 
     def content_key(self) -> object:
         """Return a key that changes when the content does."""
@@ -94,6 +119,7 @@ class AccumulatorArgument:
     name: str
     accumulator: Accumulator
     ragged = False
+    keyed = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -113,6 +139,7 @@ class ScalarArgument:
     name: str
     value: Any
     ragged = False
+    keyed = False
 
     @property
     def type_key(self) -> tuple[Any, ...]:
@@ -148,6 +175,13 @@ class BoundArguments:
         """Position → table argument."""
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
 
+    def by_key(self, storages: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the storages of all arguments, those of maps with what finds their rows."""
+        return tuple(
+            argument.by_key(storage) if isinstance(argument, TableArgument) else storage
+            for argument, storage in zip(self.arguments, storages, strict=True)
+        )
+
 
 def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundArguments:
     """Classify the arguments of a loop and give Python floats the tables' floating dtype.
@@ -165,6 +199,45 @@ def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundA
         for item in bound
     ]
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
+
+
+def table_of(value: Any) -> dvector | None:
+    """Return the table behind an argument, for a map that of its values; None if there is none."""
+    table = value.table if isinstance(value, Relaxed | Readonly | KeyedTable) else value
+    if isinstance(table, KeyedTable):
+        table = table.table
+    return table if isinstance(table, dvector) else None
+
+
+def map_of(value: Any) -> KeyedTable | None:
+    """Return the map behind an argument, or None."""
+    table = value.table if isinstance(value, Relaxed | Readonly) else value
+    return table if isinstance(table, KeyedTable) else None
+
+
+def check_maps(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Refuse maps that loop bodies cannot read, before they are sent anywhere."""
+    keyed = {position: found for position, value in enumerate(arguments) if (found := map_of(value)) is not None}
+    if keyed:
+        names = _parameter_names(body, arguments)
+        for position, found in keyed.items():
+            _check_map(names[position], found)
+
+
+def _check_map(name: str, keyed: KeyedTable) -> None:
+    noun = type(keyed).__name__
+    if isinstance(keyed.index.keys, RaggedArray):
+        raise ArgumentError(
+            f"argument {name!r} is a {noun} whose keys are texts, which compiled loops cannot look up. Translate them "
+            f"to rows beforehand: rows = strads.dvector({name}.rows_of(texts, must_exist=True)); then pass rows, and "
+            f"{name}.table in place of {name}, and index it by row: table[rows[k]]"
+        )
+    if isinstance(keyed, dmultimap) and not keyed.table.is_ragged:
+        raise ArgumentError(
+            f"argument {name!r} is a dmultimap of rows or records: in a loop body the values of a key must be "
+            f"numbers. Pass {name}.table, np.asarray({name}.offsets) and {name}.rows_of(keys, must_exist=True): the "
+            "values of row r are table[offsets[r]] to table[offsets[r + 1] - 1]"
+        )
 
 
 def read_only(raw: Any) -> Any:
@@ -196,14 +269,15 @@ def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list
 
 
 def _classify(name: str, value: Any) -> Argument:
-    if isinstance(value, dvector):
-        return TableArgument(name, value.storage, value)
-    if isinstance(value, Relaxed):
-        if value.table.dtype == np.bool_:
-            raise ArgumentError(f"argument {name!r} is a relaxed table of bools: their changes cannot be summed")
-        return TableArgument(name, value.table.storage, value.table, relaxed=True)
-    if isinstance(value, Readonly):
-        return TableArgument(name, value.table.storage, value.table, readonly=True)
+    if isinstance(value, Relaxed) and value.table.dtype == np.bool_:
+        raise ArgumentError(f"argument {name!r} is a relaxed table of bools: their changes cannot be summed")
+    found = table_of(value)
+    if found is not None:
+        keyed = map_of(value)
+        if keyed is not None:
+            _check_map(name, keyed)
+        index = None if keyed is None else keyed.index
+        return TableArgument(name, found.storage, found, isinstance(value, Relaxed), isinstance(value, Readonly), index)
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.dtype.kind not in "iufbV" or not _compiles(value):
             raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
@@ -218,7 +292,7 @@ def _classify(name: str, value: Any) -> Argument:
             )
         return ScalarArgument(name, value)
     raise ArgumentError(
-        f"argument {name!r} is a {type(value).__name__}; a loop body takes dvectors (also as strads.relaxed(v) or "
+        f"argument {name!r} is a {type(value).__name__}; a loop body takes tables (also as strads.relaxed(v) or "
         "strads.readonly(v)), strads.accumulator(...), numbers, tuples of numbers, and NumPy arrays that it only reads"
     )
 

@@ -67,9 +67,9 @@ def async_for(
         A plain Python function in the subset that Numba compiles. Its first parameter is the loop index. It may
         call other functions; it must not choose rows by values that the loop itself changes.
     *arguments
-        dvectors, `strads.relaxed(v)`, `strads.readonly(v)`, `strads.accumulator(...)`, numbers, tuples of numbers,
-        and NumPy arrays that it only reads. A Python float takes the floating dtype of the tables, as do float
-        literals in the body.
+        dvectors, maps (of existing whole-number keys), `strads.relaxed(v)`, `strads.readonly(v)`,
+        `strads.accumulator(...)`, numbers, tuples of numbers, and NumPy arrays that it only reads. A Python float
+        takes the floating dtype of the tables, as do float literals in the body.
     strategy
         "auto", or the one to use: "independent", "rotation", "buckets", "components", "locked". The result of a
         "locked" loop depends on timing; that of all others on the plan alone.
@@ -103,6 +103,8 @@ def async_for(
         For a body that Numba cannot compile; the offending line first.
     BodyIndexError
         For an index out of range: line, table, index, bound. No table has been changed.
+    BodyKeyError
+        For a key that a map does not have: line, map, key. No table has been changed.
     AccessPatternError
         When the rows that a task touches change while the loop runs. Tables are as before the call.
     BodyError
@@ -208,6 +210,7 @@ class _Call:
             if isinstance(argument, AccumulatorArgument)
         }
         storages = tuple(self._storage(position, replicas, totals) for position in range(len(self.bound.arguments)))
+        storages = self.bound.by_key(storages)
         worker = self.program.worker(self.bound, self.prepared.schedule, storages)
         before = self._snapshot()
         try:

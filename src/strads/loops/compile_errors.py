@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from strads.dds import Accumulator, dvector
+from strads.dds import Accumulator, KeyedTable, dvector
 from strads.errors import CompileError, StradsError
 from strads.loops.source_location import describe, is_user_file
 
@@ -67,7 +67,7 @@ def check_names(function: types.FunctionType) -> None:
             raise compile_error(filename, line, f"name {name!r} is not defined")
     outside = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     for name, line in (_names(function, "LOAD_GLOBAL") | _names(function, "LOAD_DEREF")).items():
-        if isinstance(outside.get(name), dvector | Accumulator):
+        if isinstance(outside.get(name), dvector | KeyedTable | Accumulator):
             reason = f"{name!r} comes from outside of the loop body: pass it as an argument"
             raise compile_error(filename, line, reason)
 
@@ -86,11 +86,11 @@ def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:
 def _reason(text: str) -> str:
     """Return the sentence that says what is wrong, out of pages of compiler output."""
     text = re.sub(r"\.* ?Raised from .*", "", text)
-    if "readonly" in text and "setitem" in text:
-        return "a row is written that seemed to be only read: write it as table[row][...], not through another object"
     own = _OWN_REASON.findall(text)
     if own:
         return str(own[-1]).strip()
+    if "Cannot modify readonly array" in text:
+        return "a row is written that seemed to be only read: write it as table[row][...], not through another object"
     useful: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if useful and _DETAILS.match(line):

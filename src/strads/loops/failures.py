@@ -1,7 +1,8 @@
 """What becomes of an exception that a loop raises while it runs."""
 
+from strads.engine.keyed import NO_SUCH_KEY
 from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
-from strads.errors import AccessPatternError, BodyError, BodyIndexError
+from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.functions import plain_function
 from strads.loops.program import LoopProgram
 from strads.loops.source_location import describe
@@ -30,5 +31,10 @@ def explain_failed_run(program: LoopProgram, error: Exception, *, restored: bool
         return BodyIndexError(
             f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
             f"{changed}. mode='python' shows the line"
+        )
+    if isinstance(error, KeyError) and error.args == (NO_SUCH_KEY,):
+        return BodyKeyError(
+            f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}. "
+            "mode='python' shows the line"
         )
     return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

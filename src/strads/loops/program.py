@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
+from strads.engine.keyed import NO_SUCH_KEY
 from strads.engine.live import live_view
-from strads.errors import ArgumentError, BodyError, BodyIndexError
+from strads.errors import ArgumentError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
@@ -168,7 +169,9 @@ class LoopProgram:
                     boundscheck=self.facts.dynamic_parts or None,
                 )
             arguments = zip(self.cast.roles, bound.arguments, strict=True)
-            constructors = tuple(live_view(role, ragged=argument.ragged) for role, argument in arguments)
+            constructors = tuple(
+                live_view(role, ragged=argument.ragged, keyed=argument.keyed) for role, argument in arguments
+            )
             worker = make_worker(self._live_body, constructors, locked=key[0], fastmath=self.fastmath)
             try:
                 with self._compiling():
@@ -181,7 +184,9 @@ class LoopProgram:
 
 def _unexplained(failure: TaskFailed, index: int) -> Exception:
     cause = failure.__cause__
-    kind = BodyIndexError if isinstance(cause, IndexError) else BodyError
+    kind: type[Exception] = BodyIndexError if isinstance(cause, IndexError) else BodyError
+    if isinstance(cause, KeyError) and cause.args == (NO_SUCH_KEY,):
+        kind = BodyKeyError
     return kind(f"task {index} raised {type(cause).__name__}: {cause}; no table was changed")
 
 

@@ -4,6 +4,7 @@ The same tables also explain a failed reconnaissance: the task is run again on p
 traceback gives the line.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -11,15 +12,22 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from strads.errors import AccessPatternError, BodyError, BodyIndexError, StradsError
+from strads.dds import NOT_FOUND
+from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.source_location import innermost_user_line
 from strads.schedule.access import AccessRecords
 
+_INT64 = np.iinfo(np.int64)
+
 
 class _OutOfBounds(IndexError):
+    pass
+
+
+class _NoSuchKey(KeyError):
     pass
 
 
@@ -118,7 +126,8 @@ class CheckedTable(NDArrayOperatorsMixin):
             if self._task.recorded is not None and access not in self._task.recorded:
                 rows = sorted(row for table, row in self._task.recorded if table == self._number)
                 raise _Unrecorded(
-                    f"it touches row {position} of {self._argument.name!r}; recorded for this task were rows {rows}"
+                    f"it touches {self._argument.row_name(position)} of {self._argument.name!r}; "
+                    f"recorded for this task were {self._argument.row_names(rows)}"
                 )
         return position
 
@@ -170,6 +179,43 @@ class CheckedTable(NDArrayOperatorsMixin):
             self._copies[position] = self.dtype.type(value)
 
 
+class CheckedMap:
+    """A map as a body sees it in Python mode: the table of its values, found by key."""
+
+    def __init__(self, argument: TableArgument, table: CheckedTable):
+        assert argument.index is not None
+        self._name = argument.name
+        self._index = argument.index
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: Any) -> bool:
+        return self._find(key) != NOT_FOUND
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._table[self._with_row(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._table[self._with_row(index)] = value
+
+    def _with_row(self, index: Any) -> Any:
+        """Return an index of the table: the row in place of the key."""
+        key, *rest = index if isinstance(index, tuple) else (index,)
+        row = self._find(key)
+        if row == NOT_FOUND:
+            raise _NoSuchKey(
+                f"key {key} is not in map {self._name!r} with {len(self)} keys; a loop body cannot add keys: "
+                "add them before the loop"
+            )
+        return (row, *rest) if rest else row
+
+    def _find(self, key: Any) -> int:
+        number = operator.index(key)
+        return self._index.find(number) if _INT64.min <= number <= _INT64.max else NOT_FOUND
+
+
 class _Ignored:
     """An accumulator whose sum is not wanted."""
 
@@ -177,7 +223,10 @@ class _Ignored:
         """Add nothing."""
 
 
-def _arguments(bound: BoundArguments, table_of: dict[int, int], *, private: bool) -> list[Any]:
+def _arguments(
+    bound: BoundArguments, table_of: dict[int, int], *, private: bool
+) -> tuple[list[Any], list[CheckedTable]]:
+    """Return what the body is given, and the tables among or behind it."""
     tables: dict[int, CheckedTable] = {}
     result: list[Any] = []
     for position, argument in enumerate(bound.arguments):
@@ -185,12 +234,12 @@ def _arguments(bound: BoundArguments, table_of: dict[int, int], *, private: bool
             same = bound.same[position]
             if same not in tables:
                 tables[same] = CheckedTable(argument, table_of.get(position), private=private)
-            result.append(tables[same])
+            result.append(CheckedMap(argument, tables[same]) if argument.keyed else tables[same])
         elif hasattr(argument, "accumulator"):
             result.append(_Ignored() if private else argument.accumulator)
         else:
             result.append(argument.value)
-    return result
+    return result, list(tables.values())
 
 
 def run_checked(
@@ -210,8 +259,7 @@ def run_checked(
     BodyIndexError, BodyError
         When the body fails.
     """
-    arguments = _arguments(bound, table_of, private=False)
-    tables = [argument for argument in arguments if isinstance(argument, CheckedTable)]
+    arguments, tables = _arguments(bound, table_of, private=False)
     function = plain_function(body)
     with np.errstate(all="ignore"):
         for position in order:
@@ -224,17 +272,16 @@ def _check_complete(task: _Task, bound: BoundArguments, table_of: dict[int, int]
     missing = sorted((task.recorded or set()) - task.seen)
     if missing:
         table, row = missing[0]
-        name = next(bound.arguments[position].name for position, number in table_of.items() if number == table)
+        argument = next(bound.tables()[position] for position, number in table_of.items() if number == table)
         raise AccessPatternError(
-            f"task {task.index}: row {row} of {name!r} was recorded, but the body did not touch it this time; "
-            "its accesses must not depend on values that change"
+            f"task {task.index}: {argument.row_name(row)} of {argument.name!r} was recorded, but the body did not "
+            "touch it this time; its accesses must not depend on values that change"
         )
 
 
 def explain_failure(body: Callable[..., Any], bound: BoundArguments, table_of: dict[int, int], index: int) -> None:
     """Run one task on private copies; raises what went wrong with its line, or returns if nothing does."""
-    arguments = _arguments(bound, table_of, private=True)
-    tables = [argument for argument in arguments if isinstance(argument, CheckedTable)]
+    arguments, tables = _arguments(bound, table_of, private=True)
     with np.errstate(all="ignore"):
         _run_task(plain_function(body), _Task(index, None), arguments, tables, "; no table was changed")
 
@@ -267,6 +314,8 @@ def _translate(error: Exception, task: _Task, consequence: str) -> NoReturn:
         raise AccessPatternError(
             f"{where}\n  task {task.index} writes a row of a table that reconnaissance took for read-only"
         ) from error
+    if isinstance(error, _NoSuchKey):
+        raise BodyKeyError(f"{where}\n  task {task.index}: {error.args[0]}{consequence}") from error
     if isinstance(error, IndexError):
         detail = str(error) if isinstance(error, _OutOfBounds) else f"within a row, {error}"
         raise BodyIndexError(f"{where}\n  task {task.index}: {detail}{consequence}") from error

@@ -69,7 +69,8 @@ class Recorder:
             raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
         arguments = zip(cast.roles, bound.arguments, strict=True)
         constructors = tuple(
-            recording.recording_view(role, ragged=argument.ragged, scratch=scratch) for role, argument in arguments
+            recording.recording_view(role, ragged=argument.ragged, scratch=scratch, keyed=argument.keyed)
+            for role, argument in arguments
         )
         self._record = recording.make_recorder(body, constructors, scratch=scratch)
 
@@ -224,7 +225,7 @@ class Recorder:
                 storages[position] = self._recording_storage(argument, tag, log, scratch_rows)
             else:
                 storages[position] = read_only(argument.raw)
-        return tuple(storages[position] for position in range(len(bound.arguments)))
+        return bound.by_key([storages[position] for position in range(len(bound.arguments))])
 
     def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
         seen = (argument.raw, np.uint8(tag), log.rows, log.tags)

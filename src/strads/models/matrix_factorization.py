@@ -175,8 +175,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        After an interrupt (Ctrl-C) the model holds what was learnt so far and can be used and saved; after the loss of
-        a node it does not.
+        After an interrupt (Ctrl-C) the model holds what was learnt so far, with `early_stopping` that of the best
+        epoch, and can be used and saved. After the loss of a node it does not; `save` in `on_epoch` keeps what there
+        was then.
         """
         self._check_parameters()
         ratings, held_out = self._split(as_ratings(X, y), validation)
@@ -260,23 +261,23 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         best_tables: FactorTables | None = None
         measured = HeldOut(held_out.to_numpy(), self._tables) if held_out is not None else None
         seconds = 0.0
-        for epoch in range(1, self.max_iter + 1):
-            start = time.perf_counter()
-            squared_error, nodes = self._epoch(ratings, epoch)
-            seconds += time.perf_counter() - start
-            record = self._record(epoch, seconds, squared_error, len(ratings), measured)
-            record["nodes"] = [asdict(node) for node in nodes]
-            self.history_.append(record)
-            self.n_iter_ = epoch
-            stop = on_epoch(record) if on_epoch is not None else None
-            if self.early_stopping:
-                if patience.see(record["validation_rmse"]):
+        try:
+            for epoch in range(1, self.max_iter + 1):
+                start = time.perf_counter()
+                squared_error, nodes = self._epoch(ratings, epoch)
+                seconds += time.perf_counter() - start
+                record = self._record(epoch, seconds, squared_error, len(ratings), measured)
+                record["nodes"] = [asdict(node) for node in nodes]
+                self.history_.append(record)
+                self.n_iter_ = epoch
+                if self.early_stopping and patience.see(record["validation_rmse"]):
                     best_tables = self._tables.copy()
-                stop = stop is True or patience.is_over
-            if stop is True:
-                break
-        if best_tables is not None:
-            self._tables = best_tables
+                stop = on_epoch(record) if on_epoch is not None else None
+                if stop is True or (self.early_stopping and patience.is_over):
+                    break
+        finally:
+            if best_tables is not None:
+                self._tables = best_tables
 
     def _rate(self, epoch: int) -> float:
         """Return η of an epoch, the first of which is 1."""

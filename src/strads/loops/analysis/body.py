@@ -86,7 +86,7 @@ def analyse_body(
                 sources=frozenset({position, FLOAT} if position in floats else {position}), expression=expression
             )
         else:
-            alias = Alias(same[position], kind.depth, whole=True, record=kind.record)
+            alias = Alias(same[position], kind.depth, True, kind.record, kind.keyed)
             value = Value(frozenset({alias}), expression=expression)
         arguments[position + 1] = value
     analysis = FunctionAnalysis(body, arguments, frozenset())

@@ -3,6 +3,7 @@
 import builtins
 import math
 import types
+from operator import contains
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,7 @@ def reads_containers(function: Any) -> bool:
     return module == "numpy" or function in (
         all,
         any,
+        contains,
         enumerate,
         iter,
         list,
@@ -134,4 +136,4 @@ def reads_containers(function: Any) -> bool:
 
 def keeps_value(function: Any) -> bool:
     """Whether a known function hands floats on as they are, without arithmetic."""
-    return function in (bool, enumerate, float, int, iter, len, max, min, range, reversed, zip, abs)
+    return function in (bool, contains, enumerate, float, int, iter, len, max, min, range, reversed, zip, abs)

@@ -167,7 +167,7 @@ class FunctionAnalysis:
             Access(
                 alias.argument,
                 alias.whole,
-                index.is_index,
+                index.is_index and not alias.keyed,
                 write,
                 all_sources(index),
                 control,
@@ -201,7 +201,12 @@ class FunctionAnalysis:
     def _cast(self, node: Any, control: frozenset[int]) -> Value:
         return self._value(node.value)
 
-    _exhaust_iter = _getiter = _iternext = _cast
+    _exhaust_iter = _iternext = _cast
+
+    def _getiter(self, node: Any, control: frozenset[int]) -> Value:
+        iterated = self._value(node.value)
+        self._refuse_of_map(iterated, node, "iterate over")
+        return iterated
 
     def _pair_first(self, node: Any, control: frozenset[int]) -> Value:
         iterated = self._value(node.value)
@@ -241,7 +246,7 @@ class FunctionAnalysis:
             depth = alias.depth - _indices(index)
             if depth > 0 or (depth == 0 and alias.record):
                 still_whole = alias.whole and index.is_slice
-                parts.add(Alias(alias.argument, depth, still_whole, alias.record))
+                parts.add(Alias(alias.argument, depth, still_whole, alias.record, alias.keyed and still_whole))
         if not container.aliases and not container.is_shape:
             sources |= self.heap
         self._doubt(list(container.items or ()))  # which item it is, and what becomes of it, is not followed
@@ -254,6 +259,7 @@ class FunctionAnalysis:
             constant = owner.constant
             member = getattr(constant, node.attr, NOT_CONSTANT)
             return Value(constant=member, expression=("constant", repr(member)))
+        self._refuse_of_map(owner, node, f"use .{node.attr} of")
         if owner.aliases and node.attr in _SHAPE_ATTRIBUTES:
             expression = (node.attr, owner.expression) if owner.expression is not None else None
             return Value(expression=expression, is_shape=True)
@@ -276,10 +282,19 @@ class FunctionAnalysis:
 
     def _binop(self, node: Any, control: frozenset[int]) -> Value:
         left, right = self._value(node.lhs), self._value(node.rhs)
+        if node.fn is operator.contains and left.items is None:
+            return self._contains(left, right, control)
         expression = None
         if left.expression is not None and right.expression is not None:
             expression = (repr(node.fn), left.expression, right.expression)
         return _rounded(derived([left, right], expression), node.fn)
+
+    def _contains(self, container: Value, item: Value, control: frozenset[int]) -> Value:
+        if not any(alias.keyed for alias in container.aliases):
+            return self._call_known(operator.contains, [container, item], {}, control)
+        known = container.expression is not None and item.expression is not None
+        expression = ("contains", container.expression, item.expression) if known else None
+        return derived([item], expression)  # no loop changes which keys there are
 
     def _build_tuple(self, node: Any, control: frozenset[int]) -> Value:
         items = tuple(self._value(item) for item in node.items)
@@ -409,6 +424,11 @@ class FunctionAnalysis:
     def _is_active(self, function: Any) -> bool:
         """Whether this is an analysis of the function, or one on behalf of it: a recursion."""
         return function is self.function or (self.caller is not None and self.caller._is_active(function))
+
+    def _refuse_of_map(self, value: Value, node: Any, what: str) -> None:
+        if any(alias.keyed for alias in value.aliases):
+            reason = f"a loop body cannot {what} a map; it can use m[key], m[key] = value, key in m, and len(m)"
+            raise compile_error(node.loc.filename, node.loc.line, reason)
 
     def _kind(self, alias: Alias) -> TableKind:
         kind = self.kinds[alias.argument] if 0 <= alias.argument < len(self.kinds) else None

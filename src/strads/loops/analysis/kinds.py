@@ -13,3 +13,4 @@ class TableKind:
     readonly: bool = False
     floating: bool = False  # its values are floats
     float_fields: frozenset[str] = frozenset()  # the fields of its records that are floats
+    keyed: bool = False  # a map: its rows are chosen by keys

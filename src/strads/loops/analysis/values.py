@@ -22,6 +22,7 @@ class Alias:
     depth: int
     whole: bool  # the table itself, not a row of it
     record: bool = False
+    keyed: bool = False  # a map, whose rows are chosen by keys
 
 
 @dataclass(frozen=True)

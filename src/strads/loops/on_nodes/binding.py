@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from strads.cluster import Node
-from strads.dds import RaggedArray, accumulator, dvector, readonly, relaxed
+from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
 from strads.dds.shard import Shard, complete
 from strads.engine.roles import Role
 from strads.loops.arguments import BoundArguments, bind_arguments
@@ -24,11 +24,14 @@ def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundA
     """Bind the body to this node's tables: in their whole address space a row has its own number."""
     tables: dict[str, dvector] = {}
     values: list[Any] = []
+    table: dvector | KeyedTable
     for argument in arguments:
         if isinstance(argument, TableRef):
             if argument.name not in tables:
                 tables[argument.name] = _table_over(node.store[argument.name])
             table = tables[argument.name]
+            if argument.index is not None:
+                table = (dmultimap if table.is_ragged else dmap).of_index(node.store[argument.index], table)
             values.append(relaxed(table) if argument.relaxed else readonly(table) if argument.readonly else table)
         else:
             values.append(accumulator(argument.start) if isinstance(argument, SumRef) else argument)

@@ -13,6 +13,7 @@ from numba import typeof
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, dvector
 from strads.errors import NodeFailure
+from strads.loops.arguments import check_maps, map_of, table_of
 from strads.loops.functions import fingerprint
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.execution import run
@@ -108,6 +109,7 @@ def _prepared(
     options: LoopOptions,
 ) -> tuple[_KeptLoop, bool]:
     """Return the loop as it is kept on the nodes, prepared anew if anything that decides it has changed."""
+    check_maps(body, arguments)
     key = (fingerprint(body), options, tuple(map(_type_key, arguments)))
     _drop_dead()
     for kept in reversed(_kept):
@@ -145,7 +147,7 @@ def _run(kept: _KeptLoop, arguments: tuple[Any, ...]) -> list[NodeResult]:
     )
     versions = tuple(
         table.version if table is not None and position not in facts.written else 0
-        for position, table in enumerate(map(_table_of, arguments))
+        for position, table in enumerate(map(table_of, arguments))
     )
     return cluster.run(run, kept.name, references, versions)
 
@@ -163,37 +165,33 @@ def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeRe
 
 
 def _mark_written(arguments: tuple[Any, ...], facts: LoopFacts) -> None:
-    written = {id(table): table for p in facts.written if (table := _table_of(arguments[p])) is not None}
+    written = {id(table): table for p in facts.written if (table := table_of(arguments[p])) is not None}
     for table in written.values():
         table.written_on_nodes()
 
 
 def _reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
     """Return what stands for an argument in a message to the nodes."""
-    table = _table_of(argument)
+    table, keyed = table_of(argument), map_of(argument)
     if table is not None:
         name = table.distribute(cluster, bounds)
-        return TableRef(name, isinstance(argument, Relaxed), isinstance(argument, Readonly))
+        index = None if keyed is None else keyed.distribute_index(cluster)
+        return TableRef(name, isinstance(argument, Relaxed), isinstance(argument, Readonly), index)
     if isinstance(argument, Accumulator):
         return SumRef(0.0 if isinstance(argument.value, float) else 0)
     return argument
 
 
-def _table_of(argument: Any) -> dvector | None:
-    if isinstance(argument, Relaxed | Readonly):
-        return argument.table
-    return argument if isinstance(argument, dvector) else None
-
-
 def _tables(arguments: tuple[Any, ...]) -> list[dvector]:
-    return [table for table in map(_table_of, arguments) if table is not None]
+    return [table for table in map(table_of, arguments) if table is not None]
 
 
 def _type_key(argument: Any) -> Any:
     """Return a key that changes when a loop over the argument has to be prepared anew."""
-    table = _table_of(argument)
+    table = table_of(argument)
     if table is not None:
-        return type(argument), id(table), table.shape, str(table.dtype), table.is_ragged
+        keyed = map_of(argument) is not None
+        return type(argument), keyed, id(table), table.shape, str(table.dtype), table.is_ragged
     if isinstance(argument, Accumulator):
         return Accumulator, type(argument.value)
     try:
@@ -207,7 +205,7 @@ def _contents(arguments: tuple[Any, ...], facts: LoopFacts) -> tuple[Any, ...]:
     found: list[Any] = []
     for position in sorted(facts.deciding):
         argument = arguments[position]
-        table = _table_of(argument)
+        table = table_of(argument)
         if table is not None:
             found.append(table.version)
         elif isinstance(argument, np.ndarray):

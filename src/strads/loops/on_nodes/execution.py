@@ -111,6 +111,7 @@ def _execute(
     sums = {p: a for p, a in enumerate(bound.arguments) if isinstance(a, AccumulatorArgument)}
     totals = {p: np.zeros((loop.part.plan.jobs, _TOTAL_STRIDE), a.dtype) for p, a in sums.items()}
     storages = tuple(_storage(p, loop, program, bound, totals, replicas) for p in range(len(bound.arguments)))
+    storages = bound.by_key(storages)
     with COMPILING:
         before = program.compile_seconds
         worker = program.worker(bound, loop.schedule, storages)
@@ -130,6 +131,7 @@ def _execute(
                 job_order=loop.spec.job_order,
                 patience=PATIENCE,
             )
+            node.comm.flush()
             node.comm.check()
     except StradsError:
         raise

@@ -16,11 +16,12 @@ from strads.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class TableRef:
-    """An argument that is a table on the nodes, by its name in their stores."""
+    """An argument that is a table on the nodes, by its name in their stores; of a map that of its index, too."""
 
     name: str
     relaxed: bool = False
     readonly: bool = False
+    index: str | None = None
 
 
 @dataclass(frozen=True)

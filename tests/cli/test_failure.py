@@ -1,0 +1,39 @@
+"""What the terminal shows of an error that a node has raised."""
+
+import pytest
+
+import strads
+from strads.cli.failure import report
+from strads.errors import NodeFailure
+
+
+def fails_on_node_1(node, error):
+    if node.rank == 1:
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "shown"),
+    [
+        (strads.InputError("score nan"), 2, "strads: error: score nan [on node 1 ("),
+        (KeyError("mishap"), 1, "strads: internal error: KeyError: 'mishap' [on node 1 ("),
+        (NodeFailure("node 1 (here) waits"), 1, "strads: error: node 1 (here) waits"),
+    ],
+)
+def test_the_node_is_named_and_the_traceback_is_for_debugging(capsys, error, code, shown):
+    with strads.init("threads", nodes=2, threads=1) as runtime, pytest.raises(type(error)) as caught:
+        runtime.run(fails_on_node_1, error)
+    assert report(caught.value, debug=False) == code
+    brief = capsys.readouterr().err
+    assert report(caught.value, debug=True) == code
+    long = capsys.readouterr().err
+    assert brief.startswith(shown)
+    assert brief.count("\n") == 1
+    assert "fails_on_node_1" not in brief
+    assert "fails_on_node_1" in long
+    assert long.count("raised on node 1 (") == 1
+
+
+def test_a_silent_process_says_nothing(capsys):
+    assert report(strads.InputError("score nan"), debug=False, silent=True) != 0
+    assert capsys.readouterr() == ("", "")

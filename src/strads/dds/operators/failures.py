@@ -6,7 +6,7 @@ import traceback
 from functools import partial
 from types import TracebackType
 
-from strads.dds.operators.functions import Function, plain_function
+from strads.dds.operators.functions import Function
 from strads.errors import BodyError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,10 +21,9 @@ def failure(operator: str, function: Function, row: int | None, error: BaseExcep
 
 def place_of(function: Function) -> str:
     """File and line of a function, or its name."""
-    plain = plain_function(function.func if isinstance(function, partial) else function)
-    if plain is None:
-        return repr(function)
-    return _describe(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+    inner = function.func if isinstance(function, partial) else function
+    code = getattr(getattr(inner, "py_func", inner), "__code__", None)
+    return repr(function) if code is None else _describe(code.co_filename, code.co_firstlineno)
 
 
 def _describe(filename: str, line: int) -> str:

@@ -1,0 +1,159 @@
+"""Users' functions: knowing them again, and compiling them with the functions that they call.
+
+A function is known by its code and by what it refers to, so that one that is defined anew, or arrives at a node for
+the second time, is not compiled again, and one whose globals have changed is.
+"""
+
+import hashlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+Function = Callable[..., Any]
+_OWN_MODULES = ("numpy", "numba", "math", "builtins")
+
+
+def plain_function(function: Function) -> types.FunctionType:
+    """Return the Python function behind a Numba dispatcher, or the function itself."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    assert isinstance(plain, types.FunctionType)
+    return plain
+
+
+def dispatcher_of(
+    function: Function, *, check: Callable[[types.FunctionType], object] | None = None, **options: Any
+) -> Dispatcher:
+    """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
+
+    Parameters
+    ----------
+    function
+        A plain function or a dispatcher, which is compiled anew.
+    check
+        Called with each function before it is rewritten.
+    options
+        Passed to `numba.njit`.
+    """
+    return _Specializer(options, check).dispatcher(plain_function(function))
+
+
+def fingerprint(function: Function) -> tuple[Any, ...]:
+    """Return a key that is equal for functions that compile to the same code.
+
+    It covers code, closure and globals, so that a body defined anew in each epoch compiles once, and one whose
+    globals have changed compiles again.
+    """
+    return _fingerprint(plain_function(function), frozenset())
+
+
+def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[Any, ...]:
+    if id(function) in active:
+        return ("recursion", function.__name__)
+    active |= {id(function)}
+    referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
+    referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
+    names = _all_names(function.__code__)
+    values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
+    defaults = tuple(_value_key(value, names, active) for value in function.__defaults__ or ())
+    return function.__code__, defaults, values
+
+
+def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
+    """Key of what a name stands for; of a module, what the names used in the function stand for in it."""
+    if _is_helper(value):
+        return _fingerprint(plain_function(value), active)
+    if isinstance(value, np.ndarray) and value.dtype != object:  # compiled code holds a copy
+        return value.dtype, value.shape, hashlib.sha256(np.ascontiguousarray(value).data).digest()
+    if isinstance(value, tuple):
+        return type(value), tuple(_value_key(item, names, active) for item in value)
+    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] not in _OWN_MODULES:
+        members = sorted(names & vars(value).keys())
+        return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
+    if isinstance(value, types.ModuleType):
+        return "module", value.__name__
+    if isinstance(value, type):
+        return "class", value.__module__, value.__qualname__, getattr(value, "_fields", None)
+    if isinstance(value, bool | int | float | complex | str | np.generic | None):
+        return type(value), repr(value)
+    return _ById(value)
+
+
+class _ById:
+    """Compares by identity and keeps its object alive, so that the identity stays unique."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _global_names(function: types.FunctionType) -> list[str]:
+    return sorted(name for name in _all_names(function.__code__) if name in function.__globals__)
+
+
+def _all_names(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _all_names(constant)
+    return names
+
+
+def _cell_value(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that is not bound yet
+        return None
+
+
+def _is_helper(value: Any) -> bool:
+    """Whether a value is a function that has to be compiled with the body."""
+    if isinstance(value, Dispatcher):
+        return True
+    module = getattr(value, "__module__", None) or ""
+    return isinstance(value, types.FunctionType) and module.split(".")[0] not in _OWN_MODULES
+
+
+class _Specializer:
+    """Rewrites a function and its helpers once each."""
+
+    def __init__(self, options: dict[str, Any], check: Callable[[types.FunctionType], object] | None):
+        self.options = options
+        self.check = check
+        self.done: dict[types.FunctionType, Dispatcher] = {}
+
+    def dispatcher(self, function: types.FunctionType) -> Dispatcher:
+        if function not in self.done:
+            if self.check is not None:
+                self.check(function)
+            scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+            cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
+            rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
+            self.done[function] = njit(**self.options)(rewritten)
+            # Filled afterwards: a helper may refer back to this function.
+            names = _all_names(function.__code__)
+            scope |= {name: self._replace(function.__globals__[name], names) for name in _global_names(function)}
+            for cell in cells:
+                cell.cell_contents = self._replace(cell.cell_contents, names)
+        return self.done[function]
+
+    def _replace(self, value: Any, names: set[str]) -> Any:
+        """Return what stands for a global in compiled code; of a module, `names` are used."""
+        if _is_helper(value):
+            return self.dispatcher(plain_function(value))
+        if isinstance(value, types.ModuleType):
+            helpers = {name: vars(value)[name] for name in names & vars(value).keys() if _is_helper(vars(value)[name])}
+            if helpers:
+                stand_in = types.ModuleType(value.__name__)
+                vars(stand_in).update(vars(value))
+                vars(stand_in).update({name: self._replace(helper, names) for name, helper in helpers.items()})
+                return stand_in
+        return value

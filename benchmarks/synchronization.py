@@ -36,8 +36,8 @@ NETWORKS: dict[str, tuple[float, float | None]] = {
 # Exponent and flattening of the items' power law: see `item_share`.
 SKEWS = ((0.0, 1.0), (0.9, 20.0), (1.0, 1.0), (1.6, 1.0))
 MODEL_SKEWS = ((0.9, 20.0), (0.9, 1.0), (1.0, 1.0), (1.1, 1.0))
-MODEL_CLUSTERS = ((2, 4), (4, 2), (4, 4))  # nodes, threads of each
-MODEL_NETWORKS = ("memory", "1 Gbit/s, 1 ms")
+MODEL_CLUSTERS = ((2, 4), (4, 4))  # nodes, threads of each
+MODEL_NETWORK = "1 Gbit/s, 1 ms"
 TASKS, TASK_MICROSECONDS = 2_000, 500  # for each worker of the scale model
 VARIANTS: dict[str, dict[str, Any]] = {"macro": {}, "micro": {"micro_sync": True}, "fifo": {"job_order": "fifo"}}
 
@@ -137,20 +137,18 @@ def computing(count: int, rank: int, epochs: int) -> None:
 
 def scale_model(rank: int, epochs: int) -> None:
     """Part 2."""
-    print(f"\nscale model, {TASKS:,} tasks of {TASK_MICROSECONDS / 1000} ms a worker; median of {epochs} epochs")
-    print(f"{'nodes':>5}  {'heaviest item':>13}  {'network':18}  {'seconds':>7}  micro/macro  FIFO/heaviest")
+    task = f"{TASKS:,} tasks of {TASK_MICROSECONDS / 1000} ms a worker"
+    print(f"\nscale model, {task}, network {MODEL_NETWORK}; median of {epochs} epochs")
+    print(f"{'nodes':>5}  {'heaviest item':>13}  {'seconds':>7}  micro/macro  FIFO/heaviest")
     factors = tuple(np.zeros((rows, rank), np.float32) for rows in (USERS, ITEMS))
     for nodes, threads in MODEL_CLUSTERS:
         workers = nodes * threads
         for skew, flat in MODEL_SKEWS:
             data = generate_ratings(TASKS * workers, skew=skew, flat=flat)
-            for network in MODEL_NETWORKS:
-                seconds, others = ratios(compare(data, factors, (nodes, threads), network, epochs, Run.sleep))
-                share = item_share(skew, flat)[0] * workers
-                print(
-                    f"{nodes:2} × {threads:1}  {share:11.3f} ×  {network:18}  {seconds:7.2f}  {others}",
-                    flush=True,
-                )
+            runs = compare(data, factors, (nodes, threads), MODEL_NETWORK, epochs, Run.sleep)
+            seconds, others = ratios(runs)
+            share = item_share(skew, flat)[0] * workers
+            print(f"{nodes:2} × {threads:1}  {share:11.3f} ×  {seconds:7.2f}  {others}", flush=True)
 
 
 def main() -> None:

@@ -73,6 +73,7 @@ def train(data: np.ndarray, factors: tuple[np.ndarray, np.ndarray], epochs: int,
         "messages_sent": [node.messages_sent for node in stats.nodes],
         "compute_seconds": [node.compute_seconds for node in stats.nodes],
         "wait_seconds": [node.wait_seconds for node in stats.nodes],
+        "execution_seconds": stats.execution_seconds,
         "rotating_bytes": H.nbytes,
         "first": first.seconds,
         "first_compiling": first.compile_seconds,
@@ -139,7 +140,11 @@ def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) 
                 f"  {'':14} a node sends {sent / 1e6:.2f} MB in {max(last['messages_sent'])} messages an epoch: "
                 f"{sent / last['rotating_bytes']:.2f} × the rotating table (target ≤ 1.1)"
             )
-            print(f"  {'':14} waits {max(last['wait_seconds']):.3f} s; same losses as {BASE}: {same}")
+            around = last["seconds"][-1] - last["execution_seconds"]
+            print(
+                f"  {'':14} computes {max(last['compute_seconds']):.3f} s, waits {max(last['wait_seconds']):.3f} s; "
+                f"{around:.3f} s before and after; same losses as {BASE}: {same}"
+            )
         print(
             f"  {'':14} first call {last['first']:.1f} s, of which compiling {last['first_compiling']:.1f} s",
             flush=True,

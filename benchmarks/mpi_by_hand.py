@@ -21,7 +21,7 @@ from _ratings import ITEMS, USERS, generate_ratings
 
 LEARNING_RATE, REGULARIZATION = 0.01, 0.02
 TARGET = 0.95
-BLOCKS = {40: (16, 16), 128: (24, 24)}  # of items and of users for each process, the fastest of those we tried
+BLOCKS = {40: (8, 16), 128: (16, 16)}  # of items and of users for each process: the fastest of those we tried
 
 
 def by_hand(

@@ -85,10 +85,11 @@ class MfRun:
 
     def _fit(self, train: dvector, held_out: dvector | None, console: Console, signals: Interrupts) -> None:
         def on_epoch(record: EpochRecord) -> None:
-            if record["iteration"] >= 1:
-                self._directory.append(record)
+            with signals.shielded():  # no file is left half written
+                if record["iteration"] >= 1:
+                    self._directory.append(record)
+                self._snapshots.take_if_due()
             progress.update(record)
-            self._snapshots.take_if_due()
             signals.check()
 
         # At once: the time for the model may not be enough.

@@ -82,7 +82,8 @@ class TableArgument:
     @property
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
-        return "table", typeof(self.raw), self.relaxed, self.readonly, self.table is None, self.keyed
+        index = None if self.index is None else self.index.starts.dtype
+        return "table", typeof(self.raw), self.relaxed, self.readonly, self.table is None, index
 
     @property
     def raw(self) -> Any:

@@ -29,6 +29,7 @@ from strads.schedule.plan import Plan, RowLocks
 
 Worker = Callable[..., int]
 
+_TOTAL_STRIDE = 8  # doubles in a cache line
 _STRIDE = 64  # tasks between two looks at the stop flag: a job may take minutes
 
 
@@ -248,6 +249,14 @@ def execute(
     sequence = locking[3] if plan.locks is not None and record_order else None
     seconds = time.perf_counter() - start
     return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
+
+
+def zero_totals(jobs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the sums of an accumulator in each job, in column 0: a cache line for each, shape (jobs, 8).
+
+    Everybody adds them up in this layout: NumPy's order of summation, hence the bits, depend on it.
+    """
+    return np.zeros((jobs, _TOTAL_STRIDE), dtype)
 
 
 def serial_order(schedule: Schedule, execution: Execution) -> NDArray[np.integer]:

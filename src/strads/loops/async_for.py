@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import ThreadTeam
-from strads.engine.executor import Barriers, Execution, execute, serial_order
+from strads.engine.executor import Barriers, Execution, execute, serial_order, zero_totals
 from strads.engine.job_pool import JOB_ORDERS
 from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
@@ -37,7 +37,6 @@ from strads.schedule.plan import Plan
 
 STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
 _MODES = ("compiled", "python")
-_SLOT = 8  # doubles between two jobs' totals: a cache line of its own each
 
 
 def async_for(
@@ -120,7 +119,7 @@ def async_for(
         _check_node_threads(threads, runtime.threads)
         options = LoopOptions(strategy, int(seed), fastmath, micro_sync, job_order)
         statistics = run_on_nodes(runtime.cluster, body, arguments, loop_indices, options)
-        return replace(statistics, order=plan_order(loop_indices, statistics.plan)) if record_order else statistics
+        return replace(statistics, order=_plan_order(loop_indices, statistics.plan)) if record_order else statistics
     team = runtime.team(threads)
     bound = bind_arguments(body, arguments)
     program = find_program(body, bound, fastmath=fastmath)
@@ -173,7 +172,7 @@ def _check_node_threads(threads: int | None, of_node: int) -> None:
         )
 
 
-def plan_order(indices: LoopIndices, plan: Plan) -> NDArray[np.integer]:
+def _plan_order(indices: LoopIndices, plan: Plan) -> NDArray[np.integer]:
     """Return the loop indices in the order of the plan's jobs, which is a serial order with the same result."""
     return indices.at(plan.order)
 
@@ -205,7 +204,7 @@ class _Call:
         plan = self.prepared.schedule.plan
         replicas = self._replicas(plan)
         totals = {
-            position: np.zeros((plan.jobs, _SLOT), argument.dtype)
+            position: zero_totals(plan.jobs, argument.dtype)
             for position, argument in enumerate(self.bound.arguments)
             if isinstance(argument, AccumulatorArgument)
         }

@@ -12,6 +12,7 @@ from numba import typeof
 
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, dvector
+from strads.engine.executor import zero_totals
 from strads.errors import NodeFailure
 from strads.loops.arguments import check_maps, map_of, table_of
 from strads.loops.functions import fingerprint
@@ -23,7 +24,6 @@ from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeResult, SumRef,
 from strads.loops.statistics import LoopStatistics
 
 _MAX_KEPT = 8
-_TOTAL_STRIDE = 8  # totals are summed in the same layout as on one machine, so the sum has the same bits
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeRe
     """Add up what the jobs have summed, in the order of the jobs."""
     for position, argument in enumerate(arguments):
         if isinstance(argument, Accumulator):
-            dtype = np.float64 if isinstance(argument.value, float) else np.int64
-            totals = np.zeros((facts.plan.jobs, _TOTAL_STRIDE), dtype)
+            dtype = np.dtype(np.float64 if isinstance(argument.value, float) else np.int64)
+            totals = zero_totals(facts.plan.jobs, dtype)
             for result in results:
                 own = result.jobs >= 0
                 totals[result.jobs[own], 0] += result.totals[position][own]

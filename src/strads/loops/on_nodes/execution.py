@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node, Traffic
 from strads.dds import RaggedArray
 from strads.dds.shard import Shard, fetch_rows
-from strads.engine.executor import Execution, execute
+from strads.engine.executor import Execution, execute, zero_totals
 from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
@@ -23,7 +23,6 @@ from strads.loops.program import LoopProgram
 from strads.loops.statistics import NodeStatistics
 
 _HOLD = 2.0  # how many times shorter messages are held back than blocks can wait
-_TOTAL_STRIDE = 8  # doubles between two jobs' totals: a cache line of its own each
 
 
 def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, ...]) -> NodeResult:
@@ -110,7 +109,7 @@ def _execute(
     replicas: dict[int, Replicas],
 ) -> tuple[Execution, dict[int, NDArray[Any]], Traffic, float]:
     sums = {p: a for p, a in enumerate(bound.arguments) if isinstance(a, AccumulatorArgument)}
-    totals = {p: np.zeros((loop.part.plan.jobs, _TOTAL_STRIDE), a.dtype) for p, a in sums.items()}
+    totals = {p: zero_totals(loop.part.plan.jobs, a.dtype) for p, a in sums.items()}
     storages = tuple(_storage(p, loop, program, bound, totals, replicas) for p in range(len(bound.arguments)))
     storages = bound.by_key(storages)
     with COMPILING:

@@ -23,7 +23,7 @@ from ray.util.placement_group import PlacementGroup, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from strads.cluster import ray_actor
-from strads.cluster.ray_node import Place, pack, unpack
+from strads.cluster.ray_node import pack, unpack
 from strads.cluster.ray_places import connect, disconnect, reserve
 
 _LOOK = 0.5  # seconds between two looks at the clock in a wait
@@ -90,11 +90,10 @@ class RayCluster(Cluster):
         self._hosts = ["unknown host"] * self.size
         try:
             self._actors = _start_actors(group, threads)
-            places = [Place(*place) for place in self._ask([actor.locate.remote() for actor in self._actors])]
-            self._hosts = [place.host for place in places]
+            self._hosts = self._ask([actor.host.remote() for actor in self._actors])
             self._ask(
                 [
-                    actor.connect.remote(rank, places, self._actors, threads, timeout)
+                    actor.connect.remote(rank, self._hosts, self._actors, threads, timeout)
                     for rank, actor in enumerate(self._actors)
                 ]
             )

@@ -22,14 +22,14 @@ class NodeActor:
         self._node = RayNode()
 
     @ray.method(concurrency_group="control")
-    def locate(self) -> tuple[str, str]:
-        """Return the host's name, and Ray's name of the machine."""
-        return socket.gethostname(), ray.get_runtime_context().get_node_id()
+    def host(self) -> str:
+        """Return the host's name."""
+        return socket.gethostname()
 
     @ray.method(concurrency_group="control")
-    def connect(self, rank: int, places: list[Any], peers: list[Any], threads: int, timeout: float) -> None:
+    def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> None:
         """Tell the node who the others are."""
-        self._node.connect(rank, places, peers, threads, timeout)
+        self._node.connect(rank, hosts, peers, threads, timeout)
 
     @ray.method(concurrency_group="control")
     def stop(self, run: int, reason: str) -> None:

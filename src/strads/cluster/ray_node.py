@@ -5,7 +5,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,13 +17,6 @@ from strads.cluster.ray_courier import GAP, INLINE, Batch, Courier, Item, decode
 from strads.errors import NodeError, NodeFailure, ProgramStopped
 
 T = TypeVar("T")
-
-
-class Place(NamedTuple):
-    """Where an actor runs: the host's name, and the machine as Ray knows it, which has one object store."""
-
-    host: str
-    store: str
 
 
 Parcel = list[Any]  # what Ray carries of a message: its header, and its buffers outside of Ray's pickle
@@ -55,8 +48,8 @@ def pack_outcome(outcome: Outcome) -> Parcel:
 class RayComm(Comm):
     """Messages as calls of the peers' actors. Threaded actors do not keep the order of calls: they are numbered."""
 
-    def __init__(self, rank: int, places: Sequence[Place], peers: Sequence[Any], timeout: float):
-        super().__init__(rank, len(peers), [place.host for place in places], timeout)
+    def __init__(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], timeout: float):
+        super().__init__(rank, len(peers), hosts, timeout)
         self._couriers = {to: self._courier(to, peer) for to, peer in enumerate(peers) if to != rank}
         self._next = [0] * len(peers)  # number of the batch that is due from each node
         self._early: dict[tuple[int, int], Batch] = {}
@@ -115,9 +108,9 @@ class RayNode:
     def __init__(self) -> None:
         threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
 
-    def connect(self, rank: int, places: Sequence[Place], peers: Sequence[Any], threads: int, timeout: float) -> None:
+    def connect(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float) -> None:
         """Make the node, once all actors are there."""
-        self._comm = RayComm(rank, places, peers, timeout)
+        self._comm = RayComm(rank, hosts, peers, timeout)
         self._node = Node(self._comm, threads)
 
     def execute(self, run: int, common: Parcel, own: Parcel) -> Parcel:

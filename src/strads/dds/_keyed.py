@@ -1,5 +1,6 @@
 """What maps and multimaps have in common: keys in hash order, and a table whose rows belong to them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ class MissingKeyError(StradsError, KeyError):
         return str(self.args[0])
 
 
-class KeyedTable:
+class KeyedTable(ABC):
     """Keys, their index, and the table of their values.
 
     Changes of which keys there are wait until the whole table is needed, and are then made at once: with a new index
@@ -62,9 +63,9 @@ class KeyedTable:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_spread_index": None}
 
+    @abstractmethod
     def _settle(self) -> None:
         """Make the changes that wait."""
-        raise NotImplementedError
 
     @property
     def index(self) -> HashIndex:

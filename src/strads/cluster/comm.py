@@ -119,6 +119,13 @@ class Comm(ABC):
         message = self.wait_for(lambda: self.inbox.take(source, tag), f"a message from {self.name(source)}", source)
         return decode(message)
 
+    def poll(self, source: int, tag: int = 0) -> list[Any]:
+        """Return the values that a node has sent under a tag and that are here already, in order; never waits."""
+        values = []
+        while (message := self.inbox.take(source, tag)) is not None:
+            values.append(decode(message))
+        return values
+
     def put(self, array: NDArray[Any], to: int, tag: int) -> None:
         """Send the content of a contiguous array straight into the memory that `expect` names at the receiver.
 
@@ -245,8 +252,13 @@ class Comm(ABC):
         return received
 
     def allgather(self, value: Any) -> list[Any]:
-        """Return the values of all nodes, by rank, on every node."""
-        return self.alltoall([value] * self.size)
+        """Return the values of all nodes, by rank, on every node (Bruck et al. 1997: log₂ size rounds)."""
+        known = [value]  # of this node and those behind it
+        while len(known) < self.size:
+            distance = len(known)
+            self.send(known[: self.size - distance], (self.rank - distance) % self.size, _COLLECTIVE)
+            known += self.recv((self.rank + distance) % self.size, _COLLECTIVE)
+        return [known[(rank - self.rank) % self.size] for rank in range(self.size)]
 
     def allreduce(self, value: Any, combine: Callable[[Any, Any], Any] = np.add) -> Any:
         """Combine the values of all nodes in the order of ranks; every node gets the same bits.

@@ -5,38 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.engine.statistics import NodeStatistics
 from strads.schedule.plan import Plan
 
-
-@dataclass(frozen=True)
-class NodeStatistics:
-    """What one node did in one execution of a loop; times in seconds.
-
-    Attributes
-    ----------
-    rank, host
-        The node.
-    tasks
-        Loop bodies that it ran.
-    bytes_sent, messages_sent
-        To other nodes.
-    compute_seconds
-        In the loop's bodies, of all its threads together.
-    wait_seconds
-        Of all its threads together, without a job to do.
-    mean_queue, longest_queue
-        Jobs that were ready when a thread took one: on average, and at most.
-    """
-
-    rank: int
-    host: str
-    tasks: int
-    bytes_sent: int
-    messages_sent: int
-    compute_seconds: float
-    wait_seconds: float
-    mean_queue: float
-    longest_queue: int
+__all__ = ["LoopStatistics", "NodeStatistics"]
 
 
 @dataclass(frozen=True)

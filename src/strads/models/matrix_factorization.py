@@ -16,9 +16,9 @@ from sklearn.metrics import r2_score
 
 from strads import cluster
 from strads.dds import accumulator, dvector
+from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.loops import async_for
-from strads.loops.statistics import NodeStatistics
 from strads.models._factor_tables import FactorTables
 from strads.models._held_out import HeldOut
 from strads.models._parameters import (

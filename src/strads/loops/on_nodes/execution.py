@@ -14,13 +14,13 @@ from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
 from strads.engine.rotation import Cargo, NodeStation
+from strads.engine.statistics import NodeStatistics
 from strads.errors import StradsError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, read_only
 from strads.loops.failures import explain_failed_run, may_stop_half_way
 from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, shards_of
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
-from strads.loops.statistics import NodeStatistics
 
 _HOLD = 2.0  # how many times shorter messages are held back than blocks can wait
 

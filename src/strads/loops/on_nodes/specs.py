@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from strads.engine.executor import Schedule
 from strads.engine.rotation import Cargo
+from strads.engine.statistics import NodeStatistics
 from strads.loops.indices import LoopIndices
-from strads.loops.statistics import NodeStatistics
 from strads.schedule.placement import NodePlan
 from strads.schedule.plan import Plan
 

@@ -1,0 +1,119 @@
+"""What a SchMP program's schedule returns: rounds of jobs, one job a worker (thesis §3.3.1, algorithms 2–4)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from strads.errors import PlanError
+
+ShardKey = tuple[int, int]  # parameter set, number of the shard in it
+
+
+@dataclass(frozen=True)
+class Job:
+    """The parameters that one worker updates in one round.
+
+    Attributes
+    ----------
+    worker
+        Number of the worker p, from 0.
+    shards
+        Number of one shard of each parameter set that moves: no other worker uses these shards in this round.
+    parameters
+        What to update, for programs whose parameters do not move; the program knows what it means.
+    """
+
+    worker: int
+    shards: tuple[int, ...] = ()
+    parameters: Any = None
+
+    def shard_keys(self) -> Iterator[ShardKey]:
+        """Name the shards that the job needs."""
+        return iter(enumerate(self.shards))
+
+
+@dataclass(frozen=True)
+class Round:
+    """Jobs that may run at the same time: the thesis' subiteration.
+
+    Attributes
+    ----------
+    jobs
+        At most one for each worker.
+    synchronize
+        Whether the results since the last synchronization are aggregated before the next round begins. Without,
+        a worker begins its next job as soon as the shards for it are there (*macro synchronization*).
+    """
+
+    jobs: tuple[Job, ...]
+    synchronize: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The rounds of one iteration. Return the same object again where the rounds are the same: it is planned once."""
+
+    rounds: tuple[Round, ...]
+
+    @classmethod
+    def of(cls, rounds: "Iterable[Round] | Schedule") -> "Schedule":
+        """Return rounds as a schedule."""
+        return rounds if isinstance(rounds, Schedule) else cls(tuple(rounds))
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self.rounds)
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+
+def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) -> None:
+    """Refuse a schedule that would let two workers use one shard at a time, or names what is not there.
+
+    Parameters
+    ----------
+    schedule
+        The rounds of an iteration.
+    workers
+        Number of workers.
+    shards
+        Number of shards of each parameter set that moves.
+
+    Raises
+    ------
+    PlanError
+        Naming the round, the worker and the shard.
+    """
+    for number, each in enumerate(schedule):
+        if not isinstance(each, Round):
+            raise PlanError(f"schedule() gave a {type(each).__name__} where a Round is expected (round {number})")
+        users: dict[ShardKey, int] = {}
+        busy: set[int] = set()
+        for job in each.jobs:
+            if not 0 <= job.worker < workers:
+                raise PlanError(f"round {number}: there is no worker {job.worker}, only 0 … {workers - 1}")
+            if job.worker in busy:
+                raise PlanError(f"round {number}: worker {job.worker} has two jobs; put one into another round")
+            busy.add(job.worker)
+            for key in job.shard_keys():
+                _check_shard(number, job, key, users, shards)
+
+
+def _check_shard(number: int, job: Job, key: ShardKey, users: dict[ShardKey, int], shards: tuple[int, ...]) -> None:
+    parameter_set, shard = key
+    if parameter_set >= len(shards):
+        raise PlanError(
+            f"round {number}: worker {job.worker} asks for shards of {len(job.shards)} parameter sets, "
+            f"but the engine was given {len(shards)}"
+        )
+    if not 0 <= shard < shards[parameter_set]:
+        raise PlanError(
+            f"round {number}: worker {job.worker} asks for shard {shard} of parameter set {parameter_set}, "
+            f"which has the shards 0 … {shards[parameter_set] - 1}"
+        )
+    if key in users:
+        raise PlanError(
+            f"round {number}: workers {users[key]} and {job.worker} would both use shard {shard} of parameter set "
+            f"{parameter_set}"
+        )
+    users[key] = job.worker

@@ -1,0 +1,94 @@
+"""Library schedules for the Static Engine (thesis §4.1.2, algorithms 3 and 4; supplement figures 1 and 4)."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from strads.cluster.cores import check_count
+from strads.errors import ArgumentError
+from strads.schedule.rounds import Job, Round, Schedule
+
+
+@lru_cache(maxsize=16)
+def static_rotation(workers: int, k: int = 1, *, synchronizations: int = 1) -> Schedule:
+    """Rotate the shards of k parameter sets over the workers: algorithm 3 for k = 1, algorithm 4 for k > 1.
+
+    Each of the k sets has one shard a worker. In M^k rounds every worker meets every combination of them once.
+
+    Parameters
+    ----------
+    workers
+        Number of workers, M.
+    k
+        How many parameter sets an update takes one parameter from each of.
+    synchronizations
+        How often results are aggregated in each full turn of the innermost loop (M rounds): 1 is the thesis'
+        *macro synchronization*, M one after every round.
+
+    Returns
+    -------
+    Schedule
+        Job p of round i has the shards ((i₀ + p) mod M, …), where i₀ … are the digits of i to the base M.
+    """
+    check_count("workers", workers)
+    check_count("k", k)
+    check_count("synchronizations", synchronizations)
+    if synchronizations > workers:
+        raise ArgumentError(f"synchronizations={synchronizations}: a turn has only {workers} rounds, one a worker")
+    ends = {round(turn * workers / synchronizations) - 1 for turn in range(1, synchronizations + 1)}
+    rounds = []
+    for shifts in product(range(workers), repeat=k):
+        jobs = tuple(Job(p, tuple((shift + p) % workers for shift in shifts)) for p in range(workers))
+        rounds.append(Round(jobs, synchronize=shifts[-1] in ends))
+    return Schedule(tuple(rounds))
+
+
+def round_robin(workers: int, blocks: Sequence[Any]) -> Schedule:
+    """Let all workers work on one block of parameters after the other, and aggregate after each.
+
+    Parameters
+    ----------
+    workers
+        Number of workers.
+    blocks
+        What each round updates; the jobs carry it as `parameters`.
+    """
+    check_count("workers", workers)
+    return Schedule(tuple(Round(tuple(Job(p, parameters=block) for p in range(workers))) for block in blocks))
+
+
+def random(workers: int, parameters: int, size: int, *, rounds: int = 1, seed: int | Sequence[int] = 0) -> Schedule:
+    """Give each worker random parameters of its own in every round (thesis §3.2.1: random model-parallel).
+
+    Parameters
+    ----------
+    workers
+        Number of workers.
+    parameters
+        How many parameters there are.
+    size
+        How many a worker updates in a round.
+    rounds
+        How many rounds.
+    seed
+        Give `(seed, iteration)`, so that iterations differ and nodes agree.
+
+    Returns
+    -------
+    Schedule
+        The jobs carry ascending int64 arrays as `parameters`; those of a round are disjoint.
+    """
+    for name, value in (("workers", workers), ("parameters", parameters), ("size", size), ("rounds", rounds)):
+        check_count(name, value)
+    if workers * size > parameters:
+        raise ArgumentError(f"{workers} workers × {size} parameters a round are more than the {parameters} there are")
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(rounds):
+        chosen = rng.choice(parameters, (workers, size), replace=False)
+        jobs = tuple(Job(p, parameters=np.sort(chosen[p])) for p in range(workers))
+        made.append(Round(jobs))
+    return Schedule(tuple(made))

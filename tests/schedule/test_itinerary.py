@@ -1,0 +1,120 @@
+"""Itineraries of shards, and the queue that follows them, under any schedule and any timing; without threads."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strads.engine.round_queue import RoundQueue
+from strads.schedule.itinerary import place_workers, plan_itineraries
+from strads.schedule.rounds import Job, Round, Schedule, check_schedule
+
+
+@st.composite
+def schedules(draw):
+    """Any schedule that two parameter sets and a few workers allow."""
+    workers, sizes = draw(st.integers(1, 5)), (draw(st.integers(1, 6)), draw(st.integers(1, 4)))
+    k = draw(st.integers(0, 2))
+    rounds = []
+    for _ in range(draw(st.integers(0, 8))):
+        most = min([workers, *sizes[:k]])
+        chosen = draw(st.permutations(range(workers)))[: draw(st.integers(0, most))]
+        columns = [draw(st.permutations(range(size)))[: len(chosen)] for size in sizes[:k]]
+        jobs = tuple(Job(worker, tuple(column[i] for column in columns)) for i, worker in enumerate(chosen))
+        rounds.append(Round(jobs, synchronize=draw(st.booleans())))
+    return Schedule(tuple(rounds)), workers, sizes
+
+
+class Simulation:
+    """Nodes that take jobs, finish them and get shards in any order."""
+
+    def __init__(self, schedule, workers, sizes, nodes, rng):
+        self.node_of = place_workers(workers, nodes)
+        holders = tuple(place_workers(size, nodes) for size in sizes)
+        itineraries, self.after = plan_itineraries(schedule, self.node_of, holders, nodes)
+        self.queues = [RoundQueue(itinerary, lambda job: job.worker % 2) for itinerary in itineraries]
+        self.here = {(s, n): node for s, of_set in enumerate(holders) for n, node in enumerate(of_set)}
+        self.on_the_way, self.running, self.order, self.rng = [], [], [], rng
+        self.synchronizations = 0
+        for node, itinerary in enumerate(itineraries):
+            self.send(node, itinerary.first_departures)
+
+    def send(self, node, departures):
+        for key, target in departures:
+            assert self.here.pop(key) == node, "a node sends what it does not have"
+            self.on_the_way.append((key, target))
+
+    def step(self):
+        """Do one thing that is possible; returns whether there was any."""
+        events = [("arrive", each) for each in self.on_the_way] + [("end", each) for each in self.running]
+        events += [("take", node) for node, queue in enumerate(self.queues) if not queue.is_done]
+        self.rng.shuffle(events)
+        return any(getattr(self, name)(what) for name, what in events) or self.synchronize()
+
+    def arrive(self, what):
+        self.on_the_way.remove(what)
+        key, node = what
+        self.here[key] = node
+        self.queues[node].arrive(key)
+        return True
+
+    def end(self, what):
+        node, index = what
+        self.running.remove(what)
+        self.send(node, self.queues[node].finish(index))
+        return True
+
+    def take(self, node):
+        index = self.queues[node].take()
+        if index is None:
+            return False
+        job = self.queues[node].job(index)
+        assert self.node_of[job.worker] == node
+        assert all(self.here.get(key) == node for key in job.shard_keys()), "a job begins without its shard"
+        busy = [self.queues[n].job(i) for n, i in self.running]
+        assert job.worker not in [other.worker for other in busy]
+        assert not set(job.shard_keys()) & {key for other in busy for key in other.shard_keys()}
+        self.running.append((node, index))
+        self.order.append((self.synchronizations, job))
+        return True
+
+    def synchronize(self):
+        if self.running or not all(queue.must_synchronize for queue in self.queues):
+            return False
+        for queue in self.queues:
+            queue.synchronized()
+        self.synchronizations += 1
+        return True
+
+
+@given(schedules(), st.integers(1, 4), st.integers(0, 1 << 32))
+def test_any_timing_runs_every_job_once_in_an_order_that_the_schedule_allows(made, nodes, seed):
+    schedule, workers, sizes = made
+    check_schedule(schedule, workers, sizes)
+    simulation = Simulation(schedule, workers, sizes, nodes, random.Random(seed))
+    while simulation.step():
+        pass
+    assert all(queue.is_done and queue.missing() is None for queue in simulation.queues)
+    planned, segment = [], 0
+    for number, each in enumerate(schedule):
+        planned += [(segment, job) for job in each.jobs]
+        segment += each.synchronize and number + 1 < len(schedule)
+    assert sorted(simulation.order, key=repr) == sorted(planned, key=repr)  # each in its segment
+    for resource in range(workers):
+        assert _of(simulation.order, lambda job, w=resource: job.worker == w) == _of(
+            planned, lambda job, w=resource: job.worker == w
+        )
+    for number, size in enumerate(sizes):
+        for shard in range(size):
+            uses = lambda job, key=(number, shard): key in job.shard_keys()  # noqa: E731
+            assert _of(simulation.order, uses) == _of(planned, uses)
+            assert simulation.here[number, shard] == simulation.after[number][shard]
+
+
+def _of(order, belongs):
+    return [job for _, job in order if belongs(job)]
+
+
+def test_workers_are_spread_evenly():
+    assert place_workers(7, 3) == (0, 0, 0, 1, 1, 2, 2)
+    assert place_workers(2, 4) == (0, 2)

@@ -135,7 +135,9 @@ def raise_first(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
     first = min(failed, key=lambda outcome: (_is_consequence(outcome.error), outcome.rank))
     assert first.error is not None
     if first.trace:
-        first.error.add_note(f"raised on node {first.rank} ({hosts[first.rank]}):\n{first.trace}")
+        travelled = first.error.__traceback__ is None
+        trace = f":\n{first.trace}" if travelled else ""  # else it is part of what is raised
+        first.error.add_note(f"raised on node {first.rank} ({hosts[first.rank]}){trace}")
     raise first.error
 
 

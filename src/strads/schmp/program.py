@@ -13,7 +13,8 @@ class Program(ABC):
     A program runs with `workers` workers, which an engine spreads over the nodes and their threads. The model lies in
     up to three places, and the program decides in which:
 
-    - attributes of the program: every node has a copy. Only `aggregate` changes them, in the same way everywhere;
+    - attributes of the program: every node has a copy. Only `schedule` and `aggregate` change them, in the same way
+      everywhere;
     - *shards* of parameter sets, which the engine moves between nodes. A job owns the shards that its schedule names
       for it, and changes them in place;
     - the data of a worker, which stay where the worker is, and which only its own jobs touch.

@@ -53,39 +53,32 @@ class _Header(NamedTuple):
     entries: int
 
 
-class _Columns(NamedTuple):
-    document: NDArray[np.int32]
-    word: NDArray[np.int32]
-    count: NDArray[np.int32]
-
-
 def _read_docword(name: str, vocabulary: list[str] | None, vocab: FilePath | None) -> Counts:
     blocks = _numbered_blocks(name)
-    line, block = next(blocks)
-    header, block = _cut_header(name, block)
+    header, rest = _cut_header(name, next(blocks)[1])
     if vocabulary is not None and len(vocabulary) != header.words:
         raise InputError(f"{name}:2: there are {header.words} words, but {len(vocabulary)} in {vocab}")
     columns = _allocate(name, header)
     entries = 0
-    for line, block in chain([(line + len(_HEADER), block)], blocks):
+    for line, block in chain([(1 + len(_HEADER), rest)], blocks):
         records = _parse(block, line, name)
         _check_entries(records, header, entries, _Place(name, block, line))
-        for field in columns._fields:
-            getattr(columns, field)[entries : entries + len(records)] = records[field]
+        for field, column in columns.items():
+            column[entries : entries + len(records)] = records[field]
         entries += len(records)
     if entries < header.entries:
         raise InputError(
             f"{name}:3: {header.entries} entries are announced, but {entries} follow; is the file complete?"
         )
-    documents, words, counts = columns
+    documents, words, counts = columns.values()
     documents -= 1
     words -= 1
     return counts_of_entries(documents, words, counts, (header.documents, header.words))
 
 
-def _allocate(name: str, header: _Header) -> _Columns:
+def _allocate(name: str, header: _Header) -> dict[str, NDArray[np.int32]]:
     try:
-        return _Columns(*(np.empty(header.entries, np.int32) for _ in _Columns._fields))
+        return {field: np.empty(header.entries, np.int32) for field in _ENTRY.names or ()}
     except (MemoryError, ValueError) as error:
         raise InputError(f"{name}:3: {header.entries} entries are announced: too many for the memory here") from error
 

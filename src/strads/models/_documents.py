@@ -168,8 +168,9 @@ class _Words:
 
 def _checked(document: Any, number: int) -> list[str]:
     if not isinstance(document, list | tuple | np.ndarray):
-        advice = "decode it first" if isinstance(document, bytes) else 'an empty document is "" or []'
-        raise ArgumentError(f"document {number} is {document!r:.60}, no text or list of words: {advice}")
+        raise ArgumentError(
+            f'document {number} is {document!r:.60}, no text or list of words: an empty document is "" or []'
+        )
     for place, word in enumerate(document):
         if not isinstance(word, str):
             raise ArgumentError(f"document {number}: word {place} is {word!r:.60}, not a text")
@@ -179,6 +180,10 @@ def _checked(document: Any, number: int) -> list[str]:
 def _explain(error: ValueError, words: _Words) -> None:
     """Raise what the vectorizer found, in our words."""
     text = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        raise InputError(f"document {words.documents} is not UTF-8 ({error}): decode it first") from error
+    if text.startswith("np.nan"):
+        raise ArgumentError(f'document {words.documents} is NaN, no text: an empty document is ""') from error
     if text.startswith("empty vocabulary"):
         if words.documents == 0:
             raise InputError("there are no documents") from error

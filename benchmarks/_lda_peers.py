@@ -8,6 +8,7 @@ the model between iterations.
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -40,6 +41,7 @@ def tomotopy_lda(
     """
     import tomotopy
 
+    warnings.filterwarnings("ignore", "The training result may differ", RuntimeWarning)
     model = tomotopy.LDAModel(k=topics, alpha=alpha, eta=beta, seed=seed)
     model.optim_interval = model.burn_in = 0
     words = np.repeat(corpus.words, corpus.counts)
@@ -115,6 +117,7 @@ def sklearn_lda(
 
     Online rather than batch learning, which improves more in a pass and can be continued.
     """
+    from sklearn.base import clone
     from sklearn.decomposition import LatentDirichletAllocation
 
     counts = corpus.to_csr()
@@ -128,6 +131,7 @@ def sklearn_lda(
         n_jobs=WORKERS,
         random_state=seed,
     )
+    clone(model).partial_fit(counts[: 8 * WORKERS])  # starts the worker processes, which stay
     clock = _Clock()
     for number in range(1, passes + 1):
         clock.run(lambda: model.partial_fit(counts))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,6 @@ def count_words(
         raise
     except ValueError as error:
         _explain(error, words)
-        raise
     if matrix.shape[0] == 0:
         raise InputError("there are no documents")
     words.unknown.warn()
@@ -177,7 +176,7 @@ def _checked(document: Any, number: int) -> list[str]:
     return list(document)
 
 
-def _explain(error: ValueError, words: _Words) -> None:
+def _explain(error: ValueError, words: _Words) -> NoReturn:
     """Raise what the vectorizer found, in our words."""
     text = str(error)
     if isinstance(error, UnicodeDecodeError):

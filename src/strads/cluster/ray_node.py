@@ -78,8 +78,8 @@ class RayComm(Comm):
         self._pipes.settle(sources)
 
     def _lost(self, rank: int, reason: str) -> None:
-        failure = NodeFailure(f"{self.name(rank)} is lost: {reason}", rank=rank, host=self.hosts[rank])
-        self.inbox.fail(self.inbox.run, failure)
+        message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to go on with new nodes"
+        self.inbox.fail(self.inbox.run, NodeFailure(message, rank=rank, host=self.hosts[rank]))
 
     def _courier(self, to: int, peer: Any) -> Courier:
         def call(number: int, batch: Batch) -> Any:

@@ -1,9 +1,9 @@
 """Collapsed Gibbs sampling for LDA at a cost far below K a token: for many topics.
 
 p(z = k | rest) ∝ (n_dk + α_k) · φ_k with φ_k = (n_wk + β) / (n_k + Vβ), counts without the token itself (Griffiths &
-Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens come
-word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from that of a
-word without a count in few places; the first part is one gather over the document's list, the second a sum that is
+Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens
+come word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from that
+of a word without a count in few places; the first part is one gather over the document's list, the second a sum that is
 carried along, with sums of 16 topics each to draw from. Cost: O(topics of the document + K / 256).
 """
 
@@ -195,7 +195,9 @@ def _place_of(documents, document, topic):  # type: ignore[no-untyped-def]
     topic_mask = lanes.splat_whole(np.int32((1 << documents.topic_bits) - 1))
     wanted = lanes.splat_whole(np.int32(topic))
     for j in range((size + 15) >> 4):
-        found = lanes.mask_equal(lanes.bits_and(lanes.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted)
+        found = lanes.mask_equal(
+            lanes.bits_and(lanes.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted
+        )
         if found != 0:
             return min(first + 16 * j + lanes.first_bit(found), first + size)
     return first + size
@@ -260,7 +262,9 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
                 kept_mass += float(prior.alpha[held]) * (float(kept_phi) - float(phi[held]))
             first = documents.offsets[document]
             vectors = np.int64(documents.sizes[document] + 15) >> 4
-            sums, held_place = _weigh_document(documents.entries, first, vectors, documents.topic_bits, held, kept_phi, scratch)
+            sums, held_place = _weigh_document(
+                documents.entries, first, vectors, documents.topic_bits, held, kept_phi, scratch
+            )
             prefix = lanes.prefix_sums(sums)
             own = lanes.lane(prefix, 15)
             place = uniform(key, count) * (own + np.float32(kept_mass))
@@ -290,7 +294,9 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
             if held >= 0:
                 scratch.counts[held] -= 1
                 totals[held] -= 1
-                base_mass += float(prior.alpha[held]) * prior.beta * (float(kept_inverse) - float(scratch.inverse[held]))
+                base_mass += (
+                    float(prior.alpha[held]) * prior.beta * (float(kept_inverse) - float(scratch.inverse[held]))
+                )
                 scratch.inverse[held] = kept_inverse
                 mass = kept_mass
             if not scratch.is_listed[topic]:

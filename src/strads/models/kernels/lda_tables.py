@@ -145,7 +145,9 @@ def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documen
     """
     longest = int(np.max(lengths, initial=0))
     if not sparse:
-        return DenseDocuments(aligned_zeros((len(lengths), padded(topics)), np.uint16 if longest < 65_536 else np.int32))
+        return DenseDocuments(
+            aligned_zeros((len(lengths), padded(topics)), np.uint16 if longest < 65_536 else np.int32)
+        )
     bits = max(1, (topics - 1).bit_length())
     if longest >> (32 - bits):
         raise ValueError(

@@ -46,6 +46,11 @@ class Grid:
     def start_randomly(self, seed: int = 0) -> None:
         for worker, tokens in enumerate(self.tokens):
             random_topics(tokens, 0, len(tokens.topics), self.topics, job_key(seed, 0, worker, 0))
+        self.start_counts()
+
+    def start_counts(self) -> None:
+        """Fill the tables from the assignments."""
+        for worker, tokens in enumerate(self.tokens):
             count_documents(tokens, self.documents[worker])
             for block in range(self.blocks):
                 add_to_words(tokens, block, self.words[block], self.topics)

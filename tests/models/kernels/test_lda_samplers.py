@@ -29,6 +29,14 @@ def assert_drawn_from(observed: Any, probabilities: Any) -> None:
     assert chisquare(seen, expected).pvalue > 1e-3
 
 
+def assert_states_drawn_from(observed: Any, probabilities: Any) -> None:
+    """The mean squared deviation is that of independent draws, 1; those that are nearly so may be a little above."""
+    common = probabilities * observed.sum() >= 20
+    expected = probabilities[common] * observed.sum()
+    assert common.sum() > 50
+    assert ((observed[common] - expected) ** 2 / expected).mean() < 1.3
+
+
 def one_token_of_many(topics: int, sparse: bool, symmetric: bool) -> Grid:
     """Two workers; the first has a single token in block 1, of a word that the second has 150 times."""
     random = np.random.default_rng(topics + symmetric)
@@ -102,15 +110,43 @@ def test_the_chain_has_the_exact_posterior(sparse):
     probabilities /= probabilities.sum()
     observed = np.zeros(len(states), int)
     place = 3 ** np.arange(5, -1, -1)
-    for iteration in range(60_000):
+    for iteration in range(120_000):
         grid.iterate(iteration)
-        if iteration % 3 == 0:  # draws in a row are not independent
+        if iteration % 2 == 0:  # draws in a row are not independent
             observed[tokens.topics @ place] += 1
-    # What is left of the dependence widens the spread; a factor of 1.5 covers it, an error in the tables does not fit.
-    common = probabilities * observed.sum() >= 20
-    spread = (observed - probabilities * observed.sum())[common] ** 2 / (probabilities * observed.sum())[common]
-    assert common.sum() > 100
-    assert spread.mean() < 1.5
+    assert_states_drawn_from(observed, probabilities)
+
+
+@BOTH
+def test_words_of_one_job_do_not_disturb_one_another(sparse):
+    """Three words, each at home in other topics: all 40³ assignments of a token of each, topics of three buckets."""
+    topics, beta = 40, 0.01
+    alpha = np.where(np.isin(np.arange(topics), (2, 7, 20, 30, 39)), 2.0, 0.01)
+    grid = Grid([[1, 1, 1], [30, 30, 30]], alpha, beta, sparse)
+    tokens = grid.tokens[0]
+    home = np.array([[2, 7], [7, 20], [20, 39]])
+    for word in range(3):
+        own = slice(tokens.run_offsets[word], tokens.run_offsets[word + 1])
+        tokens.topics[own] = np.resize(home[word], 31)
+    grid.start_counts()
+    fixed_words, fixed_totals = grid.word_counts(), grid.totals.copy()
+    first = tokens.run_offsets[:-1]
+    for word in range(3):
+        fixed_words[word, tokens.topics[first[word]]] -= 1
+        fixed_totals[tokens.topics[first[word]]] -= 1
+    only = tokens._replace(run_offsets=np.arange(4), documents=tokens.documents[first], topics=tokens.topics[first])
+    grid.tokens[0] = only
+    states = np.array(list(itertools.product(range(topics), repeat=3)))
+    document = (states[:, :, None] == np.arange(topics)).sum(axis=1)
+    logs = gammaln(document + alpha).sum(axis=1) - gammaln(fixed_totals + document + 3 * beta).sum(axis=1)
+    logs += np.log(fixed_words[np.arange(3), states] + beta).sum(axis=1)
+    probabilities = np.exp(logs - logs.max())
+    observed = np.zeros(len(states), int)
+    for iteration in range(120_000):
+        grid.iterate(iteration)
+        if iteration % 2 == 0:
+            observed[only.topics @ np.array([topics**2, topics, 1])] += 1
+    assert_states_drawn_from(observed, probabilities / probabilities.sum())
 
 
 @BOTH

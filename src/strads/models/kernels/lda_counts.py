@@ -64,7 +64,7 @@ def make_tokens(
     offsets = np.zeros(vocabulary + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     small = len(indptr) - 1 <= 65_536
-    documents = np.empty(int(offsets[-1]), np.uint16 if small else np.int32)
+    documents: NDArray[Any] = np.empty(int(offsets[-1]), np.uint16 if small else np.int32)
     _place_tokens(indptr, indices, counts, ranks, offsets[:-1].copy(), documents)
     present = np.flatnonzero(sizes)
     block_runs = np.searchsorted(block_of_word[order][present], np.arange(blocks + 1)).astype(np.int64)
@@ -79,7 +79,7 @@ def make_tokens(
 
 @njit(nogil=True, cache=True)
 def random_topics(tokens, first, last, topics, key):  # type: ignore[no-untyped-def]
-    """Give the tokens `first … last - 1` of a worker uniformly random topics 0 … `topics` - 1; counts are not touched."""
+    """Give the tokens `first … last - 1` of a worker uniform topics 0 … `topics` - 1; no counts change."""
     for token in range(first, last):
         bits = random_bits(key, token) >> np.uint64(32)
         tokens.topics[token] = (bits * np.uint64(topics)) >> np.uint64(32)

@@ -86,7 +86,7 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
             kept_weight = np.float32(0.0)
             kept_inverse = np.float32(0.0)
             if fresh:
-                held = -1
+                held = np.int64(-1)
             else:
                 kept_inverse = np.float32(1.0 / (totals[held] - 1 + prior.beta_sum))
                 kept_phi = np.float32(row[held] - 1 + prior.beta) * kept_inverse

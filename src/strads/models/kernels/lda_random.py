@@ -1,4 +1,4 @@
-"""Random numbers of the LDA samplers: a function of (seed, iteration, worker, block) and of a count, never of timing."""
+"""Random numbers of the LDA samplers: functions of (seed, iteration, worker, block) and a count, never of timing."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def random_bits(key: Any, count: Any) -> Any:
 def uniform(key: Any, count: Any) -> Any:
     """Number `count` of a stream as a float32 in the open interval (0, 1): an odd multiple of 2⁻²⁴.
 
-    So u·x < x for every normal float32 x > 0, also after rounding: a position drawn as u times a sum lies below the sum.
+    So u·x < x for every normal float32 x > 0, also after rounding: a place drawn as u times a sum lies below the sum.
     """
     bits = random_bits(key, count) >> np.uint64(41)
     return (np.float32(np.int64(bits)) + np.float32(0.5)) * _STEP

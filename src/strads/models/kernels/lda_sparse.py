@@ -1,9 +1,9 @@
 """Collapsed Gibbs sampling for LDA at a cost far below K a token: for many topics.
 
 p(z = k | rest) ∝ (n_dk + α_k) · φ_k with φ_k = (n_wk + β) / (n_k + Vβ), counts without the token itself (Griffiths &
-Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens come
-word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from that of a
-word without a count in few places; the first part is one gather over the document's list, the second a sum that is
+Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens
+come word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from that
+of a word without a count in few places; the first part is one gather over the document's list, the second a sum that is
 carried along, with sums of 16 topics each to draw from. Cost: O(topics of the document + K / 256).
 """
 
@@ -68,6 +68,19 @@ def _sum_up(prior, scratch, bucket):  # type: ignore[no-untyped-def]
     """Σ α_k φ_k over the 16 topics of a bucket, anew."""
     weights = lanes.multiply(lanes.load_floats(prior.alpha, 16 * bucket), lanes.load_floats(scratch.phi, 16 * bucket))
     scratch.sums[bucket] = lanes.total(weights)
+
+
+@njit(nogil=True, cache=True)
+def _set_phi(prior, scratch, topic, value):  # type: ignore[no-untyped-def]
+    """φ of one topic, and the sum of its bucket.
+
+    Written as a whole vector, because a load cannot take from the store buffer what only a part of it was written by.
+    """
+    first = topic & ~15
+    here = lanes.splat_whole(np.int32(topic - first))
+    phi = lanes.where_equal(lanes.lane_numbers(), here, lanes.splat_float(value), lanes.load_floats(scratch.phi, first))
+    lanes.store_floats(scratch.phi, first, phi)
+    scratch.sums[topic >> 4] = lanes.total(lanes.multiply(phi, lanes.load_floats(prior.alpha, first)))
 
 
 @njit(nogil=True, cache=True)
@@ -142,6 +155,7 @@ def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch
     kept = lanes.splat_float(kept_phi)
     one = lanes.splat_float(np.float32(1.0))
     sums = lanes.splat_float(np.float32(0.0))
+    place = np.int64(-1)
     for j in range(vectors):
         pairs = lanes.load_wholes(entries, first + 16 * j)
         topics = lanes.bits_and(pairs, topic_mask)
@@ -151,7 +165,10 @@ def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch
         less = lanes.multiply(lanes.positive_part(lanes.subtract(counts, one)), kept)
         sums = lanes.add(sums, lanes.where_equal(topics, held_topic, less, weights))
         lanes.store_floats(scratch.running, 16 * j, sums)
-    return sums
+        found = lanes.mask_equal(topics, held_topic)
+        if (found != 0) & (place < 0):
+            place = 16 * j + lanes.first_bit(found)
+    return sums, first + place
 
 
 @njit(nogil=True, cache=True)
@@ -178,15 +195,16 @@ def _place_of(documents, document, topic):  # type: ignore[no-untyped-def]
     topic_mask = lanes.splat_whole(np.int32((1 << documents.topic_bits) - 1))
     wanted = lanes.splat_whole(np.int32(topic))
     for j in range((size + 15) >> 4):
-        found = lanes.mask_equal(lanes.bits_and(lanes.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted)
+        found = lanes.mask_equal(
+            lanes.bits_and(lanes.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted
+        )
         if found != 0:
             return min(first + 16 * j + lanes.first_bit(found), first + size)
     return first + size
 
 
 @njit(nogil=True, cache=True)
-def _take_from_document(documents, document, topic):  # type: ignore[no-untyped-def]
-    place = _place_of(documents, document, topic)
+def _take_from_document(documents, document, topic, place):  # type: ignore[no-untyped-def]
     one = np.uint32(1) << np.uint32(documents.topic_bits)
     entry = documents.entries[place] - one
     if entry >= one:
@@ -220,6 +238,8 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
     phi = scratch.phi
     base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without a count
     last_token = tokens.run_offsets[tokens.block_runs[block + 1]] - 1
+    one = np.uint32(1) << np.uint32(documents.topic_bits)
+    topic_mask = np.uint32(one - np.uint32(1))
     count = 0
     moved = 0
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
@@ -242,37 +262,43 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
                 kept_mass += float(prior.alpha[held]) * (float(kept_phi) - float(phi[held]))
             first = documents.offsets[document]
             vectors = np.int64(documents.sizes[document] + 15) >> 4
-            sums = _weigh_document(documents.entries, first, vectors, documents.topic_bits, held, kept_phi, scratch)
+            sums, held_place = _weigh_document(
+                documents.entries, first, vectors, documents.topic_bits, held, kept_phi, scratch
+            )
             prefix = lanes.prefix_sums(sums)
             own = lanes.lane(prefix, 15)
             place = uniform(key, count) * (own + np.float32(kept_mass))
             count += 1
             if place < own:
                 entry, _ = pick(scratch.running, vectors, sums, prefix, place)
-                topic = np.int64(documents.entries[first + entry] & np.uint32((1 << documents.topic_bits) - 1))
+                topic = np.int64(documents.entries[first + entry] & topic_mask)
+                if topic == held:
+                    continue
+                documents.entries[first + entry] += one
+                if held >= 0:
+                    _set_phi(prior, scratch, held, kept_phi)
+                    _take_from_document(documents, document, held, held_place)
             else:
+                present = kept_phi
                 if held >= 0:
                     present = phi[held]
-                    phi[held] = kept_phi
-                    _sum_up(prior, scratch, held >> 4)
-                    topic = _pick_smoothing(prior, scratch, place - own)
-                    phi[held] = present
-                    _sum_up(prior, scratch, held >> 4)
-                else:
-                    topic = _pick_smoothing(prior, scratch, place - own)
-            if topic == held:
-                continue
+                    _set_phi(prior, scratch, held, kept_phi)
+                topic = _pick_smoothing(prior, scratch, place - own)
+                if topic == held:
+                    _set_phi(prior, scratch, held, present)
+                    continue
+                if held >= 0:
+                    _take_from_document(documents, document, held, held_place)
+                _give_to_document(documents, document, topic)
             moved += 1
             if held >= 0:
-                _take_from_document(documents, document, held)
                 scratch.counts[held] -= 1
                 totals[held] -= 1
-                base_mass += float(prior.alpha[held]) * prior.beta * (float(kept_inverse) - float(scratch.inverse[held]))
+                base_mass += (
+                    float(prior.alpha[held]) * prior.beta * (float(kept_inverse) - float(scratch.inverse[held]))
+                )
                 scratch.inverse[held] = kept_inverse
                 mass = kept_mass
-                phi[held] = kept_phi
-                _sum_up(prior, scratch, held >> 4)
-            _give_to_document(documents, document, topic)
             if not scratch.is_listed[topic]:
                 scratch.is_listed[topic] = True
                 scratch.listed[size] = topic
@@ -284,8 +310,7 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
             scratch.inverse[topic] = inverse
             higher = np.float32(scratch.counts[topic] + prior.beta) * inverse
             mass += float(prior.alpha[topic]) * (float(higher) - float(phi[topic]))
-            phi[topic] = higher
-            _sum_up(prior, scratch, topic >> 4)
+            _set_phi(prior, scratch, topic, higher)
             tokens.topics[token] = topic
         _store_word(words, word, prior, scratch, size)
     return moved

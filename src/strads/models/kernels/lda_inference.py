@@ -1,0 +1,142 @@
+"""Topics of documents that were not trained on: Gibbs sampling with the topics' words held fixed.
+
+p(z = k | rest) ∝ (n_dk + α_k) · φ_wk. Documents do not depend on one another, and each has a random stream of its own:
+any split over threads gives the same bits.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.models.kernels import lanes
+from strads.models.kernels.lda_draw import pick
+from strads.models.kernels.lda_random import random_bits, uniform
+from strads.models.kernels.lda_tables import Prior, SparseWords, Words, aligned_zeros
+
+
+@njit(nogil=True, cache=True)
+def _fill_sparse(words, totals, prior, places, phi):  # type: ignore[no-untyped-def]
+    inverse = 1.0 / (totals + prior.beta_sum)
+    for row in range(len(words.sizes)):
+        place = places[row]
+        for k in range(len(totals)):
+            phi[place, k] = prior.beta * inverse[k]
+        for entry in range(words.offsets[row], words.offsets[row] + words.sizes[row]):
+            topic = words.topics[entry]
+            phi[place, topic] = (words.counts[entry] + prior.beta) * inverse[topic]
+
+
+@njit(nogil=True, cache=True)
+def _fill_dense(counts, totals, prior, places, phi):  # type: ignore[no-untyped-def]
+    inverse = 1.0 / (totals + prior.beta_sum)
+    for row in range(len(counts)):
+        for k in range(len(totals)):
+            phi[places[row], k] = (counts[row, k] + prior.beta) * inverse[k]
+
+
+def fill_phi(words: Words, totals: NDArray[np.int64], prior: Prior, places: NDArray[Any], phi: NDArray[Any]) -> None:
+    """Write φ_wk = (n_wk + β) / (n_k + Vβ) of the words of a shard into the rows `places` of `phi`.
+
+    `phi` is float32 of shape (words, K padded), zeros behind the K-th column, made by `aligned_zeros`.
+    """
+    if isinstance(words, SparseWords):
+        _fill_sparse(words, totals, prior, places, phi)
+    else:
+        _fill_dense(words.counts, totals, prior, places, phi)
+
+
+@njit(nogil=True, cache=True)
+def _set_count(counts, topic, change):  # type: ignore[no-untyped-def]
+    """Written as a whole vector: a load cannot take from the store buffer what only a part of it was written by."""
+    first = topic & ~15
+    here = lanes.splat_whole(np.int32(topic - first))
+    old = lanes.load_floats(counts, first)
+    new = lanes.add(old, lanes.splat_float(change))
+    lanes.store_floats(counts, first, lanes.where_equal(lanes.lane_numbers(), here, new, old))
+
+
+@njit(nogil=True, cache=True)
+def _draw(counts, phi, word, prior, running, place):  # type: ignore[no-untyped-def]
+    vectors = len(counts) >> 4
+    sums = lanes.splat_float(np.float32(0.0))
+    for j in range(vectors):
+        weights = lanes.add(lanes.load_floats(counts, 16 * j), lanes.load_floats(prior.alpha, 16 * j))
+        weights = lanes.multiply(weights, lanes.load_floats(phi, word * len(counts) + 16 * j))
+        sums = lanes.add(sums, weights)
+        lanes.store_floats(running, 16 * j, sums)
+    prefix = lanes.prefix_sums(sums)
+    return pick(running, vectors, sums, prefix, place * lanes.lane(prefix, 15))[0]
+
+
+@njit(nogil=True, cache=True)
+def _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta):  # type: ignore[no-untyped-def]
+    one = np.float32(1.0)
+    topics = np.empty(0, np.uint16)
+    for document in range(first, last):
+        length = 0
+        for entry in range(indptr[document], indptr[document + 1]):
+            length += repeats[entry]
+        if length > len(topics):
+            topics = np.empty(2 * length, np.uint16)
+        counts[:] = 0.0
+        theta[document] = 0.0
+        stream = random_bits(key, document)
+        drawn = 0
+        for sweep in range(sweeps + 1):  # the first draws each token given those before it
+            token = 0
+            for entry in range(indptr[document], indptr[document + 1]):
+                for _ in range(repeats[entry]):
+                    if sweep > 0:
+                        _set_count(counts, np.int64(topics[token]), -one)
+                    topic = _draw(counts, phi, indices[entry], prior, running, uniform(stream, drawn))
+                    _set_count(counts, topic, one)
+                    topics[token] = topic
+                    token += 1
+                    drawn += 1
+            if sweep > burn_in:
+                for k in range(theta.shape[1]):
+                    theta[document, k] += counts[k]
+        share = 1.0 / (sweeps - burn_in)
+        total = float(length)
+        for k in range(theta.shape[1]):
+            total += float(prior.alpha[k])
+        for k in range(theta.shape[1]):
+            theta[document, k] = (theta[document, k] * share + prior.alpha[k]) / total
+
+
+def infer_documents(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    repeats: NDArray[Any],
+    first: int,
+    last: int,
+    phi: NDArray[np.float32],
+    prior: Prior,
+    sweeps: int,
+    burn_in: int,
+    key: np.uint64,
+    theta: NDArray[np.floating[Any]],
+) -> None:
+    """Write the mean topic shares of the documents `first … last - 1` into their rows of `theta`.
+
+    Parameters
+    ----------
+    indptr, indices, repeats : integer arrays
+        Documents in the form of a CSR matrix: the rows of `phi` of their words, and how often a document has them.
+    phi : float32 array of shape (words, K padded)
+        From `fill_phi`; may hold only the words that occur. C-contiguous.
+    prior : Prior
+    sweeps, burn_in : int
+        Sweeps over a document's tokens, and how many of the first of them are left out of the mean; burn_in < sweeps.
+    key : uint64
+        From `job_key`; the same for all parts of a call.
+    theta : float array of shape (documents, K)
+        Rows become (mean n_dk + α_k) / (n_d + Σα) and sum up to 1; without tokens α / Σα.
+    """
+    if not 0 <= burn_in < sweeps:
+        raise ValueError(f"burn_in must be from 0 to sweeps - 1, got {burn_in} of {sweeps} sweeps")
+    counts = aligned_zeros(phi.shape[1], np.float32)
+    running = aligned_zeros(phi.shape[1], np.float32)
+    _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta)

@@ -1,10 +1,13 @@
 """The Static Engine: runs a SchMP program's rounds on all nodes, shards travelling along the ring (thesis §4.2)."""
 
+import signal
+import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from strads import cluster
@@ -34,6 +37,29 @@ class Iteration:
     number: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
+
+
+@contextmanager
+def _interrupted_later(nodes: cluster.Cluster) -> Iterator[None]:
+    """Within this context the first Ctrl-C waits for the end."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            handler(number, frame)
+
+    before = nodes.catch(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        handler(came[0], None)
 
 
 class StaticEngine:
@@ -113,6 +139,8 @@ class StaticEngine:
     def iterate(self) -> Iteration:
         """Run one iteration: all rounds that the program's `schedule` returns for it.
 
+        Ctrl-C lets it end first, so that the model stays whole; a second one does not.
+
         Raises
         ------
         Whatever the program raises; the model is then incomplete, and the engine refuses to go on.
@@ -123,13 +151,19 @@ class StaticEngine:
         """
         self._check_usable()
         start = time.perf_counter()
-        try:
-            nodes = self._cluster.run(on_node.iterate, self._name, self.iterations)
-        except BaseException as error:
-            self._failed = error
-            raise
-        self.iterations += 1
+        with _interrupted_later(self._cluster):
+            try:
+                nodes = self._cluster.run(on_node.iterate, self._name, self.iterations)
+            except BaseException as error:
+                self._failed = error
+                raise
+            self.iterations += 1
         return Iteration(self.iterations - 1, time.perf_counter() - start, tuple(nodes))
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the model is that of the end of an iteration: none has failed half way."""
+        return self._failed is None
 
     # -- the model -----------------------------------------------------------------------------------------
 

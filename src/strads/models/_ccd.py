@@ -1,16 +1,18 @@
-"""Matrix factorization by coordinate descent, as a SchMP program: users stay with their worker, items are everywhere."""
+"""Matrix factorization by coordinate descent, as a SchMP program: workers have users, every node has all items."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster, schmp
-from strads.engine.statistics import NodeStatistics
 from strads.models._factor_tables import FactorTables
+from strads.models._solver import Epoch, Solver
 from strads.models.kernels.coordinate_descent import (
     FACTOR,
     add_products,
@@ -20,6 +22,7 @@ from strads.models.kernels.coordinate_descent import (
     rank_one_pass,
     squared_sum,
 )
+from strads.models.kernels.matrix_factorization import BIAS
 
 # Fixed, so that the result is the same for any number of threads and nodes up to it.
 _WORKERS = 16
@@ -35,7 +38,7 @@ class Penalty:
 
     def of(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return λ of users or items with so many ratings."""
-        return self.a_row + self.a_rating * counts
+        return np.asarray(self.a_row + self.a_rating * counts, np.float64)
 
 
 @dataclass
@@ -162,7 +165,7 @@ def _penalties(factors: NDArray[np.float32], weights: NDArray[np.float64]) -> fl
     return float((np.square(factors, dtype=np.float64) @ weights).sum())
 
 
-class CoordinateDescentSolver:
+class CoordinateDescentSolver(Solver):
     """Runs the program on the nodes and threads of `strads.init`.
 
     Parameters
@@ -171,8 +174,9 @@ class CoordinateDescentSolver:
     held_out : the same, or None
         Ratings to measure on.
     tables : FactorTables
-        Where the factors come from, and go to. Those of the users become 0 at first: so the ratings less the mean are
-        the residuals, as in Yu et al. 2012, and the users' factors are soon those that fit the items' best.
+        Where the factors come from, and go to; they stay in this process. The users' become 0 at first: so the ratings
+        less the mean are the residuals (Yu et al. 2012). The items' are brought to variance 1, next to which the
+        penalty of the users is small in the first epoch.
     penalty : Penalty
     biases : bool
     threads : int or None
@@ -189,38 +193,45 @@ class CoordinateDescentSolver:
         biases: bool,
         threads: int | None,
     ):
-        self._tables, self._biases = tables, biases
-        users, items = tables.arrays
-        users[:, : tables.rank] = 0.0
+        self.tables, self._biases = tables, biases
+        users, items = tables.factors
+        users[:] = 0.0
+        items /= max(float(items.std()), 1e-6)
         workers = _count_workers(threads)
         counts = np.bincount(ratings["item"], minlength=len(items))
-        factors = np.ascontiguousarray(items[:, : tables.rank].T)
         self._held_out_count = 0 if held_out is None else len(held_out)
         self._engine = schmp.StaticEngine(
-            CoordinateDescent(factors, counts, penalty, biases=biases, workers=workers),
+            CoordinateDescent(np.ascontiguousarray(items.T), counts, penalty, biases=biases, workers=workers),
             data=_parts(ratings, held_out, tables, workers, biases=biases),
             threads=threads if cluster.current().is_local else None,
         )
+        self._is_whole = True
 
-    def iterate(self) -> tuple[float, float, tuple[NodeStatistics, ...]]:
-        """Move every factor once; return the sum of squared errors, the objective, and what each node did."""
+    def run_epoch(self, number: int) -> Epoch:
+        """Move every factor once; the objective is that of the program after it."""
+        self._is_whole = False
         nodes = self._engine.iterate().nodes
+        self._is_whole = True
         squared_error, objective = self._engine.each_node(_measures)[0]
-        return squared_error, objective, nodes
+        return Epoch(objective, squared_error, nodes)
 
-    def held_out_rmse(self) -> float:
-        """Root mean squared error of the held-out ratings."""
-        return float(np.sqrt(sum(self._engine.each_worker(_held_out_error)) / self._held_out_count))
+    def held_out_rmse(self) -> float | None:
+        """Root mean squared error now of the ratings that are held out, measured where their users are."""
+        if self._held_out_count == 0:
+            return None
+        return math.sqrt(sum(self._engine.each_worker(_held_out_error)) / self._held_out_count)
 
     def update_tables(self) -> None:
-        """Bring the tables up to date, wherever the factors are."""
+        """Bring the factors home; not those of an epoch that has failed."""
+        if not self._is_whole:
+            return
         users = np.concatenate(self._engine.each_worker(_user_factors), axis=1)
         items = self._engine.each_node(_item_factors)[0]
-        for table, factors, bias in zip(self._tables.arrays, (users, items), (0, 1), strict=True):
-            factors_of = factors[: self._tables.rank]
-            table[:, : self._tables.rank] = factors_of.T
+        rank = self.tables.rank
+        for table, factors, bias in zip(self.tables.arrays, (users, items), (0, 1), strict=True):
+            table[:, :rank] = factors[:rank].T
             if self._biases:
-                table[:, self._tables.rank] = factors[self._tables.rank + bias]
+                table[:, rank + BIAS] = factors[rank + bias]
 
     def close(self) -> None:
         """Let the nodes drop everything."""
@@ -248,7 +259,7 @@ def _parts(
     cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], workers + 1))
     cuts[0], cuts[-1] = 0, n_users
     parts = []
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         factors = np.zeros((tables.rank + (2 if biases else 0), last - first), np.float32)
         if biases:
             factors[-1] = 1.0

@@ -42,9 +42,7 @@ def group_by_user(user_ids, item_ids, scores, mean, offsets, items, residuals): 
 
 
 @njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
-def rank_one_pass(
-    offsets, items, residuals, last, users, multipliers, table, penalty, penalty_a_rating, sums, longest
-):  # type: ignore[no-untyped-def]
+def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, penalty, penalty_a_rating, sums, longest):  # type: ignore[no-untyped-def]
     """Move one factor of a worker's users, and add up the sums for the same factor of the items.
 
     The loops are apart because only those without indirect access compile to vector instructions.

@@ -10,7 +10,7 @@ needs. A rating takes 8 bytes: the item's id and the residual.
 """
 
 from numba import njit, uint32
-from numpy import empty, float32
+from numpy import empty, float32, float64
 
 STEP = 0  # the last step of the item's last factor, which residuals do not know yet
 FACTOR = 1  # the item's factor that is at work now
@@ -103,7 +103,8 @@ def squared_sum(values):  # type: ignore[no-untyped-def]
     """Σ v² of a float32 array, in double precision."""
     total = 0.0
     for n in range(len(values)):
-        total += float(values[n]) * float(values[n])
+        value = float64(values[n])
+        total += value * value
     return total
 
 

@@ -90,13 +90,7 @@ class RayCluster(Cluster):
         self._hosts = ["unknown host"] * self.size
         try:
             self._actors = _start_actors(group, threads)
-            self._hosts = self._ask([actor.host.remote() for actor in self._actors])
-            self._ask(
-                [
-                    actor.connect.remote(rank, self._hosts, self._actors, threads, timeout)
-                    for rank, actor in enumerate(self._actors)
-                ]
-            )
+            self._connect()
         except BaseException:
             self._end_actors()
             raise
@@ -110,6 +104,15 @@ class RayCluster(Cluster):
     def hosts(self) -> list[str]:
         """Name of each node's host."""
         return self._hosts
+
+    def _connect(self) -> None:
+        """Tell the actors of each other, and have those on the same machine open pipes to each other."""
+        self._hosts = self._ask([actor.host.remote() for actor in self._actors])
+        everybody = self._hosts, self._actors, self.threads, self.timeout
+        offers = self._ask([actor.connect.remote(rank, *everybody) for rank, actor in enumerate(self._actors)])
+        joined = self._ask([actor.join.remote(offers) for actor in self._actors])
+        sources = [[source for source, to in enumerate(joined) if rank in to] for rank in range(self.size)]
+        self._ask([actor.settle.remote(some) for actor, some in zip(self._actors, sources, strict=True)])
 
     def _ask(self, refs: Sequence[Any]) -> list[Any]:
         """Return the actors' answers at the start."""

@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from strads.dds import RaggedArray, dvector
+from strads.dds._creation import Seed
 from strads.dds._files import FilePath
 from strads.errors import ArgumentError, InputError
 from strads.models._counts import (
@@ -23,8 +24,6 @@ from strads.models._counts import (
 from strads.models._documents import TWO_OR_MORE, count_words, read_lines
 from strads.models._uci_bag_of_words import looks_like_uci, read_uci
 from strads.models._vocabulary import UnknownWords, check_fits, check_vocabulary, warn_of_unknown
-
-Seed = int | np.random.Generator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,8 +242,8 @@ class Corpus:
         ----------
         share : float
             Of the documents to set aside, between 0 and 1; at least one is, and one is not.
-        seed : int or Generator
-            The same seed chooses the same documents.
+        seed : int, Generator or None
+            The same number chooses the same documents; None others each time.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,6 @@ def count_words(
         raise
     except ValueError as error:
         _explain(error, words)
-        raise
     if matrix.shape[0] == 0:
         raise InputError("there are no documents")
     words.unknown.warn()
@@ -168,17 +167,22 @@ class _Words:
 
 def _checked(document: Any, number: int) -> list[str]:
     if not isinstance(document, list | tuple | np.ndarray):
-        advice = "decode it first" if isinstance(document, bytes) else 'an empty document is "" or []'
-        raise ArgumentError(f"document {number} is {document!r:.60}, no text or list of words: {advice}")
+        raise ArgumentError(
+            f'document {number} is {document!r:.60}, no text or list of words: an empty document is "" or []'
+        )
     for place, word in enumerate(document):
         if not isinstance(word, str):
             raise ArgumentError(f"document {number}: word {place} is {word!r:.60}, not a text")
     return list(document)
 
 
-def _explain(error: ValueError, words: _Words) -> None:
+def _explain(error: ValueError, words: _Words) -> NoReturn:
     """Raise what the vectorizer found, in our words."""
     text = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        raise InputError(f"document {words.documents} is not UTF-8 ({error}): decode it first") from error
+    if text.startswith("np.nan"):
+        raise ArgumentError(f'document {words.documents} is NaN, no text: an empty document is ""') from error
     if text.startswith("empty vocabulary"):
         if words.documents == 0:
             raise InputError("there are no documents") from error

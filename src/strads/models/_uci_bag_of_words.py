@@ -55,7 +55,7 @@ class _Header(NamedTuple):
 
 def _read_docword(name: str, vocabulary: list[str] | None, vocab: FilePath | None) -> Counts:
     blocks = _numbered_blocks(name)
-    header, rest = _cut_header(name, next(blocks)[1])
+    header, rest = _cut_header(name, next(blocks, (1, b""))[1])
     if vocabulary is not None and len(vocabulary) != header.words:
         raise InputError(f"{name}:2: there are {header.words} words, but {len(vocabulary)} in {vocab}")
     columns = _allocate(name, header)

@@ -1,0 +1,194 @@
+"""From a corpus to the tokens of a worker, and from assignments to counts."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.models.kernels.lda_random import random_bits
+from strads.models.kernels.lda_tables import (
+    DenseDocuments,
+    DenseWords,
+    Documents,
+    SparseDocuments,
+    SparseWords,
+    Tokens,
+    Words,
+)
+
+
+@njit(nogil=True, cache=True)
+def _count_tokens(indices, counts, ranks, run_sizes):  # type: ignore[no-untyped-def]
+    for i in range(len(indices)):
+        run_sizes[ranks[indices[i]]] += counts[i]
+
+
+@njit(nogil=True, cache=True)
+def _place_tokens(indptr, indices, counts, ranks, places, documents):  # type: ignore[no-untyped-def]
+    for document in range(len(indptr) - 1):
+        for i in range(indptr[document], indptr[document + 1]):
+            rank = ranks[indices[i]]
+            for _ in range(counts[i]):
+                documents[places[rank]] = document
+                places[rank] += 1
+
+
+def make_tokens(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    counts: NDArray[Any],
+    block_of_word: NDArray[Any],
+    row_of_word: NDArray[Any],
+    blocks: int,
+) -> Tokens:
+    """Tokens of one worker from its documents in the form of a CSR matrix (documents × words); topics are all 0.
+
+    Parameters
+    ----------
+    indptr : integer array of shape (documents + 1,)
+        Entries `indptr[d]:indptr[d + 1]` belong to document d; the first offset is 0.
+    indices, counts : integer arrays of shape (entries,)
+        Words, numbered over the whole vocabulary, and how often the document has them.
+    block_of_word, row_of_word : integer arrays of shape (V,)
+        The block of each word, and its row in the shard of the block.
+    blocks : int
+        Number of blocks.
+    """
+    vocabulary = len(block_of_word)
+    order = np.lexsort((row_of_word, block_of_word))
+    ranks = np.empty(vocabulary, np.int64)
+    ranks[order] = np.arange(vocabulary)
+    sizes = np.zeros(vocabulary, np.int64)
+    _count_tokens(indices, counts, ranks, sizes)
+    offsets = np.zeros(vocabulary + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    small = len(indptr) - 1 <= 65_536
+    documents = np.empty(int(offsets[-1]), np.uint16 if small else np.int32)
+    _place_tokens(indptr, indices, counts, ranks, offsets[:-1].copy(), documents)
+    present = np.flatnonzero(sizes)
+    block_runs = np.searchsorted(block_of_word[order][present], np.arange(blocks + 1)).astype(np.int64)
+    return Tokens(
+        block_runs,
+        row_of_word[order][present].astype(np.int32),
+        np.append(offsets[:-1][present], offsets[-1]),
+        documents,
+        np.zeros(len(documents), np.uint16),
+    )
+
+
+@njit(nogil=True, cache=True)
+def random_topics(tokens, first, last, topics, key):  # type: ignore[no-untyped-def]
+    """Give the tokens `first … last - 1` of a worker uniformly random topics 0 … `topics` - 1; counts are not touched."""
+    for token in range(first, last):
+        bits = random_bits(key, token) >> np.uint64(32)
+        tokens.topics[token] = (bits * np.uint64(topics)) >> np.uint64(32)
+
+
+@njit(nogil=True, cache=True)
+def _count_dense_documents(tokens, counts):  # type: ignore[no-untyped-def]
+    counts[:] = 0
+    for token in range(len(tokens.topics)):
+        counts[tokens.documents[token], tokens.topics[token]] += 1
+
+
+@njit(nogil=True, cache=True)
+def _add_sparse(offsets, sizes, topics, counts, row, topic):  # type: ignore[no-untyped-def]
+    first = offsets[row]
+    for entry in range(first, first + sizes[row]):
+        if topics[entry] == topic:
+            counts[entry] += 1
+            return
+    topics[first + sizes[row]] = topic
+    counts[first + sizes[row]] = 1
+    sizes[row] += 1
+
+
+@njit(nogil=True, cache=True)
+def _count_sparse_documents(tokens, documents):  # type: ignore[no-untyped-def]
+    documents.sizes[:] = 0
+    documents.entries[:] = 0
+    mask = np.uint32((1 << documents.topic_bits) - 1)
+    one = np.uint32(1) << np.uint32(documents.topic_bits)
+    for token in range(len(tokens.topics)):
+        document, topic = tokens.documents[token], np.uint32(tokens.topics[token])
+        first = documents.offsets[document]
+        place, end = first, first + documents.sizes[document]
+        while place < end and documents.entries[place] & mask != topic:
+            place += 1
+        if place == end:
+            documents.entries[place] = topic
+            documents.sizes[document] += 1
+        documents.entries[place] += one
+
+
+def count_documents(tokens: Tokens, documents: Documents) -> None:
+    """Fill a worker's tables anew from the topics of its tokens."""
+    if isinstance(documents, SparseDocuments):
+        _count_sparse_documents(tokens, documents)
+    else:
+        _count_dense_documents(tokens, documents.counts)
+
+
+@njit(nogil=True, cache=True)
+def _add_words_dense(tokens, block, counts):  # type: ignore[no-untyped-def]
+    for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
+        for token in range(tokens.run_offsets[run], tokens.run_offsets[run + 1]):
+            counts[tokens.words[run], tokens.topics[token]] += 1
+
+
+@njit(nogil=True, cache=True)
+def _add_words_sparse(tokens, block, words, dense):  # type: ignore[no-untyped-def]
+    """`dense` is an int32 array of shape (K,) of zeros, and is left so."""
+    for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
+        row = tokens.words[run]
+        first = words.offsets[row]
+        end = first + words.sizes[row]
+        for entry in range(first, end):
+            dense[words.topics[entry]] = words.counts[entry]
+        for token in range(tokens.run_offsets[run], tokens.run_offsets[run + 1]):
+            topic = tokens.topics[token]
+            if dense[topic] == 0:
+                words.topics[end] = topic
+                end += 1
+            dense[topic] += 1
+        for entry in range(first, end):
+            words.counts[entry] = dense[words.topics[entry]]
+            dense[words.topics[entry]] = 0
+        words.sizes[row] = end - first
+
+
+def add_to_words(tokens: Tokens, block: int, words: Words, topics: int) -> None:
+    """Add the tokens that a worker has in a block to the counts of its shard."""
+    if isinstance(words, SparseWords):
+        _add_words_sparse(tokens, block, words, np.zeros(topics, np.int32))
+    else:
+        _add_words_dense(tokens, block, words.counts)
+
+
+def count_totals(tokens: Tokens, topics: int) -> NDArray[np.int64]:
+    """How many of a worker's tokens have each topic: int64 of shape (K,)."""
+    return np.bincount(tokens.topics, minlength=topics).astype(np.int64)
+
+
+def dense_document_counts(documents: Documents, topics: int) -> NDArray[np.int64]:
+    """n_dk as an array of shape (documents, K), to look at."""
+    if isinstance(documents, DenseDocuments):
+        return documents.counts[:, :topics].astype(np.int64)
+    counts = np.zeros((len(documents.sizes), topics), np.int64)
+    rows = np.repeat(np.arange(len(documents.sizes)), np.diff(documents.offsets))
+    np.add.at(
+        counts, (rows, documents.entries & ((1 << documents.topic_bits) - 1)), documents.entries >> documents.topic_bits
+    )
+    return counts
+
+
+def dense_word_counts(words: Words, topics: int) -> NDArray[np.int64]:
+    """n_wk as an array of shape (words of the shard, K), to look at."""
+    if isinstance(words, DenseWords):
+        return words.counts[:, :topics].astype(np.int64)
+    counts = np.zeros((len(words.sizes), topics), np.int64)
+    for row, size in enumerate(words.sizes):
+        used = slice(words.offsets[row], words.offsets[row] + size)
+        counts[row, words.topics[used]] = words.counts[used]
+    return counts

@@ -1,0 +1,51 @@
+"""Draw a position from weights that were summed lane by lane.
+
+16·J weights w, position 16·j + l in lane l of vector j: `sums` is Σ_j w over all vectors, and `running` holds
+Σ_{i ≤ j} w_i for each j. A draw picks the lane first, then the vector. The positions of a lane lie behind one another
+on the line that a uniform number cuts; the order does not change the distribution.
+"""
+
+import numpy as np
+from numba import njit
+
+from strads.models.kernels.lanes import count_at_most, lane
+
+# The largest float32 below 1: x times it is below x, so that something lies above every remainder.
+_BELOW_ONE = np.float32(1.0 - 2.0**-24)
+_FEW = 8  # vectors up to which looking at all of them is faster than halving
+
+
+@njit(nogil=True, cache=True)
+def pick_lane(sums, prefix, place):  # type: ignore[no-untyped-def]
+    """The lane that `place` (below the last of the prefix sums) falls in, and how far into it, below the lane's sum."""
+    chosen = count_at_most(prefix, place)
+    own = lane(sums, chosen)
+    if own <= np.float32(0.0):
+        # Prefix sums round differently in each lane: one may seem to rise over a lane that is empty.
+        while chosen > 0 and own <= np.float32(0.0):
+            chosen -= 1
+            own = lane(sums, chosen)
+        while own <= np.float32(0.0) and chosen < 15:
+            chosen += 1
+            own = lane(sums, chosen)
+    rest = max(place - (lane(prefix, chosen) - own), np.float32(0.0))
+    return chosen, min(rest, own * _BELOW_ONE)
+
+
+@njit(nogil=True, cache=True)
+def pick(running, vectors, sums, prefix, place):  # type: ignore[no-untyped-def]
+    """The position that `place` (below the last of the prefix sums) falls on, and how far into it."""
+    chosen, rest = pick_lane(sums, prefix, place)
+    low = 0
+    if vectors <= _FEW:
+        for j in range(vectors - 1):
+            low += running[16 * j + chosen] <= rest
+    else:
+        size = vectors
+        while size > 1:
+            half = size >> 1
+            if running[16 * (low + half - 1) + chosen] <= rest:
+                low += half
+            size -= half
+    below = running[16 * (low - 1) + chosen] if low > 0 else np.float32(0.0)
+    return 16 * low + chosen, rest - below

@@ -1,0 +1,208 @@
+"""What the LDA samplers work on: tokens of a worker, its documents' topic counts, a block's word-topic counts.
+
+All are tuples of contiguous arrays, which compiled functions take as they are. Topics are numbered 0 … K − 1, documents
+from 0 within their worker, words from 0 within their block's shard. Rows of counts are padded to whole vectors.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.models.kernels.lanes import WIDTH
+
+MAX_TOPICS = 65_535  # a token's topic is a uint16
+_LINE = 64  # bytes; vectors that cross a cache line load at half the speed
+
+
+class Tokens(NamedTuple):
+    """Tokens of one worker in the order (block, word, document); a *run* is what it has of one word.
+
+    Attributes
+    ----------
+    block_runs : int64 array of shape (blocks + 1,)
+        Runs `block_runs[b]:block_runs[b + 1]` belong to block b.
+    words : int32 array of shape (runs,)
+        Row of the run's word in the shard of its block.
+    run_offsets : int64 array of shape (runs + 1,)
+        Tokens `run_offsets[r]:run_offsets[r + 1]` belong to run r.
+    documents : int32 or uint16 array of shape (tokens,)
+        Document of each token, numbered within the worker; rising within a run.
+    topics : uint16 array of shape (tokens,)
+        The assignment z.
+    """
+
+    block_runs: NDArray[np.int64]
+    words: NDArray[np.int32]
+    run_offsets: NDArray[np.int64]
+    documents: NDArray[np.integer[Any]]
+    topics: NDArray[np.uint16]
+
+
+class SparseDocuments(NamedTuple):
+    """Topic counts n_dk of a worker's documents, what is not zero only, in no order.
+
+    Attributes
+    ----------
+    offsets : int64 array of shape (documents + 1,)
+        Places of each document: min(its tokens, K), rounded up to a multiple of 16.
+    sizes : int32 array of shape (documents,)
+        How many of the places are in use; the others are 0.
+    entries : uint32 array of shape (offsets[-1],)
+        `count << topic_bits | topic`: one load brings 16 topics with their counts.
+    topic_bits : int
+        Bits of an entry that hold the topic.
+    """
+
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    entries: NDArray[np.uint32]
+    topic_bits: int
+
+
+class SparseWords(NamedTuple):
+    """Word-topic counts n_wk of a block, what is not zero only, in no order.
+
+    Attributes
+    ----------
+    offsets : int64 array of shape (words + 1,)
+        Places of each word: min(its tokens in the whole corpus, K), so that no row ever outgrows them.
+    sizes : int32 array of shape (words,)
+        How many of the places are in use.
+    topics : uint16 array of shape (offsets[-1],)
+    counts : int32 array of shape (offsets[-1],)
+    """
+
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    topics: NDArray[np.uint16]
+    counts: NDArray[np.int32]
+
+
+class DenseDocuments(NamedTuple):
+    """Topic counts of a worker's documents: `counts` of shape (documents, K padded), uint16, or int32 for long ones."""
+
+    counts: NDArray[np.integer[Any]]
+
+
+class DenseWords(NamedTuple):
+    """Word-topic counts of a block: `counts`, int32 of shape (words, K padded)."""
+
+    counts: NDArray[np.int32]
+
+
+class Prior(NamedTuple):
+    """The Dirichlet priors.
+
+    Attributes
+    ----------
+    alpha : float32 array of shape (K padded,)
+        Of the documents' topics; zeros behind the K-th.
+    beta : float
+        Of the topics' words, the same for every word.
+    beta_sum : float
+        V·β, with V the size of the vocabulary.
+    """
+
+    alpha: NDArray[np.float32]
+    beta: float
+    beta_sum: float
+
+
+Documents = SparseDocuments | DenseDocuments
+Words = SparseWords | DenseWords
+
+
+def padded(topics: int) -> int:
+    """K, rounded up to whole vectors."""
+    return -(-topics // WIDTH) * WIDTH
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that start at a cache line."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def make_prior(alpha: NDArray[Any], beta: float, vocabulary: int) -> Prior:
+    """The priors as the samplers take them, from α of shape (K,)."""
+    values = aligned_zeros(padded(len(alpha)), np.float32)
+    values[: len(alpha)] = alpha
+    return Prior(values, float(beta), float(beta) * vocabulary)
+
+
+def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documents:
+    """Tables without a token for documents of these lengths.
+
+    Raises
+    ------
+    ValueError
+        If a document is too long for a sparse entry: 2³² / 2^⌈log₂ K⌉ tokens, 65,536 at the largest K.
+    """
+    longest = int(np.max(lengths, initial=0))
+    if not sparse:
+        return DenseDocuments(aligned_zeros((len(lengths), padded(topics)), np.uint16 if longest < 65_536 else np.int32))
+    bits = max(1, (topics - 1).bit_length())
+    if longest >> (32 - bits):
+        raise ValueError(
+            f"document {int(np.argmax(lengths))} (numbered within its worker) has {longest:,} tokens; "
+            f"with {topics:,} topics at most {(1 << (32 - bits)) - 1:,} fit: split the document"
+        )
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum((np.minimum(lengths, topics).astype(np.int64) + WIDTH - 1) // WIDTH * WIDTH, out=offsets[1:])
+    return SparseDocuments(offsets, np.zeros(len(lengths), np.int32), aligned_zeros(int(offsets[-1]), np.uint32), bits)
+
+
+def empty_words(frequencies: NDArray[Any], topics: int, sparse: bool) -> Words:
+    """Tables without a token for words that the whole corpus has this often."""
+    if not sparse:
+        return DenseWords(aligned_zeros((len(frequencies), padded(topics)), np.int32))
+    offsets = np.zeros(len(frequencies) + 1, np.int64)
+    np.cumsum(np.minimum(frequencies, topics), out=offsets[1:])
+    places = int(offsets[-1])
+    sizes = np.zeros(len(frequencies), np.int32)
+    return SparseWords(offsets, sizes, np.zeros(places, np.uint16), np.zeros(places, np.int32))
+
+
+@njit(nogil=True, cache=True)
+def _pack(offsets, sizes, topics, counts, packed_topics, packed_counts):  # type: ignore[no-untyped-def]
+    place = 0
+    for row in range(len(sizes)):
+        for entry in range(offsets[row], offsets[row] + sizes[row]):
+            packed_topics[place] = topics[entry]
+            packed_counts[place] = counts[entry]
+            place += 1
+
+
+@njit(nogil=True, cache=True)
+def _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts):  # type: ignore[no-untyped-def]
+    place = 0
+    for row in range(len(sizes)):
+        for entry in range(offsets[row], offsets[row] + sizes[row]):
+            topics[entry] = packed_topics[place]
+            counts[entry] = packed_counts[place]
+            place += 1
+
+
+def pack_words(words: SparseWords) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]:
+    """What of a shard is in use, to be sent: sizes of the rows, then topics and counts of one row behind the other."""
+    used = int(words.sizes.sum())
+    topics, counts = np.empty(used, np.uint16), np.empty(used, np.int32)
+    _pack(*words, topics, counts)
+    return words.sizes, topics, counts
+
+
+def unpack_words(
+    offsets: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    packed_topics: NDArray[np.uint16],
+    packed_counts: NDArray[np.int32],
+) -> SparseWords:
+    """The shard again, from what `pack_words` gave and the offsets, which never change."""
+    topics, counts = np.zeros(int(offsets[-1]), np.uint16), np.zeros(int(offsets[-1]), np.int32)
+    _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts)
+    return SparseWords(offsets, sizes, topics, counts)

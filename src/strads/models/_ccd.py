@@ -26,7 +26,7 @@ from strads.models.kernels.matrix_factorization import BIAS
 
 # Fixed, so that the result is the same for any number of threads and nodes up to it.
 _WORKERS = 16
-_SCORE_ARRAYS = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+_GroupedRatings = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Part:
     items: NDArray[np.int32]
     residuals: NDArray[np.float32]
     factors: NDArray[np.float32]
-    held_out: _SCORE_ARRAYS | None
+    held_out: _GroupedRatings | None
 
     def __post_init__(self) -> None:
         self.counts = np.diff(self.offsets)  # ratings of each user
@@ -268,16 +268,16 @@ def _parts(
     return parts
 
 
-def _by_user(ratings: NDArray[np.void], n_users: int, mean: float) -> _SCORE_ARRAYS:
+def _by_user(ratings: NDArray[np.void], n_users: int, mean: float) -> _GroupedRatings:
     offsets = np.zeros(n_users + 1, np.int64)
     items, residuals = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
-    user_ids, item_ids = (np.ascontiguousarray(ratings[name], np.int32) for name in ("user", "item"))
-    scores = np.ascontiguousarray(ratings["score"], np.float32)
+    user_ids, item_ids = (np.asarray(ratings[name], np.int32) for name in ("user", "item"))
+    scores = np.asarray(ratings["score"], np.float32)
     group_by_user(user_ids, item_ids, scores, np.float32(mean), offsets, items, residuals)
     return offsets, items, residuals
 
 
-def _cut(grouped: _SCORE_ARRAYS, first: int, last: int) -> _SCORE_ARRAYS:
+def _cut(grouped: _GroupedRatings, first: int, last: int) -> _GroupedRatings:
     offsets, items, values = grouped
     low, high = offsets[first], offsets[last]
     return offsets[first : last + 1] - low, items[low:high], values[low:high]

@@ -37,6 +37,9 @@ MODELS = {
     "more items than users": lambda: fit(200, 500),
     "constant step without biases": lambda: fit(step="constant", learning_rate=0.01, biases=False),
     "early stopping": overfit,
+    "coordinate descent": lambda: fit(solver="ccd"),
+    "coordinate descent without biases": lambda: fit(solver="ccd", biases=False, weighted_regularization=False),
+    "early stopping of coordinate descent": lambda: overfit(solver="ccd"),
 }
 
 
@@ -62,8 +65,9 @@ def test_the_same_model_on_any_number_of_nodes(on_one_machine, runtime, name):
 
 
 @pytest.mark.nodes
-def test_n_jobs_changes_nothing_on_nodes(on_one_machine, runtime):
-    assert content(fit(n_jobs=2)) == on_one_machine["adagrad"]
+@pytest.mark.parametrize(("name", "solver"), [("adagrad", "sgd"), ("coordinate descent", "ccd")])
+def test_n_jobs_changes_nothing_on_nodes(on_one_machine, runtime, name, solver):
+    assert content(fit(n_jobs=2, solver=solver)) == on_one_machine[name]
 
 
 @pytest.mark.nodes
@@ -113,16 +117,17 @@ def test_saved_and_loaded_elsewhere(runtime, tmp_path):
 
 
 @pytest.mark.nodes
-def test_an_interrupted_model_can_be_used_and_fitted_again(on_one_machine, runtime, tmp_path):
+@pytest.mark.parametrize("solver", ["sgd", "ccd"])
+def test_an_interrupted_model_can_be_used_and_fitted_again(on_one_machine, runtime, tmp_path, solver):
     def interrupt(record):
         if record["iteration"] == 2:
             raise KeyboardInterrupt
 
-    model = MatrixFactorization(4, max_iter=10, schedule="constant")
+    model = MatrixFactorization(4, solver=solver, max_iter=10, schedule="constant")
     train = strads.dvector(ratings(12_000, 400, 250, 0))
     with pytest.raises(KeyboardInterrupt):
         model.fit(train, on_epoch=interrupt)
-    same = MatrixFactorization(4, max_iter=2, schedule="constant").fit(train)
+    same = MatrixFactorization(4, solver=solver, max_iter=2, schedule="constant").fit(train)
     assert np.array_equal(model.user_factors_, same.user_factors_)
     model.save(tmp_path / "model.npz")
     assert content(fit()) == on_one_machine["adagrad"]
@@ -131,11 +136,13 @@ def test_an_interrupted_model_can_be_used_and_fitted_again(on_one_machine, runti
 def test_two_threads_on_each_node(on_one_machine):
     with strads.init("threads", nodes=3, threads=2):
         assert content(fit()) == on_one_machine["adagrad"]
+        assert content(fit(solver="ccd")) == on_one_machine["coordinate descent"]
 
 
-def test_a_lost_node_leaves_no_half_model(monkeypatch):
+@pytest.mark.parametrize("solver", ["sgd", "ccd"])
+def test_a_lost_node_leaves_no_half_model(solver):
     with strads.init("threads", nodes=2, threads=1) as runtime:
-        model = fit()
+        model = fit(solver=solver)
 
         def lose(record):
             runtime.cluster.close()

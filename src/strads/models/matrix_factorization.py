@@ -1,10 +1,11 @@
-"""Matrix factorization of ratings by parallel stochastic gradient descent."""
+"""Matrix factorization of ratings by parallel stochastic gradient descent or coordinate descent."""
 
 import math
 import numbers
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -15,12 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 
 from strads import cluster
-from strads.dds import accumulator, dvector
-from strads.engine.statistics import NodeStatistics
+from strads.dds import dvector
 from strads.errors import ArgumentError, InputError, NodeFailure
-from strads.loops import async_for
+from strads.models._ccd import CoordinateDescentSolver, Penalty
 from strads.models._factor_tables import FactorTables
-from strads.models._held_out import HeldOut
 from strads.models._parameters import (
     check_choice,
     check_n_jobs,
@@ -32,35 +31,46 @@ from strads.models._patience import Patience
 from strads.models._rated_items import RatedItems
 from strads.models._ratings import as_pairs, as_ratings, check_ids
 from strads.models._saving import load_model, save_model
-from strads.models.kernels.matrix_factorization import adagrad_step, constant_step
+from strads.models._sgd import STEPS, StepSize, StochasticGradientSolver
+from strads.models._solver import Epoch, Solver
 
 EpochRecord = dict[str, Any]
 _SCHEDULES = ("linear", "constant")
-_STEPS = {"adagrad": adagrad_step, "constant": constant_step}
+_SOLVERS = ("sgd", "ccd")
 
 
 class MatrixFactorization(RegressorMixin, BaseEstimator):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
-    Minimizes Σ (score − prediction)² + λ(‖w‖² + ‖h‖² + biases²) over the ratings by stochastic gradient descent,
-    one rating at a time, as a serializable parallel loop: the result is that of a sequential pass, and depends on
-    the seed alone, not on the number of threads and nodes (up to 8 threads together) nor on timing. On the nodes that
-    `strads.init` has chosen the factors stay there while it trains.
+    Minimizes Σ [(score − prediction)² + λ(‖w‖² + ‖h‖² + biases²)] over the ratings, by stochastic gradient descent or
+    coordinate descent. With either the result depends on the seed alone, not on the number of threads and nodes nor on
+    timing. On the nodes that `strads.init` has chosen the factors stay there while it trains.
 
     Parameters
     ----------
     n_components : int, default 32
         Rank: factors of each user and item.
+    solver : {"sgd", "ccd"}, default "sgd"
+        "sgd" takes one rating at a time, as a serializable parallel loop: the result is that of a sequential pass. Its
+        bits are the same with up to 8 threads together.
+        "ccd" minimizes exactly over one factor of all users, then of all items, and so on (CCD++, Yu et al. 2012;
+        supplement §2 of Lee et al. 2014), without parallelization error: it needs no step, its objective never rises,
+        and few epochs do; each of them takes longer. Its bits are the same with up to 16 threads together.
     max_iter : int, default 20
-        Epochs, passes over the ratings.
+        Epochs, passes over the ratings. An epoch of "ccd" moves every factor once.
     step : {"adagrad", "constant"}, default "adagrad"
-        "adagrad" divides the step of each row by the root of its summed squared gradients (Chin et al. 2015).
+        "adagrad" divides the step of each row by the root of its summed squared gradients (Chin et al. 2015). Only
+        for `solver="sgd"`.
     learning_rate : float, default 0.1
-        Step η; for `step="constant"` 0.01 is a good start.
+        Step η; for `step="constant"` 0.01 is a good start. Only for `solver="sgd"`.
     schedule : {"linear", "constant"}, default "linear"
-        "linear" lets the step fall from epoch to epoch, towards 0 after `max_iter` of them.
+        "linear" lets the step fall from epoch to epoch, towards 0 after `max_iter` of them. Only for
+        `solver="sgd"`.
     regularization : float, default 0.1
         λ, in the unit of squared scores.
+    weighted_regularization : bool, default True
+        Whether the penalty of a user or an item counts once for each of its ratings, as above (Zhou et al. 2008), or
+        once, as in equation 2 of the supplement: then larger λ suit. False needs `solver="ccd"`.
     biases : bool, default True
         Whether to fit μ and the biases of users and items.
     early_stopping : bool, default False
@@ -90,7 +100,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Epochs run.
     history_ : list of dict
         One record an epoch: `iteration`; `seconds` of training so far; `samples` (ratings visited so far);
-        `objective`, the mean squared error, each rating measured just before its step; its root `rmse`;
+        `objective` and `rmse`: of "sgd" the mean squared error, each rating measured just before its step, and its
+        root; of "ccd" all that is minimized, and the root mean squared error, both after the epoch;
         `validation_rmse` if some are held out; `nodes`, what each node did in the epoch, as a dict of the fields of
         `strads.loops.statistics.NodeStatistics` (bytes sent, seconds computed and waited, length of the queue, …).
 
@@ -114,11 +125,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self,
         n_components: int = 32,
         *,
+        solver: str = "sgd",
         max_iter: int = 20,
         step: str = "adagrad",
         learning_rate: float = 0.1,
         schedule: str = "linear",
         regularization: float = 0.1,
+        weighted_regularization: bool = True,
         biases: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -129,11 +142,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         random_state: int = 0,
     ):
         self.n_components = n_components
+        self.solver = solver
         self.max_iter = max_iter
         self.step = step
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.regularization = regularization
+        self.weighted_regularization = weighted_regularization
         self.biases = biases
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -184,21 +199,26 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         data = ratings.to_numpy()
         n_users, n_items = self._shape(X, data, held_out)
         self._start(data, n_users, n_items)
-        try:
-            self._run_epochs(ratings, held_out, on_epoch)
-        except NodeFailure:
-            raise  # what was learnt lay on the nodes
-        except BaseException:
-            self._publish()
-            raise
-        self._publish()
+        start = time.perf_counter()
+        with closing(self._make_solver(ratings, held_out)) as solver:
+            try:
+                self._run_epochs(solver, len(data), time.perf_counter() - start, on_epoch)
+            except NodeFailure:
+                raise  # what was learnt lay on the nodes
+            except BaseException:
+                self._finish(solver)
+                raise
+            self._finish(solver)
         return self
 
     def _check_parameters(self) -> None:
         check_whole_numbers(self, "n_components", "max_iter", "n_iter_no_change")
         check_positive(self, "learning_rate")
         check_positive(self, "regularization", "tol", or_zero=True)
-        check_choice(self, "step", tuple(_STEPS))
+        check_choice(self, "solver", _SOLVERS)
+        if not self.weighted_regularization and self.solver != "ccd":
+            raise ArgumentError('weighted_regularization=False needs solver="ccd"')
+        check_choice(self, "step", tuple(STEPS))
         check_choice(self, "schedule", _SCHEDULES)
         check_share(self, "validation_fraction")
         check_n_jobs(self.n_jobs)
@@ -251,26 +271,49 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             for name in ("user_factors_", "item_factors_", "user_biases_", "item_biases_"):
                 self.__dict__.pop(name, None)  # of an earlier fit
 
+    def _make_solver(self, ratings: dvector, held_out: dvector | None) -> Solver:
+        regularization = float(self.regularization)
+        if self.solver == "ccd":
+            return CoordinateDescentSolver(
+                ratings.to_numpy(),
+                None if held_out is None else held_out.to_numpy(),
+                self._tables,
+                Penalty(0.0, regularization) if self.weighted_regularization else Penalty(regularization, 0.0),
+                biases=self.biases,
+                threads=self._threads,
+            )
+        return StochasticGradientSolver(
+            ratings,
+            held_out,
+            self._tables,
+            step=self.step,
+            step_size=StepSize(float(self.learning_rate), self.schedule == "linear", int(self.max_iter)),
+            regularization=regularization,
+            biases=self.biases,
+            threads=self._threads,
+            seed=int(self.random_state),
+        )
+
     def _run_epochs(
         self,
-        ratings: dvector,
-        held_out: dvector | None,
+        solver: Solver,
+        ratings: int,
+        seconds: float,
         on_epoch: Callable[[EpochRecord], object] | None,
     ) -> None:
         patience = Patience(self.tol, self.n_iter_no_change)
         best_tables: FactorTables | None = None
-        measured = HeldOut(held_out.to_numpy(), self._tables) if held_out is not None else None
-        seconds = 0.0
         try:
-            for epoch in range(1, self.max_iter + 1):
+            for number in range(1, self.max_iter + 1):
                 start = time.perf_counter()
-                squared_error, nodes = self._epoch(ratings, epoch)
+                epoch = solver.run_epoch(number)
                 seconds += time.perf_counter() - start
-                record = self._record(epoch, seconds, squared_error, len(ratings), measured)
-                record["nodes"] = [asdict(node) for node in nodes]
-                self.history_.append(record)
-                self.n_iter_ = epoch
-                if self.early_stopping and patience.see(record["validation_rmse"]):
+                self._check_finite(epoch)
+                record = self._record(epoch, ratings, seconds, solver.held_out_rmse())
+                is_best = self.early_stopping and patience.see(record["validation_rmse"])
+                if is_best or on_epoch is not None:  # who is called may use or save the model
+                    solver.update_tables()
+                if is_best:
                     best_tables = self._tables.copy()
                 stop = on_epoch(record) if on_epoch is not None else None
                 if stop is True or (self.early_stopping and patience.is_over):
@@ -279,54 +322,32 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             if best_tables is not None:
                 self._tables = best_tables
 
-    def _rate(self, epoch: int) -> float:
-        """Return η of an epoch, the first of which is 1."""
-        if self.schedule == "constant":
-            return float(self.learning_rate)
-        return float(self.learning_rate) * (1.0 - (epoch - 1) / self.max_iter)
+    def _check_finite(self, epoch: Epoch) -> None:
+        if math.isfinite(epoch.objective) and math.isfinite(epoch.squared_error):
+            return
+        slower = f"use a smaller learning_rate than {self.learning_rate}, or " if self.solver == "sgd" else ""
+        raise InputError(f"training diverged in epoch {self.n_iter_ + 1}: {slower}scale the scores")
 
-    def _epoch(self, ratings: dvector, epoch: int) -> tuple[float, tuple[NodeStatistics, ...]]:
-        """Pass over the ratings once; returns the summed squared error, and what each node did."""
-        loss = accumulator(0.0)
-        statistics = async_for(
-            range(len(ratings)),
-            _STEPS[self.step],
-            ratings,
-            self._tables.users,
-            self._tables.items,
-            self._tables.mean,
-            self._tables.rank,
-            1.0 / self._tables.rank,
-            self._rate(epoch),
-            float(self.regularization),
-            1.0 if self.biases else 0.0,
-            loss,
-            strategy="rotation",  # the same plan for any number of threads, also where others would serve
-            threads=self._threads if cluster.current().is_local else None,  # nodes have their threads from init
-            seed=int(self.random_state),
-        )
-        if not math.isfinite(loss.value):
-            raise InputError(
-                f"training diverged in epoch {self.n_iter_ + 1}: use a smaller learning_rate than "
-                f"{self.learning_rate}, or scale the scores"
-            )
-        return loss.value, statistics.nodes
-
-    def _record(
-        self, epoch: int, seconds: float, squared_error: float, ratings: int, held_out: HeldOut | None
-    ) -> EpochRecord:
-        objective = squared_error / ratings
+    def _record(self, epoch: Epoch, ratings: int, seconds: float, held_out_rmse: float | None) -> EpochRecord:
+        """Add an epoch to the history."""
+        self.n_iter_ += 1
         record: EpochRecord = {
-            "iteration": epoch,
+            "iteration": self.n_iter_,
             "seconds": seconds,
-            "samples": epoch * ratings,
-            "objective": objective,
-            "rmse": math.sqrt(objective),
+            "samples": self.n_iter_ * ratings,
+            "objective": epoch.objective,
+            "rmse": math.sqrt(epoch.squared_error / ratings),
         }
-        if held_out is not None:
-            team = None if self.n_jobs is None else cluster.current().team(self._threads)
-            record["validation_rmse"] = held_out.rmse(self._tables, team)
+        if held_out_rmse is not None:
+            record["validation_rmse"] = held_out_rmse
+        record["nodes"] = [asdict(node) for node in epoch.nodes]
+        self.history_.append(record)
         return record
+
+    def _finish(self, solver: Solver) -> None:
+        if self._tables is solver.tables:  # not the best of an earlier epoch
+            solver.update_tables()
+        self._publish()
 
     def _publish(self) -> None:
         """Make what was learnt so far the model's attributes; brings it home if it lies on nodes."""

@@ -1,0 +1,169 @@
+"""Coordinate descent for matrix factorization, one rank-one factor after the other, with residuals kept up to date.
+
+For each factor k the users' w_k are minimized over exactly, then the items' h_k, as in CCD++ (Yu et al. 2012) and
+equations 2 to 5 of the supplement of Lee et al. 2014. Both updates are written as steps from the old value, by the
+gradient over the curvature: the same number in exact arithmetic, but an error of rounding then shrinks with the step.
+
+One pass over a worker's ratings does three things while a user's ratings are in the cache: it brings in the items' last
+step, which other workers have helped to decide since; moves the user's factor; and adds up what the items' next step
+needs. A rating takes 8 bytes: the item's id and the residual.
+"""
+
+from numba import njit, uint32
+from numpy import empty, float32, float64
+
+STEP = 0  # the last step of the item's last factor, which residuals do not know yet
+FACTOR = 1  # the item's factor that is at work now
+PULL = 0  # Σ residual · w over the item's ratings
+CURVATURE = 1  # Σ w² over the item's ratings
+
+# Below it a curvature is no basis for a step: the quotient could leave the range of float32. Not to step never raises
+# the objective.
+_LEAST_CURVATURE = float32(1e-18)
+
+
+@njit(nogil=True, cache=True)
+def group_by_user(user_ids, item_ids, scores, mean, offsets, items, residuals):  # type: ignore[no-untyped-def]
+    """Counting sort of ratings by user: `items[offsets[u]:offsets[u + 1]]` become those of user u.
+
+    `residuals` become the scores less `mean`: those of a model whose users' factors are all 0. `offsets` come in as
+    zeros, one more than there are users.
+    """
+    for user in user_ids:
+        offsets[user + 1] += 1
+    for user in range(len(offsets) - 1):
+        offsets[user + 1] += offsets[user]
+    place = offsets[:-1].copy()
+    for rating in range(len(user_ids)):
+        user = user_ids[rating]
+        items[place[user]] = item_ids[rating]
+        residuals[place[user]] = scores[rating] - mean
+        place[user] += 1
+
+
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, penalty, penalty_a_rating, sums, longest):  # type: ignore[no-untyped-def]
+    """Move one factor of a worker's users, and add up the sums for the same factor of the items.
+
+    The loops are apart because only those without indirect access compile to vector instructions.
+
+    Parameters
+    ----------
+    offsets : int64 array of shape (users + 1,)
+        The ratings of the worker's user u are `offsets[u]..offsets[u + 1] - 1`.
+    items, residuals : int32 and float32 arrays of shape (ratings,)
+        Residuals come in without the items' last step; they leave with it and with the users' step.
+    last : float32 array of shape (users,)
+        What the items' last step is multiplied by in the residual of a user.
+    users : float32 array of shape (users,)
+        The factor to move.
+    multipliers : float32 array of shape (users,)
+        What the items' factor is multiplied by; `users` itself, but for biases.
+    table : float32 array of shape (items, 2)
+        STEP and FACTOR of each item.
+    penalty, penalty_a_rating : float32
+        λ of a user is `penalty` + its number of ratings · `penalty_a_rating`.
+    sums : float32 array of shape (items, 2)
+        PULL and CURVATURE of each item, added to.
+    longest : int
+        Ratings of the user with the most.
+    """
+    steps_seen = empty(longest, float32)
+    factors = empty(longest, float32)
+    for user in range(len(users)):
+        first, end = offsets[user], offsets[user + 1]
+        own_items, own_residuals = items[first:end], residuals[first:end]
+        count = end - first
+        multiplier = last[user]
+        for n in range(count):
+            item = uint32(own_items[n])
+            factors[n] = table[item, FACTOR]
+            steps_seen[n] = own_residuals[n] - multiplier * table[item, STEP]
+        pull = curvature = float32(0.0)
+        for n in range(count):
+            pull += steps_seen[n] * factors[n]
+            curvature += factors[n] * factors[n]
+        weight = penalty + penalty_a_rating * float32(count)
+        step = float32(0.0)
+        if curvature + weight > _LEAST_CURVATURE:
+            step = (pull - weight * users[user]) / (curvature + weight)
+        users[user] += step
+        for n in range(count):
+            own_residuals[n] = steps_seen[n] - step * factors[n]
+        multiplier = multipliers[user]
+        square = multiplier * multiplier
+        for n in range(count):
+            item = uint32(own_items[n])
+            sums[item, PULL] += own_residuals[n] * multiplier
+            sums[item, CURVATURE] += square
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def squared_sum(values):  # type: ignore[no-untyped-def]
+    """Σ v² of a float32 array, in double precision."""
+    total = 0.0
+    for n in range(len(values)):
+        value = float64(values[n])
+        total += value * value
+    return total
+
+
+@njit(nogil=True, cache=True)
+def add_sums(total, part):  # type: ignore[no-untyped-def]
+    """Add a worker's sums to the float64 total of all."""
+    for item in range(len(total)):
+        total[item, PULL] += part[item, PULL]
+        total[item, CURVATURE] += part[item, CURVATURE]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def item_step(total, counts, penalty, penalty_a_rating, factor, next_factor, table):  # type: ignore[no-untyped-def]
+    """Move a factor of all items by the sums of all workers, and make the table for the next pass.
+
+    Parameters
+    ----------
+    total : float64 array of shape (items, 2)
+        PULL and CURVATURE of each item.
+    counts : int64 array of shape (items,)
+        Ratings of each item.
+    penalty, penalty_a_rating : float
+        λ of an item is `penalty` + its number of ratings · `penalty_a_rating`.
+    factor : float32 array of shape (items,)
+        The factor to move.
+    next_factor : float32 array of shape (items,)
+        The factor that the next pass works on; may be the same.
+    table : float32 array of shape (items, 2)
+        STEP and FACTOR of each item, written.
+
+    Returns
+    -------
+    float
+        By how much the sum of squared residuals falls.
+    """
+    fall = 0.0
+    for item in range(len(factor)):
+        pull, curvature = total[item, PULL], total[item, CURVATURE]
+        weight = penalty + penalty_a_rating * counts[item]
+        old = factor[item]
+        new = old
+        if curvature + weight > _LEAST_CURVATURE:
+            new = float32(old + (pull - weight * old) / (curvature + weight))
+        step = float32(new - old)
+        factor[item] = new
+        table[item, STEP] = step
+        fall += step * (2.0 * pull - step * curvature)
+    for item in range(len(factor)):
+        table[item, FACTOR] = next_factor[item]
+    return fall
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def add_products(users, offsets, items, factor, predictions):  # type: ignore[no-untyped-def]
+    """Add one factor's share to predictions: w of each user times h of each item that is paired with it.
+
+    The items of user u are `items[offsets[u]:offsets[u + 1]]`, the predictions beside them.
+    """
+    for user in range(len(users)):
+        w = users[user]
+        for n in range(offsets[user], offsets[user + 1]):
+            predictions[n] += w * factor[uint32(items[n])]

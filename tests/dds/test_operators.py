@@ -164,7 +164,7 @@ class TestMapInPython:
             v.map(in_python(lambda x: 1 if x < 8 else (1, 2)))
         with pytest.raises(InputError, match=r"row 3: the function returned 'x', a str"):
             v.map(in_python(lambda x: "x" if x == 3 else 1))
-        with pytest.raises(InputError, match=r"row 0: the function returned None.* named tuple$"):
+        with pytest.raises(InputError, match=r"(?m)row 0: the function returned None.* named tuple$"):
             v.map(lambda x: None)
 
     def test_it_is_said_why(self, runtime, caplog):

@@ -18,8 +18,8 @@ class RunFailedError(StradsError):
 
 
 _NOT_THE_INPUT = (RunFailedError, NodeFailure, NodeError, ProgramStopped)
-# How `Cluster.run` begins its note on where an error was raised; the traceback from there follows.
-_RAISED_ON = re.compile(r"raised on (node \d+ \([^)]*\)):")
+# How `Cluster.run` begins its note on where an error was raised; a traceback from there may follow.
+_RAISED_ON = re.compile(r"raised on (node \d+ \([^)]*\))")
 
 
 def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:

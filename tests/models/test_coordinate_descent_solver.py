@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import strads
 from strads.models import MatrixFactorization
-from strads.models._ccd import _count_workers
+from strads.models.factorization.coordinate_descent import _count_workers
 
 N_USERS, N_ITEMS, NOISE = 300, 200, 0.3
 

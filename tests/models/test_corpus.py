@@ -14,7 +14,7 @@ import strads
 from strads.dds import RaggedArray
 from strads.errors import ArgumentError, InputError
 from strads.models import Corpus
-from strads.models._corpus import as_corpus
+from strads.models.corpora.corpus import as_corpus
 
 COUNTS = np.array([[2, 0, 1, 0], [0, 0, 0, 0], [0, 3, 0, 0]])
 FORMS = [

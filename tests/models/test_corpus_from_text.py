@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from strads.errors import InputError, StradsError
 from strads.models import Corpus
-from strads.models._corpus import as_corpus
+from strads.models.corpora.corpus import as_corpus
 
 TEXTS = ["The cat sat; the CAT!", "", "a dog and 2 cats, 42 dogs", "Über_naïve dog's cat"]
 IMDB = Path(__file__).parents[2] / "../shared/data/imdb/reviews.tsv.gz"

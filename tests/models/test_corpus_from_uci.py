@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from strads.errors import InputError
-from strads.models import Corpus, _uci_bag_of_words
+from strads.models import Corpus
+from strads.models.corpora import uci_bag_of_words
 
 DOCWORD = "3\n4\n3\n1 1 2\n1 3 1\n3 2 3\n"
 matrices = hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.integers(0, 3))
@@ -65,7 +66,7 @@ def test_an_entry_that_comes_twice_is_summed(tmp_path):
 
 
 def test_many_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(_uci_bag_of_words, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(uci_bag_of_words, "_BLOCK_BYTES", 64)
     array = np.random.default_rng(0).poisson(1.0, (40, 30))
     text = docword_of(array, np.arange(np.count_nonzero(array)))
     assert (Corpus.from_uci(write(tmp_path, text)).to_csr().toarray() == array).all()
@@ -164,4 +165,4 @@ def test_files_that_cannot_be_read(tmp_path):
     ],
 )
 def test_the_format_is_known_by_its_first_lines(tmp_path, text, expected):
-    assert _uci_bag_of_words.looks_like_uci(write(tmp_path, text)) == expected
+    assert uci_bag_of_words.looks_like_uci(write(tmp_path, text)) == expected

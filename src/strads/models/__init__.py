@@ -1,6 +1,6 @@
 """Estimators with the conventions of scikit-learn."""
 
-from strads.models._corpus import Corpus
+from strads.models.corpora.corpus import Corpus
 from strads.models.matrix_factorization import MatrixFactorization
 
 __all__ = ["Corpus", "MatrixFactorization"]

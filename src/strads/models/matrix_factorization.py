@@ -18,8 +18,6 @@ from sklearn.metrics import r2_score
 from strads import cluster
 from strads.dds import dvector
 from strads.errors import ArgumentError, InputError, NodeFailure
-from strads.models._ccd import CoordinateDescentSolver, Penalty
-from strads.models._factor_tables import FactorTables
 from strads.models._parameters import (
     check_choice,
     check_n_jobs,
@@ -28,11 +26,13 @@ from strads.models._parameters import (
     check_whole_numbers,
 )
 from strads.models._patience import Patience
-from strads.models._rated_items import RatedItems
-from strads.models._ratings import as_pairs, as_ratings, check_ids
 from strads.models._saving import load_model, save_model
-from strads.models._sgd import STEPS, StepSize, StochasticGradientSolver
-from strads.models._solver import Epoch, Solver
+from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
+from strads.models.factorization.factor_tables import FactorTables
+from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
+from strads.models.factorization.rated_items import RatedItems
+from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
+from strads.models.factorization.solver import Epoch, Solver
 
 EpochRecord = dict[str, Any]
 _SCHEDULES = ("linear", "constant")

@@ -1,0 +1,1 @@
+"""Documents as counts of words: from matrices, texts and files."""

@@ -1,0 +1,194 @@
+"""Documents as texts or lists of words: where words begin and end, which of them count."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from strads.dds._files import FilePath, check_file, line_blocks
+from strads.errors import ArgumentError, InputError
+from strads.models.corpora.counts import Counts, counts_of_sparse
+from strads.models.corpora.vocabulary import UnknownWords, check_vocabulary
+
+TWO_OR_MORE = r"(?u)\b\w\w+\b"
+"""Words of two or more letters, digits or underscores, as scikit-learn cuts them."""
+
+_BLOCK_BYTES = 1 << 20
+
+
+def count_words(
+    documents: Iterable[Any],
+    vocabulary: Any = None,
+    *,
+    min_df: float = 1,
+    max_df: float = 1.0,
+    max_features: int | None = None,
+    stop_words: Any = None,
+    token_pattern: str = TWO_OR_MORE,
+) -> tuple[Counts, list[str]]:
+    """Count the words of documents; see `Corpus.from_text`.
+
+    Returns
+    -------
+    The counts, and the vocabulary: the given one, or the words that are left, sorted.
+    """
+    documents = documents_of(documents)
+    if vocabulary is not None:
+        if (min_df, max_df, max_features) != (1, 1.0, None):
+            raise ArgumentError("a given vocabulary says which words count: leave min_df, max_df, max_features away")
+        vocabulary = check_vocabulary(vocabulary)
+    words = _Words(_check_pattern(token_pattern), check_stop_words(stop_words), vocabulary)
+    vectorizer = CountVectorizer(
+        analyzer=words,
+        vocabulary=vocabulary,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        dtype=np.int32,
+    )
+    try:
+        matrix = vectorizer.fit_transform(documents)
+    except (InputError, ArgumentError):
+        raise
+    except ValueError as error:
+        _explain(error, words)
+    if matrix.shape[0] == 0:
+        raise InputError("there are no documents")
+    words.unknown.warn()
+    names: NDArray[Any] = vectorizer.get_feature_names_out()
+    return counts_of_sparse(matrix), names.tolist() if vocabulary is None else vocabulary
+
+
+def check_stop_words(stop_words: Any) -> frozenset[str]:
+    """The words to leave out: "english" is scikit-learn's list, None is none."""
+    if stop_words is None:
+        return frozenset()
+    if isinstance(stop_words, str):
+        if stop_words != "english":
+            raise ArgumentError(f"stop_words={stop_words!r} is unknown; give 'english', a list of words or None")
+        return ENGLISH_STOP_WORDS
+    words: list[Any] = list(stop_words) if isinstance(stop_words, Iterable) else [None]
+    if not all(isinstance(word, str) for word in words):
+        raise ArgumentError(f"stop_words={stop_words!r:.60}: give 'english', a list of words or None")
+    return frozenset(words)
+
+
+def documents_of(X: Any) -> Iterator[Any]:
+    """The documents of an iterable, if they are texts or lists of words.
+
+    Raises
+    ------
+    ArgumentError
+        If it is something else, as far as that is seen in the first document with a word.
+    """
+    if isinstance(X, str | bytes):
+        raise ArgumentError(
+            "this is one text, not a list of documents: put it into a list; a file is read by Corpus.from_file(path)"
+        )
+    if not isinstance(X, Iterable):
+        raise ArgumentError(
+            f"documents are counts (a sparse matrix or ndarray), texts, lists of words, or a Corpus, "
+            f"not {type(X).__name__}"
+        )
+    documents = iter(X)
+    seen = []
+    for document in documents:
+        seen.append(document)
+        if isinstance(document, list | tuple) and len(document) and not isinstance(document[0], str | bytes):
+            raise ArgumentError(
+                f"document {len(seen) - 1} is a list of {type(document[0]).__name__}: "
+                "give counts as np.array(X), word numbers as strads.dvector(X)"
+            )
+        if isinstance(document, str) or not hasattr(document, "__len__") or len(document):
+            break
+    return chain(seen, documents)
+
+
+def _check_pattern(pattern: Any) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ArgumentError(f"token_pattern={pattern!r:.60} is no regular expression: {error}") from error
+    if not isinstance(compiled.pattern, str) or compiled.groups > 1:
+        raise ArgumentError(f"token_pattern={pattern!r:.60}: give a text with at most one group, which is the word")
+    return compiled
+
+
+def read_lines(path: FilePath) -> Iterator[str]:
+    """The lines of a UTF-8 text file, plain or compressed with gzip, bz2, zstd or lz4, without their ends.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty or damaged, or at a line that is not UTF-8; file and line are named.
+    """
+    name = check_file(path)
+    line = 1
+    for block in line_blocks(name, _BLOCK_BYTES):
+        try:
+            text = block.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line += block.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{name}:{line}: not UTF-8 (byte {block[error.start]:#04x}): convert the file, for instance with iconv"
+            ) from error
+        line += block.count(b"\n")
+        # Not splitlines, which cuts at other characters than line ends too.
+        for each in text.removesuffix("\n").split("\n"):
+            yield each.removesuffix("\r")
+
+
+class _Words:
+    """The words of a document that are no stop words, and in the vocabulary if one is given."""
+
+    def __init__(self, pattern: re.Pattern[str], stop_words: frozenset[str], vocabulary: list[str] | None):
+        self.documents = 0
+        self.unknown = UnknownWords()
+        self._pattern = pattern
+        self._stop_words = stop_words
+        self._known = None if vocabulary is None else frozenset(vocabulary)
+
+    def __call__(self, document: Any) -> list[str]:
+        number, self.documents = self.documents, self.documents + 1
+        is_text = isinstance(document, str)
+        words = self._pattern.findall(document.lower()) if is_text else _checked(document, number)
+        if self._stop_words:
+            words = [word for word in words if word not in self._stop_words]
+        if self._known is not None:
+            for word in words:
+                if word not in self._known:
+                    self.unknown.add(word)
+        return words
+
+
+def _checked(document: Any, number: int) -> list[str]:
+    if not isinstance(document, list | tuple | np.ndarray):
+        raise ArgumentError(
+            f'document {number} is {document!r:.60}, no text or list of words: an empty document is "" or []'
+        )
+    for place, word in enumerate(document):
+        if not isinstance(word, str):
+            raise ArgumentError(f"document {number}: word {place} is {word!r:.60}, not a text")
+    return list(document)
+
+
+def _explain(error: ValueError, words: _Words) -> NoReturn:
+    """Raise what the vectorizer found, in our words."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        raise InputError(f"document {words.documents} is not UTF-8 ({error}): decode it first") from error
+    if text.startswith("np.nan"):
+        raise ArgumentError(f'document {words.documents} is NaN, no text: an empty document is ""') from error
+    if text.startswith("empty vocabulary"):
+        if words.documents == 0:
+            raise InputError("there are no documents") from error
+        raise InputError(
+            f"none of the {words.documents} documents has a word: are they empty, or do they have stop words only?"
+        ) from error
+    if text.startswith(("After pruning", "max_df corresponds")):
+        raise InputError("min_df and max_df leave no word: lower min_df, or raise max_df") from error
+    raise ArgumentError(text) from error

@@ -1,0 +1,91 @@
+"""The words of a vocabulary, and those that it lacks."""
+
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from strads.errors import ArgumentError, InputError
+
+_SHOWN = 3
+_WITHIN = {"strads", "sklearn"}
+
+
+def check_vocabulary(vocabulary: Any) -> list[str]:
+    """The words as a list.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a sequence of texts.
+    InputError
+        If a word comes twice, or there are none.
+    """
+    if isinstance(vocabulary, str | bytes | Mapping | set | frozenset) or not isinstance(vocabulary, Iterable):
+        raise ArgumentError(
+            f"a vocabulary is a list of words in the order of their numbers, not a {type(vocabulary).__name__} "
+            "(of a CountVectorizer: get_feature_names_out())"
+        )
+    words = list(vocabulary)
+    for number, word in enumerate(words):
+        if not isinstance(word, str):
+            raise ArgumentError(f"word {number} of the vocabulary is {word!r:.60}, not a text")
+    if not words:
+        raise InputError("the vocabulary is empty")
+    if len(set(words)) < len(words):
+        seen: dict[str, int] = {}
+        for number, word in enumerate(words):
+            if word in seen:
+                raise InputError(f"the vocabulary has {word!r} twice, as words {seen[word]} and {number}")
+            seen[word] = number
+    return [str(word) for word in words]  # without NumPy's own kind of text
+
+
+def check_fits(vocabulary: list[str], n_words: int) -> None:
+    """Refuse a vocabulary that does not have a word for each column."""
+    if len(vocabulary) != n_words:
+        raise InputError(
+            f"the vocabulary has {len(vocabulary)} words, but the counts have {n_words}: give a word for each column"
+        )
+
+
+class UnknownWords:
+    """Counts words that a vocabulary lacks.
+
+    Words of scikit-learn's English stop list are not counted: a vocabulary that lacks these does so on purpose.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._examples: list[str] = []
+
+    def add(self, word: str, count: int = 1) -> None:
+        """Note tokens of a word that the vocabulary lacks."""
+        if word in ENGLISH_STOP_WORDS:
+            return
+        self.tokens += count
+        if len(self._examples) < _SHOWN and word not in self._examples:
+            self._examples.append(word)
+
+    def warn(self) -> None:
+        """Say how many tokens are left out, if any."""
+        if self.tokens:
+            warn_of_unknown(self.tokens, f", for instance {', '.join(map(repr, self._examples))}")
+
+
+def warn_of_unknown(tokens: int, examples: str = "") -> None:
+    """Warn of tokens that are left out."""
+    which = "1 token is of a word" if tokens == 1 else f"{tokens} tokens are of words"
+    warnings.warn(
+        f"{which} that the vocabulary does not have, and left out{examples}", UserWarning, stacklevel=_outside()
+    )
+
+
+def _outside() -> int:
+    """How many frames up from the caller of this function the user's code lies, counted as `warnings.warn` does."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
+        level, frame = level + 1, frame.f_back
+    return level

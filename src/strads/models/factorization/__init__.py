@@ -1,0 +1,1 @@
+"""Matrix factorization: ratings, the tables of factors, and the solvers that fit them."""

@@ -1,0 +1,97 @@
+"""Matrix factorization by stochastic gradient descent, as a serializable parallel loop over the ratings."""
+
+from dataclasses import dataclass
+
+from strads import cluster
+from strads.dds import accumulator, dvector
+from strads.loops import async_for
+from strads.models.factorization.factor_tables import FactorTables
+from strads.models.factorization.held_out import HeldOut
+from strads.models.factorization.solver import Epoch, Solver
+from strads.models.kernels.matrix_factorization import adagrad_step, constant_step
+
+STEPS = {"adagrad": adagrad_step, "constant": constant_step}
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """η of an epoch, constant or falling in a line towards 0 after the last of `epochs`."""
+
+    learning_rate: float
+    falls: bool
+    epochs: int
+
+    def of(self, epoch: int) -> float:
+        """Return η of an epoch, the first of which is 1."""
+        return self.learning_rate * (1.0 - (epoch - 1) / self.epochs) if self.falls else self.learning_rate
+
+
+class StochasticGradientSolver(Solver):
+    """One rating at a time.
+
+    Parameters
+    ----------
+    ratings : dvector of records user, item, score
+    held_out : the same, or None
+        Ratings to measure on.
+    tables : FactorTables
+        Changed in place, wherever they are.
+    step : key of STEPS
+    step_size : StepSize
+    regularization : float
+        λ, once for each rating.
+    biases : bool
+    threads : int or None
+        On a single process; None: those of `strads.init`.
+    seed : int
+        Of the order of ratings.
+    """
+
+    def __init__(
+        self,
+        ratings: dvector,
+        held_out: dvector | None,
+        tables: FactorTables,
+        *,
+        step: str,
+        step_size: StepSize,
+        regularization: float,
+        biases: bool,
+        threads: int | None,
+        seed: int,
+    ):
+        self.tables = tables
+        self._ratings = ratings
+        self._held_out = None if held_out is None else HeldOut(held_out.to_numpy(), tables)
+        self._step, self._step_size = STEPS[step], step_size
+        self._regularization, self._biases = regularization, biases
+        self._threads, self._seed = threads, seed
+
+    def run_epoch(self, number: int) -> Epoch:
+        """Pass over the ratings once; the objective is the mean squared error, each measured before its step."""
+        loss = accumulator(0.0)
+        statistics = async_for(
+            range(len(self._ratings)),
+            self._step,
+            self._ratings,
+            self.tables.users,
+            self.tables.items,
+            self.tables.mean,
+            self.tables.rank,
+            1.0 / self.tables.rank,
+            self._step_size.of(number),
+            self._regularization,
+            1.0 if self._biases else 0.0,
+            loss,
+            strategy="rotation",  # the same plan for any number of threads, also where others would serve
+            threads=self._threads if cluster.current().is_local else None,  # nodes have their threads from init
+            seed=self._seed,
+        )
+        return Epoch(loss.value / len(self._ratings), loss.value, statistics.nodes)
+
+    def held_out_rmse(self) -> float | None:
+        """Root mean squared error now of the ratings that are held out, if there are any."""
+        if self._held_out is None:
+            return None
+        team = None if self._threads is None else cluster.current().team(self._threads)
+        return self._held_out.rmse(self.tables, team)

@@ -1,0 +1,96 @@
+"""The error of a factorization on held-out ratings, measured where the factors lie."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.cluster import Node, ThreadTeam
+from strads.dds import RaggedArray, dvector
+from strads.dds.shard import Shard, complete
+from strads.models.factorization.factor_tables import FactorTables
+from strads.models.kernels.matrix_factorization import squared_errors
+
+_CHUNK = 1 << 16  # ratings that a thread predicts at a time
+
+
+class HeldOut:
+    """Ratings to measure on, grouped by the row of the larger table; that table's rows need not move to be measured.
+
+    The error is summed row by row first, so that it has the same bits for any number of nodes and threads.
+
+    Parameters
+    ----------
+    ratings : records of shape (n,) with the fields user, item, score
+        Ids are rows of the tables.
+    tables : FactorTables
+        Tables of the shapes that are going to be measured.
+    """
+
+    def __init__(self, ratings: NDArray[np.void], tables: FactorTables):
+        self._by_user = len(tables.users) >= len(tables.items)
+        first, second = ("user", "item") if self._by_user else ("item", "user")
+        rows = ratings[first]
+        order = np.argsort(rows, kind="stable")
+        offsets = np.zeros(len(self._ordered(tables)[0]) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(offsets) - 1), out=offsets[1:])
+        self._count = len(ratings)
+        self._partners = dvector(RaggedArray(ratings[second][order].astype(np.int32), offsets), copy=False)
+        self._scores = dvector(RaggedArray(np.ascontiguousarray(ratings["score"][order]), offsets.copy()), copy=False)
+
+    def rmse(self, tables: FactorTables, team: ThreadTeam | None) -> float:
+        """Root mean squared error of the tables' predictions.
+
+        Parameters
+        ----------
+        tables : FactorTables
+            On several nodes they stay there; the smaller one is copied from node to node.
+        team : ThreadTeam or None
+            The threads to use on a single process; None: those of `strads.init`.
+        """
+        runtime = cluster.current()
+        tables_of_rows = (*self._ordered(tables), self._partners, self._scores)
+        mean, rank = np.float32(tables.mean), tables.rank
+        if runtime.is_local:
+            storages = [table.storage for table in tables_of_rows]
+            sums = _sums(storages, mean, rank, 0, len(tables_of_rows[0]), team or runtime.team())
+        else:
+            rows, *others = tables_of_rows
+            names = [rows.distribute(runtime.cluster), others[0].distribute(runtime.cluster)]
+            names += [table.distribute(runtime.cluster, rows.bounds) for table in others[1:]]
+            sums = np.concatenate(runtime.run(_sums_of_node, names, mean, rank))
+        return math.sqrt(float(sums.sum()) / self._count)
+
+    def _ordered(self, tables: FactorTables) -> tuple[dvector, dvector]:
+        return (tables.users, tables.items) if self._by_user else (tables.items, tables.users)
+
+
+def _sums_of_node(node: Node, names: list[str], mean: np.float32, rank: int) -> NDArray[np.float64]:
+    """Node program: the summed squared errors of each row that lies here."""
+    shards: list[Shard] = [node.store[name] for name in names]
+    complete(node, shards[1])
+    return _sums([shard.whole for shard in shards], mean, rank, shards[0].low, shards[0].high, node.team)
+
+
+def _sums(
+    storages: list[Any], mean: np.float32, rank: int, low: int, high: int, team: ThreadTeam
+) -> NDArray[np.float64]:
+    """Return the summed squared errors of the rows `low..high - 1`.
+
+    The storages are those of the rows, of the other table, and of the partners and scores of each row.
+    """
+    rows, others, partners, scores = storages
+    sums = np.zeros(high - low)
+    offsets = partners.offsets
+    count = max(1, -(-int(offsets[high] - offsets[low]) // _CHUNK))
+    cuts = np.searchsorted(offsets[low : high + 1], np.linspace(offsets[low], offsets[high], count + 1))
+    cuts[0], cuts[-1] = 0, high - low
+
+    def work(chunk: int) -> None:
+        first, last = low + int(cuts[chunk]), low + int(cuts[chunk + 1])
+        squared_errors(rows, others, mean, rank, offsets, partners.values, scores.values, sums, low, first, last)
+
+    team.for_each(work, count)
+    return sums

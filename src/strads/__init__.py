@@ -3,6 +3,7 @@
 Loops are serializable: the result is that of some sequential order, without data races. See `async_for`.
 """
 
+from strads import schmp
 from strads.cluster import Cluster, Comm, Node, Runtime, init, shutdown
 from strads.dds import (
     accumulator,
@@ -67,5 +68,6 @@ __all__ = [
     "read_text",
     "readonly",
     "relaxed",
+    "schmp",
     "shutdown",
 ]

@@ -140,3 +140,17 @@ def infer_documents(
     counts = aligned_zeros(phi.shape[1], np.float32)
     running = aligned_zeros(phi.shape[1], np.float32)
     _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def log_of_words(indptr, indices, repeats, first, last, theta, phi):  # type: ignore[no-untyped-def]
+    """Σ log Σ_k θ_dk φ_wk over the tokens of documents `first … last - 1`, in nats; arrays as above."""
+    total = 0.0
+    for document in range(first, last):
+        for entry in range(indptr[document], indptr[document + 1]):
+            word = indices[entry]
+            probability = np.float32(0.0)
+            for k in range(theta.shape[1]):
+                probability += theta[document, k] * phi[word, k]
+            total += repeats[entry] * np.log(float(probability))
+    return total

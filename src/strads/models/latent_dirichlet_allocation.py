@@ -1,0 +1,399 @@
+"""Latent Dirichlet allocation by collapsed Gibbs sampling, words rotating over documents."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from strads import cluster
+from strads.errors import ArgumentError, InputError, NodeFailure
+from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
+from strads.models._saving import load_model, save_model
+from strads.models.corpora.corpus import Corpus, as_corpus
+from strads.models.kernels.lda_tables import MAX_TOPICS
+from strads.models.topics.counts import TopicCounts
+from strads.models.topics.inference import completion, infer_topics
+from strads.models.topics.priors import Priors, check_priors
+from strads.models.topics.training import TopicTraining
+
+IterationRecord = dict[str, Any]
+_SAMPLERS = ("auto", "sparse", "dense")
+_LEARNT = ("no", "symmetric", "asymmetric")
+_LEARN_EVERY = 10  # iterations
+
+
+class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
+    """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
+
+    Draws the topic of every token from its distribution given all others, p(k) ∝ (n_dk + α_k)(n_wk + β)/(n_k + Vβ)
+    (Griffiths & Steyvers 2004), again and again. Documents stay with logical workers, the words' counts rotate over
+    them (thesis algorithm 5), so no two workers ever change one count; the only numbers that a worker knows late are
+    the topics' totals n_k, and `history_` tells by how much (*s-error*, supplement eq. 1). The result depends on the
+    seed and `n_workers` alone, not on threads, nodes, backend or timing.
+
+    Parameters
+    ----------
+    n_components : int, default 10
+        Number of topics K; thousands are fine.
+    doc_topic_prior : float or array-like of shape (n_components,), optional
+        α of the documents' mixtures; 1 / n_components by default. An array gives each topic its own.
+    topic_word_prior : float, optional
+        β of the topics' words; 1 / n_components by default.
+    learn_priors : {"no", "symmetric", "asymmetric"}, default "no"
+        Whether to fit α and β to the counts every 10 iterations (Minka 2000); α as one number, or one a topic.
+    max_iter : int, default 100
+        Iterations; each draws every token's topic once.
+    sampler : {"auto", "sparse", "dense"}, default "auto"
+        How draws are made; all are exact. "dense" goes over all topics in vector registers, "sparse" over those of the
+        document only. "auto" takes what is faster for so many topics.
+    start : {"sequential", "random"}, default "sequential"
+        First topics: drawn one token after the other given those before, or uniformly.
+    n_workers : int, optional
+        Logical workers, in whose order tokens are drawn; the same number gives the same model anywhere. By default 16,
+        or the number of threads of all nodes together if that is larger.
+    synchronizations : int, optional
+        How often in an iteration workers hear of each other's changes of n_k; by default n_workers / 4.
+    evaluate_every : int, default 1
+        Compute the log-likelihood in every so many iterations; 0: never.
+    n_jobs : int or None, default None
+        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
+        training takes the threads that `strads.init` has given to each of them.
+    random_state : int, default 0
+        Seed.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features), float64
+        n_wk + β: pseudocounts of each topic's words, as in scikit-learn. Made when asked for: K × V numbers.
+    topic_word_counts_ : scipy.sparse.csr_array of shape (n_features, n_components), int32
+        n_wk as it is kept.
+    doc_topic_prior_, topic_word_prior_ : ndarray of shape (n_components,), float
+        α and β that were used, or learnt.
+    log_likelihood_ : ndarray of shape (evaluations,)
+        log p(words, topics | α, β) of the training data in nats after each evaluated iteration: the complete formula,
+        see `strads.models.kernels.lda_likelihood`.
+    n_iter_ : int
+        Iterations run.
+    history_ : list of dict
+        One record an iteration: `iteration`; `seconds` of sampling so far, first topics included, evaluations not;
+        `samples` (tokens drawn so far); `s_error`; where evaluated `log_likelihood`, and `objective`, the same per
+        token; `nodes`, what each node did, as in `MatrixFactorization`.
+    start_seconds_ : float
+        What drawing the first topics took.
+    vocabulary_ : list of str or None
+        The words, if they are known.
+
+    Examples
+    --------
+    >>> texts = ["cat dog cat", "dog cat dog", "sun moon sun", "moon sun moon"]
+    >>> model = LatentDirichletAllocation(n_components=2, max_iter=20).fit(texts)
+    >>> model.transform(["cat dog"]).shape
+    (1, 2)
+    """
+
+    _training: TopicTraining | None = None  # while it trains
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        doc_topic_prior: float | ArrayLike | None = None,
+        topic_word_prior: float | None = None,
+        learn_priors: str = "no",
+        max_iter: int = 100,
+        sampler: str = "auto",
+        start: str = "sequential",
+        n_workers: int | None = None,
+        synchronizations: int | None = None,
+        evaluate_every: int = 1,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.n_components = n_components
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.learn_priors = learn_priors
+        self.max_iter = max_iter
+        self.sampler = sampler
+        self.start = start
+        self.n_workers = n_workers
+        self.synchronizations = synchronizations
+        self.evaluate_every = evaluate_every
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # -- training ------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        vocabulary: Iterable[str] | None = None,
+        on_iteration: Callable[[IterationRecord], object] | None = None,
+    ) -> Self:
+        """Fit to documents.
+
+        Parameters
+        ----------
+        X
+            Counts as a SciPy sparse matrix or ndarray, documents × words; texts; lists of words; a dvector of word
+            numbers; or a `Corpus`, which also reads files.
+        y
+            Ignored.
+        vocabulary
+            The words of the columns of X, if X does not know them.
+        on_iteration
+            Called with the record of each iteration; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For parameters or documents that make no sense; the message names the first.
+        NodeFailure
+            If a node is lost.
+
+        Notes
+        -----
+        Ctrl-C lets the iteration end; the model then holds what was learnt, and can be used and saved. After the loss of
+        a node it does not; `save` in `on_iteration` keeps what there was then.
+        """
+        self._fit(X, vocabulary, on_iteration, transform=False)
+        return self
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        vocabulary: Iterable[str] | None = None,
+        on_iteration: Callable[[IterationRecord], object] | None = None,
+    ) -> NDArray[np.float32]:
+        """Fit to documents and return their mixtures of topics as the last draw has them, (documents, K), float32."""
+        mixtures = self._fit(X, vocabulary, on_iteration, transform=True)
+        assert mixtures is not None
+        return mixtures
+
+    def _fit(
+        self,
+        X: Any,
+        vocabulary: Iterable[str] | None,
+        on_iteration: Callable[[IterationRecord], object] | None,
+        *,
+        transform: bool,
+    ) -> NDArray[np.float32] | None:
+        priors = self._check_parameters()
+        corpus = as_corpus(X, vocabulary)
+        self.history_: list[IterationRecord] = []
+        self.n_features_in_ = corpus.n_words
+        self.vocabulary_ = corpus.vocabulary
+        threads = self._threads if cluster.current().is_local else None
+        with TopicTraining(
+            corpus,
+            priors,
+            sampler=self.sampler,
+            start=self.start,
+            workers=self.n_workers,
+            synchronizations=self.synchronizations,
+            seed=int(self.random_state),
+            threads=threads,
+        ) as training:
+            del corpus
+            self._training = training
+            try:
+                self._iterate(training, on_iteration)
+            except NodeFailure:
+                raise  # what was learnt lay on the nodes
+            except BaseException:
+                if training.is_intact:
+                    self._take_over(training)
+                raise
+            finally:
+                self._training = None
+            self._take_over(training)
+            return training.mixtures() if transform else None
+
+    def _check_parameters(self) -> Priors:
+        check_whole_numbers(self, "n_components", "max_iter")
+        check_whole_numbers(self, "evaluate_every", "random_state", least=0)
+        for name in ("n_workers", "synchronizations"):
+            if getattr(self, name) is not None:
+                check_whole_numbers(self, name)
+        if self.n_components > MAX_TOPICS:
+            raise ArgumentError(f"n_components={self.n_components}: {MAX_TOPICS} topics are possible")
+        check_choice(self, "sampler", _SAMPLERS)
+        check_choice(self, "start", ("sequential", "random"))
+        check_choice(self, "learn_priors", _LEARNT)
+        check_n_jobs(self.n_jobs)
+        return check_priors(self.n_components, self.doc_topic_prior, self.topic_word_prior)
+
+    def _iterate(self, training: TopicTraining, on_iteration: Callable[[IterationRecord], object] | None) -> None:
+        self.start_seconds_ = seconds = training.start_seconds
+        for number in range(1, self.max_iter + 1):
+            begin = time.perf_counter()
+            nodes = training.iterate()
+            if self.learn_priors != "no" and number % _LEARN_EVERY == 0:
+                training.learn_priors(symmetric=self.learn_priors == "symmetric")
+            seconds += time.perf_counter() - begin
+            record: IterationRecord = {
+                "iteration": number,
+                "seconds": seconds,
+                "samples": number * training.n_tokens,
+                "s_error": training.s_error,
+            }
+            if self.evaluate_every and (number % self.evaluate_every == 0 or number == self.max_iter):
+                record["log_likelihood"] = training.log_likelihood()
+                record["objective"] = record["log_likelihood"] / training.n_tokens
+            record["nodes"] = nodes
+            self.history_.append(record)
+            self.n_iter_ = number
+            if on_iteration is not None and on_iteration(record) is True:
+                break
+
+    def _take_over(self, training: TopicTraining) -> None:
+        """Make what was learnt the model's attributes; brings it home if it lies on nodes."""
+        self._set(training.counts(), training.priors)
+
+    def _set(self, counts: TopicCounts, priors: Priors) -> None:
+        self._counts, self._priors = counts, priors
+        self.topic_word_counts_ = counts.by_word
+        self.doc_topic_prior_ = priors.alpha
+        self.topic_word_prior_ = np.full(len(priors.alpha), priors.beta)
+        self.n_iter_ = len(self.history_)
+        found = [record["log_likelihood"] for record in self.history_ if "log_likelihood" in record]
+        self.log_likelihood_ = np.array(found)
+
+    @property
+    def _threads(self) -> int | None:
+        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
+
+    # -- topics --------------------------------------------------------------------------------------------
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """n_wk + β, (n_components, n_features)."""
+        self._check_fitted()
+        return self._counts.by_word.toarray().T + self._priors.beta
+
+    def top_words(self, n: int = 10) -> list[list[str]]:
+        """Return the most probable words of each topic, best first; their numbers as text if there is no vocabulary."""
+        self._check_fitted()
+        best = self._counts.top_words(n)
+        if self.vocabulary_ is None:
+            return [[str(word) for word in words] for words in best]
+        return [[self.vocabulary_[word] for word in words] for words in best]
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the mixtures of topics of documents, seen before or not.
+
+        Topics of their tokens are drawn with the words' counts held fixed, and θ_dk = (n_dk + α_k)/(n_d + Σα) is
+        averaged over draws.
+
+        Parameters
+        ----------
+        X
+            As in `fit`. Texts may have unknown words: they are left out, and a warning says how many.
+
+        Returns
+        -------
+        ndarray of shape (documents, n_components), float32
+            Rows sum to 1; an empty document has the prior's mixture.
+        """
+        self._check_fitted()
+        return infer_topics(self._corpus(X), self._counts, self._priors, int(self.random_state), self._team())
+
+    def perplexity(self, X: Any) -> float:
+        """Perplexity of the documents' words: exp(−mean log p(word)), by document completion (Wallach et al. 2009).
+
+        θ of each document is inferred from one half of its tokens, chosen at random, and the other half is scored:
+        p(w) = Σ_k θ_dk φ_kw. Lower is better.
+        """
+        self._check_fitted()
+        total, tokens = self._completion(X)
+        return float(np.exp(-total / tokens))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log p(word) of the documents' words in nats, as in `perplexity`. Higher is better."""
+        self._check_fitted()
+        total, tokens = self._completion(X)
+        return total / tokens
+
+    def _completion(self, X: Any) -> tuple[float, int]:
+        seed = int(self.random_state)
+        return completion(self._corpus(X), self._counts, self._priors, seed, self._team())
+
+    def _corpus(self, X: Any) -> Corpus:
+        return as_corpus(X, self.vocabulary_, self.n_features_in_, allow_empty=True)
+
+    def _team(self) -> Any:
+        return cluster.current().team(self._threads)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_counts"):
+            raise NotFittedError("this LatentDirichletAllocation is not fitted yet: call fit first")
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file (NumPy's `.npz`, no pickle); `LatentDirichletAllocation.load` reads it.
+
+        May be called in `on_iteration`: then with what has been learnt so far.
+        """
+        if self._training is not None:
+            self._take_over(self._training)
+        self._check_fitted()
+        params = self.get_params()
+        prior = params["doc_topic_prior"]
+        params["doc_topic_prior"] = np.asarray(prior).tolist() if prior is not None else None
+        matrix = self._counts.by_word
+        arrays: dict[str, NDArray[Any]] = {
+            "offsets": matrix.indptr,
+            "topics": matrix.indices,
+            "counts": matrix.data,
+            "alpha": self._priors.alpha,
+        }
+        if self.vocabulary_ is not None:
+            arrays["vocabulary"] = np.frombuffer("\n".join(self.vocabulary_).encode(), np.uint8)
+        parameters = {
+            "params": {
+                name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
+            },
+            "beta": self._priors.beta,
+            "n_words": self.n_features_in_,
+            "history": self.history_,
+        }
+        save_model(path, type(self).__name__, parameters, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is missing, damaged, or holds another kind of model.
+        """
+        parameters, arrays = load_model(path, cls.__name__)
+        try:
+            model = cls(**parameters["params"])
+            model.history_ = list(parameters["history"])
+            model.n_features_in_ = int(parameters["n_words"])
+            model.vocabulary_ = None
+            if "vocabulary" in arrays:
+                model.vocabulary_ = arrays["vocabulary"].tobytes().decode().split("\n")
+                if len(model.vocabulary_) != model.n_features_in_:
+                    raise ValueError("the vocabulary does not fit the counts")
+            priors = Priors(np.asarray(arrays["alpha"], np.float64), float(parameters["beta"]))
+            shape = (model.n_features_in_, len(priors.alpha))
+            matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
+            matrix.check_format()
+            model._set(TopicCounts(matrix), priors)
+        except (KeyError, TypeError, ValueError, ArgumentError) as error:
+            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
+        return model

@@ -1,0 +1,83 @@
+"""The word-topic counts of a trained model, and what is read off them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from strads.models.kernels.lda_tables import SparseWords, Words, pack_words
+
+Rows = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]  # sizes of rows, then topics and counts
+
+
+class TopicCounts:
+    """How often each word has each topic.
+
+    Parameters
+    ----------
+    by_word : scipy.sparse.csr_array of shape (n_words, K), int32
+        n_wk.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative.
+    """
+
+    def __init__(self, by_word: scipy.sparse.csr_array):
+        if len(by_word.data) and by_word.data.min() < 0:
+            raise ValueError("a count is negative")
+        self.by_word = by_word
+        self.totals: NDArray[np.int64] = np.bincount(by_word.indices, by_word.data, by_word.shape[1]).astype(np.int64)
+
+    @classmethod
+    def from_blocks(
+        cls, words: Sequence[NDArray[np.int32]], blocks: Sequence[Rows], n_words: int, topics: int
+    ) -> "TopicCounts":
+        """Put the rows of blocks back into the order of word numbers.
+
+        Parameters
+        ----------
+        words
+            Word of each row of each block.
+        blocks
+            What `rows_of` returned for each.
+        n_words, topics
+            The shape.
+        """
+        order = np.concatenate(words) if words else np.zeros(0, np.int32)
+        sizes, found, counts = (np.concatenate([rows[part] for rows in blocks]) for part in range(3))
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        matrix = scipy.sparse.csr_array((counts, found.astype(np.int32), offsets), shape=(n_words, topics))
+        place = np.empty(n_words, np.int64)
+        place[order] = np.arange(n_words)
+        by_word = matrix[place]
+        by_word.sort_indices()
+        return cls(by_word)
+
+    def top_words(self, n: int) -> list[NDArray[np.int64]]:
+        """Return the numbers of the n most frequent words of each topic, most frequent first."""
+        by_topic = self.by_word.tocsc()
+        best = []
+        for topic in range(by_topic.shape[1]):
+            column = slice(by_topic.indptr[topic], by_topic.indptr[topic + 1])
+            order = np.argsort(-by_topic.data[column], kind="stable")[:n]
+            best.append(by_topic.indices[column][order].astype(np.int64))
+        return best
+
+    def rows_of(self, words: NDArray[np.integer]) -> SparseWords:
+        """Return the counts of some words, as the kernels take them."""
+        rows = self.by_word[words]
+        offsets = rows.indptr.astype(np.int64)
+        return SparseWords(offsets, np.diff(offsets).astype(np.int32), rows.indices.astype(np.uint16), rows.data)
+
+
+def rows_of(words: Words, topics: int) -> Rows:
+    """Return what of a block's table is not zero: sizes of its rows, then topics and counts of one behind the other."""
+    if isinstance(words, SparseWords):
+        return pack_words(words)
+    counts = words.counts[:, :topics]
+    rows, found = np.nonzero(counts)
+    sizes = np.bincount(rows, minlength=len(counts)).astype(np.int32)
+    return sizes, found.astype(np.uint16), counts[rows, found]

@@ -1,0 +1,78 @@
+"""Cuts a corpus into a grid: documents over workers, words over blocks that rotate (thesis algorithm 5)."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models.corpora.corpus import Corpus
+from strads.models.kernels.lda_counts import make_tokens
+from strads.models.kernels.lda_tables import Tokens
+from strads.schedule.packing import pack
+
+
+@dataclass(frozen=True)
+class TokenGrid:
+    """Which worker has a document, and in which block, at which row, a word is.
+
+    Attributes
+    ----------
+    bounds : int64 ndarray of shape (workers + 1,)
+        Worker p has the documents from `bounds[p]` to `bounds[p + 1]`, excluded.
+    block_of, row_of : int32 ndarray of shape (n_words,)
+        Block of each word, and its row in the block.
+    words : int32 ndarray of shape (n_words,)
+        Word numbers in order of blocks; within a block the order of rows, frequent words first.
+    block_bounds : int64 ndarray of shape (blocks + 1,)
+        Block b has the words from `block_bounds[b]` to `block_bounds[b + 1]` of `words`, excluded.
+    word_tokens : int64 ndarray of shape (n_words,)
+        How often each word occurs, by word number.
+    """
+
+    bounds: NDArray[np.int64]
+    block_of: NDArray[np.int32]
+    row_of: NDArray[np.int32]
+    words: NDArray[np.int32]
+    block_bounds: NDArray[np.int64]
+    word_tokens: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, corpus: Corpus, workers: int, blocks: int | None = None) -> Self:
+        """Cut a corpus into parts of equal tokens, one a worker, and its words into blocks, by default as many."""
+        blocks = workers if blocks is None else blocks
+        before = np.concatenate([[0], np.cumsum(corpus.lengths)])
+        shares = np.linspace(0, before[-1], workers + 1)[1:-1]
+        bounds = np.concatenate([[0], np.searchsorted(before, shares), [len(corpus)]]).astype(np.int64)
+        word_tokens = np.bincount(corpus.words, corpus.counts, corpus.n_words).astype(np.int64)
+        block_of, _ = pack(word_tokens, blocks)
+        words = np.lexsort((-word_tokens, block_of)).astype(np.int32)
+        block_bounds = np.searchsorted(block_of[words], np.arange(blocks + 1)).astype(np.int64)
+        row_of = np.empty(corpus.n_words, np.int32)
+        row_of[words] = np.arange(corpus.n_words) - block_bounds[block_of[words]]
+        return cls(bounds, block_of, row_of, words, block_bounds, word_tokens)
+
+    @property
+    def workers(self) -> int:
+        """Number of workers."""
+        return len(self.bounds) - 1
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of words."""
+        return len(self.block_bounds) - 1
+
+    def words_of(self, block: int) -> NDArray[np.int32]:
+        """Return the word of each row of a block."""
+        return self.words[self.block_bounds[block] : self.block_bounds[block + 1]]
+
+
+def tokens_of(corpus: Corpus, grid: TokenGrid, worker: int) -> tuple[Tokens, NDArray[np.int64]]:
+    """Return a worker's tokens in the order in which they are sampled, all of topic 0, and its documents' lengths."""
+    low, high = grid.bounds[worker : worker + 2]
+    entries = slice(corpus.offsets[low], corpus.offsets[high])
+    offsets = corpus.offsets[low : high + 1] - corpus.offsets[low]
+    tokens = make_tokens(
+        offsets, corpus.words[entries], corpus.counts[entries], grid.block_of, grid.row_of, grid.blocks
+    )
+    return tokens, corpus.lengths[low:high]

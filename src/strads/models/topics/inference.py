@@ -1,0 +1,81 @@
+"""Topics of documents that a model has not been trained on, and how well it predicts their words."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.models.corpora.corpus import Corpus
+from strads.models.kernels.lda_inference import fill_phi, infer_documents, log_of_words
+from strads.models.kernels.lda_random import job_key
+from strads.models.kernels.lda_tables import Prior, aligned_zeros, make_prior, padded
+from strads.models.topics.counts import TopicCounts
+from strads.models.topics.priors import Priors
+
+_SWEEPS, _BURN_IN = 30, 10
+_CHUNK = 256  # documents that a thread takes at a time
+
+
+class WordsOfTopics:
+    """φ_kw of the words that a corpus has, as the kernels take it.
+
+    Attributes
+    ----------
+    phi : float32 ndarray of shape (words, K padded)
+    rows : int64 ndarray of shape (entries,)
+        Row of each entry's word.
+    """
+
+    def __init__(self, corpus: Corpus, counts: TopicCounts, prior: Prior):
+        words, rows = np.unique(corpus.words, return_inverse=True)
+        self.rows = rows.astype(np.int64)
+        self.phi: NDArray[np.float32] = aligned_zeros((len(words), padded(len(counts.totals))), np.float32)
+        fill_phi(counts.rows_of(words), counts.totals, prior, np.arange(len(words)), self.phi)
+
+
+def infer_topics(
+    corpus: Corpus, counts: TopicCounts, priors: Priors, seed: int, team: ThreadTeam
+) -> NDArray[np.float32]:
+    """Return the mean of θ over draws of the documents' topics, shape (documents, K), float32.
+
+    Every document has random numbers of its own: the result is the same for any number of threads.
+    """
+    prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
+    return _infer(corpus, WordsOfTopics(corpus, counts, prior), prior, len(counts.totals), seed, team)
+
+
+def _infer(
+    corpus: Corpus, words: WordsOfTopics, prior: Prior, topics: int, seed: int, team: ThreadTeam
+) -> NDArray[np.float32]:
+    mixtures = np.empty((len(corpus), topics), np.float32)
+    key = job_key(seed, 0, 0, 0)
+
+    def work(chunk: int) -> None:
+        first = chunk * _CHUNK
+        last = min(first + _CHUNK, len(corpus))
+        documents = corpus.offsets, words.rows, corpus.counts
+        infer_documents(*documents, first, last, words.phi, prior, _SWEEPS, _BURN_IN, key, mixtures)
+
+    team.for_each(work, -(-len(corpus) // _CHUNK))
+    return mixtures
+
+
+def completion(corpus: Corpus, counts: TopicCounts, priors: Priors, seed: int, team: ThreadTeam) -> tuple[float, int]:
+    """Predict one half of each document's tokens from the other (Wallach et al. 2009, document completion).
+
+    Returns
+    -------
+    Σ log Σ_k θ_dk φ_kw over the predicted tokens, in nats, and how many they are.
+    """
+    observed, scored = corpus.split_tokens(0.5, seed)
+    prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
+    mixtures = _infer(observed, WordsOfTopics(observed, counts, prior), prior, len(counts.totals), seed, team)
+    words = WordsOfTopics(scored, counts, prior)
+    sums = np.zeros(-(-len(scored) // _CHUNK))
+
+    def work(chunk: int) -> None:
+        first = chunk * _CHUNK
+        last = min(first + _CHUNK, len(scored))
+        sums[chunk] = log_of_words(scored.offsets, words.rows, scored.counts, first, last, mixtures, words.phi)
+
+    team.for_each(work, len(sums))
+    return float(sums.sum()), scored.n_tokens

@@ -1,0 +1,204 @@
+"""One training of LDA on the Static Engine: from a corpus to counts."""
+
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.models.corpora.corpus import Corpus
+from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
+from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
+from strads.models.kernels.lda_tables import MOST_DENSE_TOPICS
+from strads.models.topics.counts import Rows, TopicCounts, rows_of
+from strads.models.topics.grid import TokenGrid, tokens_of
+from strads.models.topics.priors import Priors
+from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
+from strads.schedule.itinerary import place_workers
+from strads.schmp import StaticEngine
+
+_WORKERS = 16
+_PRIOR_STEPS = 5
+_ROUNDS = 4  # of an iteration between two synchronizations
+
+
+class TopicTraining:
+    """Tokens, counts and their sampler on the nodes of `strads.init`; every token has a topic from the beginning.
+
+    A context manager: at its end the nodes drop everything.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    priors : Priors
+    sampler : {"auto", "sparse", "dense"}
+    start : {"sequential", "random"}
+    workers : int, optional
+        Logical workers; by default 16, or the number of threads of all nodes if that is larger.
+    synchronizations : int, optional
+        In an iteration; by default one every 4 rounds.
+    seed : int
+    threads : int, optional
+        Of a single process.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        priors: Priors,
+        *,
+        sampler: str,
+        start: str,
+        workers: int | None,
+        synchronizations: int | None,
+        seed: int,
+        threads: int | None,
+    ):
+        nodes = cluster.current().cluster
+        self.priors = priors
+        self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
+        topics = len(priors.alpha)
+        sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
+        count = workers or max(_WORKERS, nodes.size * (threads or nodes.threads))
+        self._grid = TokenGrid.of(corpus, count)
+        program = WordRotation(
+            count,
+            priors,
+            corpus.n_words,
+            corpus.n_tokens,
+            synchronizations=min(count, synchronizations or -(-count // _ROUNDS)),
+            sparse=sparse,
+            seed=seed,
+            random_start=start == "random",
+        )
+        parts = [
+            DocumentPart.empty(*tokens_of(corpus, self._grid, worker), topics, sparse=sparse) for worker in range(count)
+        ]
+        if start == "random":
+            for worker, part in enumerate(parts):
+                part.draw_uniformly(seed, worker)
+        frequencies = self._grid.word_tokens
+        blocks = [
+            WordBlock.empty(frequencies[self._grid.words_of(block)], topics, sparse=sparse) for block in range(count)
+        ]
+        self._engine = StaticEngine(program, parts, [blocks], threads=threads)
+        self.start_seconds = self._engine.iterate().seconds
+        self.s_error = 0.0
+
+    def iterate(self) -> list[dict[str, Any]]:
+        """Draw every topic once; returns what each node did."""
+        iteration = self._engine.iterate()
+        self.s_error = float(np.mean(self._engine.each_node(_s_errors)[0]))
+        return [asdict(node) for node in iteration.nodes]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the counts are those of the end of an iteration."""
+        return self._engine.is_intact
+
+    def log_likelihood(self) -> float:
+        """log p(words, topics | α, β) in nats: see `strads.models.kernels.lda_likelihood`."""
+        documents = sum(self._engine.each_worker(_log_documents))
+        words = sum(self._engine.each_shard(_log_words))
+        return float(documents + words + log_topics(self.totals(), self.priors.beta, self.n_words))
+
+    def learn_priors(self, *, symmetric: bool) -> None:
+        """Fit α and β to the counts by a few steps (Minka 2000), each of which raises the likelihood."""
+        alpha, beta, totals = self.priors.alpha, self.priors.beta, self.totals()
+        for _ in range(_PRIOR_STEPS):
+            sums, of_lengths = zip(*self._engine.each_worker(_prior_sums, alpha), strict=True)
+            alpha = better_alpha(alpha, np.sum(sums, 0), sum(of_lengths), symmetric)
+            beta = better_beta(beta, sum(self._engine.each_shard(_word_prior_sum, beta)), totals, self.n_words)
+        self.priors = Priors(alpha, beta)
+        self._engine.each_node(_set_priors, self.priors)
+
+    def counts(self) -> TopicCounts:
+        """Return the word-topic counts, from wherever they are."""
+        rows = self._engine.each_shard(_rows)
+        words = [self._grid.words_of(block) for block in range(self._grid.workers)]
+        return TopicCounts.from_blocks(words, rows, self.n_words, len(self.priors.alpha))
+
+    def parts(self) -> list[DocumentPart]:
+        """Return what each worker has, from wherever it is."""
+        return self._engine.data()
+
+    def totals(self) -> NDArray[np.int64]:
+        """Return how many tokens have each topic, (K,)."""
+        totals: NDArray[np.int64] = self._engine.each_node(_totals)[0]
+        return totals
+
+    def mixtures(self) -> NDArray[np.float32]:
+        """Return θ_dk = (n_dk + α_k) / (n_d + Σα) of the documents, shape (documents, K), float32."""
+        return np.concatenate(self._engine.each_worker(_mixtures))
+
+    def bytes_by_node(self) -> list[int]:
+        """Return the bytes of tokens and tables on each node."""
+        node_of = place_workers(self._grid.workers, cluster.current().cluster.size)
+        parts, blocks = self._engine.each_worker(_bytes_of_part), self._engine.each_shard(_bytes_of_block)
+        return np.bincount(node_of, np.add(parts, blocks)).astype(int).tolist()
+
+    def close(self) -> None:
+        """Let the nodes drop everything."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _nbytes(*tables: tuple[Any, ...]) -> int:
+    return sum(array.nbytes for table in tables for array in table if isinstance(array, np.ndarray))
+
+
+def _bytes_of_part(program: WordRotation, part: DocumentPart) -> int:
+    return _nbytes(part.tokens, part.documents)
+
+
+def _bytes_of_block(program: WordRotation, block: WordBlock) -> int:
+    return _nbytes(block.words)
+
+
+def _s_errors(program: WordRotation) -> list[float]:
+    return program.s_errors
+
+
+def _totals(program: WordRotation) -> NDArray[np.int64]:
+    return program.totals
+
+
+def _set_priors(program: WordRotation, priors: Priors) -> None:
+    program.set_priors(priors)
+
+
+def _rows(program: WordRotation, block: WordBlock) -> Rows:
+    return rows_of(block.words, len(program.totals))
+
+
+def _log_documents(program: WordRotation, part: DocumentPart) -> float:
+    return log_documents(part.documents, part.lengths, program.priors.alpha)
+
+
+def _log_words(program: WordRotation, block: WordBlock) -> float:
+    return log_words(block.words, program.priors.beta, len(program.totals))
+
+
+def _prior_sums(
+    program: WordRotation, part: DocumentPart, alpha: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    return document_prior_sums(part.documents, part.lengths, alpha)
+
+
+def _word_prior_sum(program: WordRotation, block: WordBlock, beta: float) -> float:
+    return word_prior_sum(block.words, beta, len(program.totals))
+
+
+def _mixtures(program: WordRotation, part: DocumentPart) -> NDArray[np.float32]:
+    weights = part.document_counts(len(program.totals)) + program.priors.alpha
+    weights /= weights.sum(1, keepdims=True)
+    return weights.astype(np.float32)

@@ -50,6 +50,15 @@ def test_the_record_before_the_first_epoch_is_not_an_epoch() -> None:
     assert console.file.getvalue().splitlines() == [COMPILING]  # type: ignore[attr-defined]
 
 
+def test_another_name_for_the_period() -> None:
+    console = Console(file=io.StringIO())
+    with EpochProgress(20, MEASURES, period="iteration", beginning="wait", console=console) as progress:
+        progress.update(RECORDS[0])
+    first, second = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first == "wait"
+    assert second.startswith("iteration  1/20  RMSE 1.0000")
+
+
 def test_at_least_one_epoch() -> None:
     with pytest.raises(ArgumentError, match="epochs=0"):
         EpochProgress(0, MEASURES)

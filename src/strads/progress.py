@@ -29,6 +29,8 @@ class EpochProgress:
         What to show of a record: its key and the label for people, for instance `{"rmse": "RMSE"}`.
     unit : str, default "samples"
         What `samples` in the records counts.
+    period : str, default "epoch"
+        What the estimator calls a pass over the data.
     beginning : str, optional
         What stands there until the first epoch is done; by default that the loop is being compiled.
     console : rich.console.Console, optional
@@ -51,13 +53,14 @@ class EpochProgress:
         measures: Mapping[str, str],
         *,
         unit: str = "samples",
+        period: str = "epoch",
         beginning: str = COMPILING,
         console: Console | None = None,
     ) -> None:
         if epochs < 1:
             raise ArgumentError(f"epochs={epochs!r}: give a whole number, 1 or more")
         self._console = console if console is not None else Console(highlight=False)
-        self._state = _State(epochs, dict(measures), unit, beginning)
+        self._state = _State(epochs, dict(measures), unit, period, beginning)
         fancy = self._console.is_terminal and not self._console.is_dumb_terminal
         self._display: _Display = _Bar(self._state, self._console) if fancy else _Lines(self._state, self._console)
 
@@ -117,13 +120,14 @@ def format_duration(seconds: float) -> str:
 class _State:
     """What is known of the training so far."""
 
-    def __init__(self, epochs: int, measures: dict[str, str], unit: str, beginning: str) -> None:
+    def __init__(self, epochs: int, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
         self.epochs = epochs
         self.beginning = beginning
         self.unit = unit
         self.done = 0
         self.rate = math.nan
         self._measures = measures
+        self._period = period
         self._record: Mapping[str, Any] | None = None
         self._began = self._first = self._latest = time.monotonic()
         self._ended: float | None = None
@@ -146,7 +150,7 @@ class _State:
     @property
     def epoch(self) -> str:
         """Such as "epoch  3/20"."""
-        return f"epoch {self.done:{len(str(self.epochs))}}/{self.epochs}"
+        return f"{self._period} {self.done:{len(str(self.epochs))}}/{self.epochs}"
 
     @property
     def elapsed(self) -> float:

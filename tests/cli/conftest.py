@@ -54,3 +54,21 @@ def files(tmp_path_factory: pytest.TempPathFactory, ratings: list[tuple[int, int
     table = pa.table({"who": columns[0], "what": columns[1], "stars": columns[2], "note": ["x"] * len(ratings)})
     pyarrow.parquet.write_table(table, folder / "ratings.parquet")
     return folder
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """400 documents of three planted topics, as reviews.txt.gz, and as docword.txt.gz with vocab.txt."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"{topic}{number}" for topic in ("film", "meal", "road") for number in range(20)])
+    folder = tmp_path_factory.mktemp("reviews")
+    topics = rng.integers(3, size=400)
+    drawn = [rng.integers(20, size=30) + 20 * topic for topic in topics]
+    text = "".join(" ".join(["The", *words[numbers]]) + ".\n" for numbers in drawn)
+    (folder / "reviews.txt.gz").write_bytes(gzip.compress(text.encode()))
+    counts = [np.unique(numbers, return_counts=True) for numbers in drawn]
+    entries = [f"{d} {w + 1} {n}\n" for d, pair in enumerate(counts, 1) for w, n in zip(*pair, strict=True)]
+    header = f"400\n60\n{len(entries)}\n"
+    (folder / "docword.txt.gz").write_bytes(gzip.compress((header + "".join(entries)).encode()))
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    return folder

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from strads.cli.interrupts import Interrupts
 from strads.models import MatrixFactorization
 
 
@@ -37,3 +38,26 @@ def test_what_was_learnt_is_saved(
     metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert 1 <= len(metrics) == model.n_iter_ == run["epochs"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
+
+
+def test_the_first_signal_waits_for_the_check_and_a_later_one_does_not() -> None:
+    seen = []
+    with Interrupts() as signals:
+        signals.on_first = seen.append
+        with signals.deferred():
+            signal.raise_signal(signal.SIGTERM)
+            with signals.shielded():
+                signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signals.check()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert (signals.received, seen) == ("SIGINT", ["SIGTERM"])
+
+
+def test_a_signal_raises_at_once_when_nothing_defers_it() -> None:
+    with Interrupts() as signals:
+        with signals.deferred():
+            pass
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

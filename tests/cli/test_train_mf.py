@@ -151,3 +151,10 @@ def test_movielens_with_default_options(strads: Strads, tmp_path: Path) -> None:
     run = read_run(tmp_path)
     assert run["validation_rmse"] <= 0.925
     assert run["data"] | {"ratings": 100_000, "users": 943, "items": 1682} == run["data"]
+
+
+def test_coordinate_descent(strads: Strads, files: Path, tmp_path: Path) -> None:
+    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path, *QUICK, "--solver", "ccd")
+    assert done.returncode == 0, done.stderr
+    objectives = [record["objective"] for record in read_metrics(tmp_path)]
+    assert objectives == sorted(objectives, reverse=True)

@@ -1,5 +1,6 @@
-"""`strads demo`: what strads does, seen in a quarter of a minute on generated ratings."""
+"""`strads demo`: what strads does, seen in a quarter of a minute, on data that need not be fetched."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,11 +15,21 @@ from strads.cli.cluster_options import (
     start,
 )
 from strads.cli.terminal import standard_output
-from strads.cli.train import DebugOption
+from strads.cli.train_options import DebugOption
+
+
+class Model(StrEnum):
+    """What is shown."""
+
+    mf = "mf"
+    lda = "lda"
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Of the generated ratings and of the model.")] = 0,
+    model: Annotated[
+        Model, typer.Argument(help="Factors of generated ratings, or topics of Python's documentation.")
+    ] = Model.mf,
+    seed: Annotated[int, typer.Option(min=0, help="Of the model, and of the generated ratings.")] = 0,
     backend: BackendOption = None,
     nodes: NodesOption = None,
     threads: ThreadsOption = None,
@@ -26,9 +37,18 @@ def demo(
     timeout: TimeoutOption = TIMEOUT,
     debug: DebugOption = False,
 ) -> None:
-    """Factorize generated ratings on all cores and nodes, and check the result against a single thread's."""
-    from strads.cli.demo_run import Demo
-    from strads.cli.planted_ratings import PlantedRatings
+    """Train a model on all cores and nodes, and check the result against that of other threads.
 
+    [bold]strads demo[/bold] factorizes generated ratings; [bold]strads demo lda[/bold] finds the topics of the
+    documentation that every Python installation has.
+    """
     with start(backend, nodes, threads, address, timeout) as runtime:
-        Demo(standard_output(), PlantedRatings(), seed, runtime).show()
+        if model == Model.lda:
+            from strads.cli.lda_demo import LdaDemo
+
+            LdaDemo(standard_output(), seed, runtime).show()
+        else:
+            from strads.cli.demo_run import Demo
+            from strads.cli.planted_ratings import PlantedRatings
+
+            Demo(standard_output(), PlantedRatings(), seed, runtime).show()

@@ -1,26 +1,29 @@
-"""What `strads demo` does: train on generated ratings, again on one thread, and compare."""
+"""What `strads demo mf` does: train on generated ratings, again on one thread, and compare."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
 import strads
 from strads import cluster, dvector
-from strads.cli.cluster_options import count_of, describe
+from strads.cli.cluster_options import describe
+from strads.cli.comparison import sameness, threads_of, throughput
 from strads.cli.mf_run import MEASURES, split
 from strads.cli.planted_ratings import PlantedRatings
 from strads.cli.summary import print_summary
 from strads.cluster import Runtime
 from strads.models import MatrixFactorization
-from strads.progress import EpochProgress, format_rate, samples_per_second
+from strads.progress import EpochProgress, samples_per_second
 
 _EPOCHS = 20
 _SAME_PLAN = 8  # up to so many threads of all nodes together the plan, and with it the result, is the same
 
 _NEXT = """\
 What to do next
+  strads demo lda                                topics of Python's own documentation
   strads train mf --data ratings.csv --out run   a model of your own ratings
   strads train mf --help                         which data, which options
   import strads; help(strads.async_for)          a parallel loop of your own"""
@@ -46,15 +49,16 @@ class Demo:
         single = self._fit_on_threads(other, ", to compare", "from the same start, same order")
         same_plan, compared = parallel, place
         if threads > _SAME_PLAN:
-            same_plan, compared = self._fit_on_threads(_SAME_PLAN, "", "to compare bits"), _threads(_SAME_PLAN)
+            same_plan, compared = self._fit_on_threads(_SAME_PLAN, "", "to compare bits"), threads_of(_SAME_PLAN)
         self._say()
+        pair = f"{compared} and {threads_of(other)}"
         print_summary(
             self.console,
             [
                 ("held-out RMSE", self._quality(parallel.history_[-1]["validation_rmse"])),
                 ("throughput", f"{_throughput(parallel)} on {place}"),
                 ("speed-up", _speed_up(parallel, single, place, threads)),
-                ("same result?", _sameness(same_plan, single, f"{compared} and {_threads(other)}")),
+                ("same result?", sameness(_parameters(same_plan), _parameters(single), pair, "parameters")),
             ],
         )
         self._say()
@@ -74,7 +78,7 @@ class Demo:
 
     def _fit_on_threads(self, threads: int, why: str, beginning: str) -> MatrixFactorization:
         with strads.init("threads", threads=threads):
-            return self._fit(f"The same on {_threads(threads)}{why}", beginning)
+            return self._fit(f"The same on {threads_of(threads)}{why}", beginning)
 
     def _fit(self, title: str, beginning: str | None = None) -> MatrixFactorization:
         model = MatrixFactorization(
@@ -109,28 +113,12 @@ def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place:
         reason = "this machine has one core" if cores == 1 else "one thread was asked for"
         return f"none to measure: {reason}"
     ratio = samples_per_second(parallel.history_) / samples_per_second(single.history_)
-    return f"{ratio:.2f}× on {place} ({_throughput(single)} on {_threads(1)})"
-
-
-def _sameness(first: MatrixFactorization, second: MatrixFactorization, pair: str) -> str:
-    different = sum(
-        int(np.count_nonzero(a.view(np.uint32) != b.view(np.uint32)))
-        for a, b in zip(_parameters(first), _parameters(second), strict=True)
-    )
-    count = sum(table.size for table in _parameters(first))
-    if different == 0:
-        return f"yes: {pair} give {count:,} parameters equal bit for bit"
-    return f"NO: {different:,} of {count:,} parameters differ between {pair}; please report this"
-
-
-def _parameters(model: MatrixFactorization) -> list[np.ndarray]:
-    tables = (model.user_factors_, model.item_factors_, model.user_biases_, model.item_biases_)
-    return [np.ascontiguousarray(table) for table in tables]
+    return f"{ratio:.2f}× on {place} ({_throughput(single)} on {threads_of(1)})"
 
 
 def _throughput(model: MatrixFactorization) -> str:
-    return format_rate(samples_per_second(model.history_), "ratings")
+    return throughput(model.history_, "ratings")
 
 
-def _threads(count: int) -> str:
-    return count_of(count, "thread")
+def _parameters(model: MatrixFactorization) -> list[NDArray[np.float32]]:
+    return [model.user_factors_, model.item_factors_, model.user_biases_, model.item_biases_]

@@ -16,7 +16,7 @@ from strads.cli.cluster_options import (
 from strads.cli.environment import backends, machine, versions
 from strads.cli.summary import print_summary
 from strads.cli.terminal import standard_output
-from strads.cli.train import DebugOption
+from strads.cli.train_options import DebugOption
 from strads.cluster import NodeInfo
 
 

@@ -28,7 +28,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.received: str | None = None
         self.on_first: Callable[[str], object] = lambda signal: None
-        self._shielded = False
+        self._shielded = self._deferred = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -56,9 +56,18 @@ class Interrupts:
         finally:
             self._shielded = False
 
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Leave it to `check` to raise for the first signal, when the model is whole; a later signal raises."""
+        self._deferred = True
+        try:
+            yield
+        finally:
+            self._deferred = False
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         first, self.received = self.received is None, signal.Signals(number).name
         if first:
             self.on_first(self.received)
-        if not self._shielded:
+        if not self._shielded and not (first and self._deferred):
             raise KeyboardInterrupt

@@ -1,10 +1,10 @@
-"""The directory of a training run: its record, the metrics of each epoch, the model."""
+"""The directory of a training run: its record, the metrics of each epoch, the model, and texts about it."""
 
 import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +12,8 @@ from typing import Any, Self, TextIO
 
 from strads.errors import InputError
 
-RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
+RUN, METRICS, MODEL, TOPICS = "run.json", "metrics.jsonl", "model.npz", "topics.txt"
+_TEXTS = (TOPICS,)  # that runs of any model may have written
 
 
 class RunDirectory:
@@ -24,6 +25,8 @@ class RunDirectory:
         The directory; made by `begin`.
     overwrite : bool
         Whether an earlier run there may be replaced.
+    texts : sequence of str
+        Names of further files of this run.
 
     Raises
     ------
@@ -31,14 +34,15 @@ class RunDirectory:
         If the directory cannot be used or holds an earlier run. Nothing has been changed then.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool) -> None:
+    def __init__(self, path: Path, *, overwrite: bool, texts: Sequence[str] = ()) -> None:
         self.path = path
+        self._texts = tuple(texts)
         self._record: dict[str, Any] = {}
         self._metrics: TextIO | None = None
         self._written = 0
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file: give a directory for the run with --out")
-        present = [name for name in (RUN, METRICS, MODEL) if (path / name).exists()]
+        present = [name for name in (RUN, METRICS, MODEL, *self._texts) if (path / name).exists()]
         if present and not overwrite:
             raise InputError(
                 f"{path}: holds {_earlier_run(path)} ({', '.join(present)}): "
@@ -61,10 +65,13 @@ class RunDirectory:
         self._record = {"status": "running", "started": _now(), "ended": None, **record}
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            texts = _TEXTS if (self.path / RUN).exists() else self._texts
             self._write_record()
-            self.model.unlink(missing_ok=True)
-            for unfinished in (*self.path.glob(f".{MODEL}-*"), *self.path.glob(f".{RUN}-*")):
-                unfinished.unlink(missing_ok=True)  # of a process that was killed
+            for name in (MODEL, *texts):
+                (self.path / name).unlink(missing_ok=True)
+            for name in (MODEL, RUN, *texts):
+                for unfinished in self.path.glob(f".{name}-*"):
+                    unfinished.unlink(missing_ok=True)  # of a process that was killed
             self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error
@@ -86,6 +93,18 @@ class RunDirectory:
         self._record |= {"status": status, "ended": _now(), **result}
         self._write_record()
 
+    def write(self, name: str, text: str) -> None:
+        """Write one of the texts; one that is there is replaced only when the new one is complete."""
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}-", dir=self.path)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.path / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
     def __enter__(self) -> Self:
         return self
 
@@ -97,16 +116,7 @@ class RunDirectory:
             self._metrics = None
 
     def _write_record(self) -> None:
-        text = json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n"
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{RUN}-", dir=self.path)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.path / RUN)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        self.write(RUN, json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n")
 
 
 def _earlier_run(path: Path) -> str:

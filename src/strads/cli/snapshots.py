@@ -2,13 +2,20 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from strads.models import MatrixFactorization
+from typing import Protocol
 
 _SHARE = 0.02  # of the time goes into snapshots
 _FIRST = 2.0  # seconds of training before the first one
+
+
+class Savable(Protocol):
+    """A model that can be saved."""
+
+    n_iter_: int
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file."""
+        ...
 
 
 class Snapshots:
@@ -18,7 +25,7 @@ class Snapshots:
 
     Parameters
     ----------
-    model : MatrixFactorization
+    model : Savable
         What is trained; between two epochs, `take_if_due` may save it.
     path : Path
         The model file.
@@ -29,7 +36,7 @@ class Snapshots:
         The epoch that the file has the model of.
     """
 
-    def __init__(self, model: "MatrixFactorization", path: Path) -> None:
+    def __init__(self, model: Savable, path: Path) -> None:
         self.epoch: int | None = None
         self._model = model
         self._path = path

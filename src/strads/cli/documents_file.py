@@ -1,0 +1,133 @@
+"""Documents from a file of either kind that people have: texts, or a bag of words; and which words count."""
+
+import re
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from strads.errors import InputError
+from strads.models.corpora.corpus import Corpus
+from strads.models.corpora.documents import read_lines
+from strads.models.corpora.uci_bag_of_words import looks_like_uci
+
+TEXT, UCI = "text, a document a line", "bag of words (UCI)"
+_DEFAULTS: dict[str, Any] = {"min_df": 5, "max_df": 0.5, "max_features": None, "stop_words": "english"}
+_PARAMETER = re.compile(r"\b(min_df|max_df|max_features|stop_words)\b")
+
+
+@dataclass(frozen=True)
+class WordOptions:
+    """Which words of texts count, as `Corpus.from_text` has it; None where the command line says nothing.
+
+    Parameters
+    ----------
+    min_df, max_df : int or float, optional
+        Documents, or their share, that a word must be in at least, and may be in at most.
+    max_features : int, optional
+        How many words to keep.
+    stop_words : {"english", "none"}, optional
+        Words to leave out.
+    """
+
+    min_df: float | None = None
+    max_df: float | None = None
+    max_features: int | None = None
+    stop_words: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that the command line has, with their values."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A corpus and where it comes from.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    kind : str
+        What the file is.
+    words : dict
+        The options by which the words were chosen.
+    notes : list of str
+        What the reader should know of the reading.
+    """
+
+    corpus: Corpus
+    kind: str
+    words: dict[str, Any]
+    notes: list[str]
+
+
+def read_documents(path: Path, vocab: Path | None, options: WordOptions) -> Documents:
+    """Read documents from a text file, one a line, or from a bag of words in UCI's format; compressed or not.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its kind is recognised by its first lines.
+    vocab : Path or None
+        Words, one a line: those of the bag of words by their numbers, or those of the texts that count.
+    options : WordOptions
+        Of texts without a vocabulary; what is not given has a default that suits a few hundred documents or more.
+
+    Raises
+    ------
+    InputError
+        For files that cannot be read, and for options that do not go with them; file and line are named.
+    """
+    if looks_like_uci(path):
+        _refuse(options.given, f"{path}: is a bag of words, in which words are chosen already")
+        return Documents(Corpus.from_uci(path, vocab), UCI, {}, [])
+    if vocab is not None:
+        given = options.given
+        stop_words = given.pop("stop_words", "none")
+        _refuse(given, f"{vocab}: the vocabulary says which words count")
+        return _read_texts(path, {"stop_words": stop_words}, _read_vocabulary(vocab))
+    return _read_texts(path, _DEFAULTS | options.given)
+
+
+def _refuse(given: dict[str, Any], reason: str) -> None:
+    if given:
+        raise InputError(f"{reason}: leave out {', '.join(map(_option, given))}")
+
+
+def _read_texts(path: Path, words: dict[str, Any], vocabulary: list[str] | None = None) -> Documents:
+    options = words | {"stop_words": None if words["stop_words"] == "none" else words["stop_words"]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            corpus = Corpus.from_file(path, vocabulary=vocabulary, **options)
+        except InputError as error:
+            raise InputError(_in_options(path, str(error))) from error
+    notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    return Documents(corpus, TEXT, words, notes)
+
+
+def _read_vocabulary(path: Path) -> list[str]:
+    words = [line.strip() for line in read_lines(path)]
+    while words and not words[-1]:
+        words.pop()
+    lines: dict[str, int] = {}
+    for line, word in enumerate(words, 1):
+        if not word:
+            raise InputError(f"{path}:{line}: the line is blank; there is one word on each")
+        if word in lines:
+            raise InputError(f"{path}:{line}: {word!r} is on line {lines[word]} already")
+        lines[word] = line
+    if not words:
+        raise InputError(f"{path}: the file has no words")
+    return words
+
+
+def _in_options(path: Path, message: str) -> str:
+    """A message of the reader with the file's name, and the names that parameters have on the command line."""
+    renamed = _PARAMETER.sub(lambda found: _option(found[0]), message)
+    return renamed if str(path) in renamed else f"{path}: {renamed}"
+
+
+def _option(parameter: str) -> str:
+    return "--" + parameter.replace("_", "-")

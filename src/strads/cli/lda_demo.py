@@ -1,0 +1,154 @@
+"""What `strads demo lda` does: topics of the standard library's documentation, found twice."""
+
+import platform
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+import strads
+from strads.cli.cluster_options import describe
+from strads.cli.comparison import sameness, threads_of, throughput
+from strads.cli.lda_run import BEGINNING, MEASURES, shares_of_topics
+from strads.cli.python_documentation import python_documentation
+from strads.cli.summary import print_summary
+from strads.cluster import Runtime
+from strads.models import Corpus, LatentDirichletAllocation
+from strads.progress import EpochProgress
+
+_TOPICS = 40
+_ITERATIONS = 300
+_SHOWN_EVERY = 20  # iterations: each takes some milliseconds
+_ALPHA, _BETA = 0.05, 0.02  # to begin with: few topics a docstring, few words a topic
+_LEAST_WORDS = 10
+_WORKERS = 16
+_WORDS_SHOWN, _DOCUMENTS_SHOWN = 8, 3
+
+_LETTERS = r"(?u)\b[a-z][a-z_]{2,}\b"
+# What docstrings say whatever they are about.
+_OF_ANY_DOCSTRING = frozenset(
+    (
+        *("return", "returns", "returned", "returning", "self", "none", "true", "false", "yield", "yields", "print"),
+        *("argument", "arguments", "arg", "args", "kwargs", "keyword", "parameter", "parameters", "param", "passed"),
+        *("optional", "default", "defaults", "specified", "given", "value", "values", "set", "sets", "new", "def"),
+        *("function", "functions", "func", "method", "methods", "call", "calls", "called", "calling", "callable"),
+        *("class", "classes", "instance", "instances", "object", "objects", "obj", "type", "types", "python", "module"),
+        *("str", "string", "strings", "int", "integer", "list", "dict", "tuple", "bool", "number", "numbers"),
+        *("use", "used", "uses", "using", "like", "want", "make", "makes", "need", "needs", "does", "doesn", "don"),
+        *("isn", "way", "sure", "etc", "note", "example", "examples", "following", "instead", "different", "single"),
+        *("case", "cases", "result", "results", "raise", "raises", "raised", "contain", "contains", "containing"),
+        *("support", "supported", "provide", "provides", "provided", "implementation", "defined", "created", "create"),
+        *("current", "test", "name", "names", "named", "foo", "bar", "spam", "xxx", "com", "txt", "non", "specific"),
+        *("available", "information", "standard", "possible", "order", "attribute", "attributes", "lemburg"),
+    )
+)
+
+_NEXT = """\
+What to do next
+  strads train lda --data texts.txt --out run    topics of your own texts, one a line
+  strads train lda --help                        which data, which options"""
+
+
+@dataclass
+class LdaDemo:
+    """A demonstration on the docstrings of this Python; `show` runs it on `runtime`, and again on other threads."""
+
+    console: Console
+    seed: int
+    runtime: Runtime
+    _corpus: Corpus = field(init=False)
+    _names: list[str] = field(init=False)
+
+    def show(self) -> None:
+        """Run the demo and tell what came out."""
+        self._read()
+        place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
+        workers = max(_WORKERS, threads)
+        model, mixtures = self._fit(f"Training on {place}", workers, BEGINNING)
+        other = 1 if threads > 1 else 2
+        with strads.init("threads", threads=other):
+            again, _ = self._fit(f"The same on {threads_of(other)}, to compare", workers, "from the same start")
+        self._say()
+        self._print_topics(model, mixtures)
+        self._say()
+        tables = [[each.topic_word_counts_.toarray()] for each in (model, again)]
+        warm = model.history_[_SHOWN_EVERY - 1 :]  # all is compiled and has learnt priors once
+        print_summary(
+            self.console,
+            [
+                ("log-likelihood", f"{model.history_[-1]['objective']:.4f} per token"),
+                ("throughput", f"{throughput(warm, 'tokens')} on {place}"),
+                ("same result?", sameness(tables[0], tables[1], f"{place} and {threads_of(other)}", "counts")),
+            ],
+        )
+        self._say()
+        self._say(_NEXT)
+
+    def _read(self) -> None:
+        documents = python_documentation()
+        corpus = Corpus.from_text(
+            [text for _, text in documents],
+            min_df=5,
+            stop_words=ENGLISH_STOP_WORDS | _OF_ANY_DOCSTRING,
+            token_pattern=_LETTERS,
+        )
+        kept = np.flatnonzero(corpus.lengths >= _LEAST_WORDS)
+        self._corpus = corpus.take(kept)
+        self._names = [documents[number][0] for number in kept]
+        self._say(
+            f"{len(documents):,} docstrings of the standard library of Python {platform.python_version()}. "
+            f"{len(kept):,} have {_LEAST_WORDS}\nwords or more that say something: "
+            f"{self._corpus.n_tokens:,} tokens of {self._corpus.n_words:,} words."
+        )
+
+    def _fit(self, title: str, workers: int, beginning: str) -> tuple[LatentDirichletAllocation, NDArray[np.float32]]:
+        model = LatentDirichletAllocation(
+            _TOPICS,
+            doc_topic_prior=_ALPHA,
+            topic_word_prior=_BETA,
+            learn_priors="asymmetric",
+            max_iter=_ITERATIONS,
+            n_workers=workers,
+            evaluate_every=_SHOWN_EVERY,
+            random_state=self.seed,
+        )
+        self._say()
+        self.console.print(Text(title, style="bold"))
+        with EpochProgress(
+            _ITERATIONS, MEASURES, unit="tokens", period="iteration", beginning=beginning, console=self.console
+        ) as progress:
+
+            def on_iteration(record: dict[str, object]) -> None:
+                if "objective" in record:
+                    progress.update(record)
+
+            mixtures = model.fit_transform(self._corpus, on_iteration=on_iteration)
+        return model, mixtures
+
+    def _print_topics(self, model: LatentDirichletAllocation, mixtures: NDArray[np.float32]) -> None:
+        shares, words = shares_of_topics(model), model.top_words(_WORDS_SHOWN)
+        self.console.print(Text(f"{_TOPICS} topics, the largest first, and what is most about them", style="bold"))
+        for topic in np.argsort(-shares, kind="stable"):
+            typical = ", ".join(self._typical(mixtures[:, topic]))
+            self.console.print(
+                Text.assemble(
+                    (f"{shares[topic]:5.1%}  ", "cyan"), " ".join(words[topic]), "\n       ", (typical, "dim")
+                ),
+                soft_wrap=True,
+            )
+
+    def _typical(self, weights: NDArray[np.float32]) -> list[str]:
+        """Names of the documents with most of a topic, each from another module or class."""
+        names: dict[str, str] = {}
+        for document in np.argsort(-weights, kind="stable"):
+            name = self._names[document]
+            names.setdefault(name.rpartition(".")[0], name)
+            if len(names) == _DOCUMENTS_SHOWN:
+                break
+        return list(names.values())
+
+    def _say(self, text: str = "") -> None:
+        self.console.print(text, soft_wrap=True, markup=False)

@@ -1,0 +1,215 @@
+"""`strads train lda`: topics of the documents in a file."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
+from strads.cli.train_options import (
+    DATA,
+    MODEL,
+    DebugOption,
+    OutOption,
+    OverwriteOption,
+    SeedOption,
+    positive,
+    share,
+)
+
+
+class StopWords(StrEnum):
+    """Words that texts have too many of."""
+
+    english = "english"
+    none = "none"
+
+
+class LearnPriors(StrEnum):
+    """Which priors are fitted to the counts."""
+
+    no = "no"
+    symmetric = "symmetric"
+    asymmetric = "asymmetric"
+
+
+class Sampler(StrEnum):
+    """How topics are drawn; all are exact."""
+
+    auto = "auto"
+    sparse = "sparse"
+    dense = "dense"
+
+
+def _frequency(value: str) -> float:
+    """A number of documents if whole, as `5`; a share of them with a point, as `0.5`."""
+    try:
+        return _documents(value)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{value!r}: give a number of documents, such as 5, or a share of them, such as 0.5"
+        ) from error
+
+
+def _documents(value: str) -> float:
+    if "." not in value and "e" not in value.lower():
+        number = int(value)
+        if number < 1:
+            raise ValueError
+        return number
+    part = float(value)
+    if not 0 <= part <= 1:
+        raise ValueError
+    return part
+
+
+def lda(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Text, one document a line, or UCI's bag of words (docword); gzip too.", rich_help_panel=DATA
+        ),
+    ],
+    out: OutOption,
+    vocab: Annotated[
+        Path | None,
+        typer.Option(
+            help="Words, one a line: those of the bag of words, or those of the text that count.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    min_df: Annotated[
+        float | None,
+        typer.Option(
+            parser=_frequency,
+            metavar="NUMBER|SHARE",
+            help="Leave out words of the text that are in fewer documents; by default 5.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    max_df: Annotated[
+        float | None,
+        typer.Option(
+            parser=_frequency,
+            metavar="NUMBER|SHARE",
+            help="Leave out words that are in more documents; by default 0.5, half of them.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    max_features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Keep so many words, the most frequent; by default all.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    stop_words: Annotated[
+        StopWords | None,
+        typer.Option(
+            help="Words to leave out; by default english, with --vocab none.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    holdout: Annotated[
+        float,
+        typer.Option(
+            callback=share,
+            help="Share of the documents, chosen at random, to measure on.",
+            rich_help_panel=DATA,
+        ),
+    ] = 0.1,
+    topics: Annotated[int, typer.Option(min=1, help="How many to find.", rich_help_panel=MODEL)] = 100,
+    iterations: Annotated[
+        int, typer.Option(min=1, help="Each draws the topic of every token once.", rich_help_panel=MODEL)
+    ] = 100,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive,
+            help="Prior of a document's topics; by default 1 / topics.",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive,
+            help="Prior of a topic's words; by default 1 / topics.",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    learn_priors: Annotated[
+        LearnPriors,
+        typer.Option(
+            help="Keep α and β, or begin with them and fit them; α as one number, or one a topic.",
+            rich_help_panel=MODEL,
+        ),
+    ] = LearnPriors.asymmetric,
+    sampler: Annotated[
+        Sampler,
+        typer.Option(help="How topics are drawn; by default what is faster for so many.", rich_help_panel=MODEL),
+    ] = Sampler.auto,
+    evaluate_every: Annotated[
+        int,
+        typer.Option(min=0, help="Iterations between two log-likelihoods; 0: none.", rich_help_panel=MODEL),
+    ] = 1,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
+    threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Topics of documents, by collapsed Gibbs sampling of latent Dirichlet allocation.
+
+    The words of texts are counted in lower case; topics.txt then names each topic's most frequent ones.
+
+    One review a line: [bold]strads train lda --data reviews.txt.gz --topics 200 --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train lda …[/bold], with the same result.
+    """
+    from strads.cli.documents_file import WordOptions
+    from strads.cli.lda_run import LdaRun
+
+    run = LdaRun(
+        data=data,
+        out=out,
+        vocab=vocab,
+        words=WordOptions(min_df, max_df, max_features, None if stop_words is None else stop_words.value),
+        holdout=holdout,
+        overwrite=overwrite,
+        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
+        parameters={
+            "n_components": topics,
+            "max_iter": iterations,
+            "doc_topic_prior": alpha,
+            "topic_word_prior": beta,
+            "learn_priors": learn_priors.value,
+            "sampler": sampler.value,
+            "evaluate_every": evaluate_every,
+            "random_state": seed,
+        },
+    )
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        code = run.execute(standard_output(), runtime)
+    raise typer.Exit(code)

@@ -1,0 +1,167 @@
+"""`strads train mf`: matrix factorization of the ratings in a file."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
+from strads.cli.train_options import (
+    DATA,
+    MODEL,
+    DebugOption,
+    OutOption,
+    OverwriteOption,
+    SeedOption,
+    not_negative,
+    positive,
+    share,
+)
+from strads.errors import ArgumentError
+
+
+class Solver(StrEnum):
+    """How the factors are fitted."""
+
+    sgd = "sgd"
+    ccd = "ccd"
+
+
+class Step(StrEnum):
+    """How the size of a gradient step is chosen."""
+
+    adagrad = "adagrad"
+    constant = "constant"
+
+
+class Schedule(StrEnum):
+    """How steps change from epoch to epoch."""
+
+    linear = "linear"
+    constant = "constant"
+
+
+def _three_names(value: str | None) -> str | None:
+    names = value.split(",") if value is not None else ["user", "item", "score"]
+    if len(names) != 3 or len({name.strip() for name in names}) != 3 or not all(name.strip() for name in names):
+        raise typer.BadParameter(f"{value!r}: give three different names, such as userId,movieId,rating")
+    return value
+
+
+def _delimiter(value: str | None) -> str | None:
+    if value == "" or (value is not None and "\n" in value):
+        raise typer.BadParameter("give the character between columns, such as ',' or '\\t'")
+    return None if value is None else value.replace("\\t", "\t")
+
+
+def mf(
+    data: Annotated[
+        Path,
+        typer.Option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA),
+    ],
+    out: OutOption,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER,ITEM,SCORE",
+            callback=_three_names,
+            help="Names of the three columns in the header; by default user,item,score or the first three.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=DATA),
+    ] = None,
+    holdout: Annotated[
+        float,
+        typer.Option(
+            callback=share,
+            help="Share of the ratings, chosen at random, to measure on.",
+            rich_help_panel=DATA,
+        ),
+    ] = 0.1,
+    rank: Annotated[int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=MODEL)] = 32,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the ratings.", rich_help_panel=MODEL)] = 20,
+    solver: Annotated[
+        Solver,
+        typer.Option(help="Stochastic gradient descent, or coordinate descent: no steps.", rich_help_panel=MODEL),
+    ] = Solver.sgd,
+    step: Annotated[
+        Step, typer.Option(help="Steps that shrink by row, or stay.", rich_help_panel=MODEL)
+    ] = Step.adagrad,
+    learning_rate: Annotated[
+        float, typer.Option(callback=positive, help="Step size; 0.01 for constant.", rich_help_panel=MODEL)
+    ] = 0.1,
+    schedule: Annotated[
+        Schedule, typer.Option(help="Steps fall towards 0 over the epochs, or stay.", rich_help_panel=MODEL)
+    ] = Schedule.linear,
+    regularization: Annotated[
+        float, typer.Option(callback=not_negative, help="λ of the squared norms.", rich_help_panel=MODEL)
+    ] = 0.1,
+    biases: Annotated[
+        bool, typer.Option("--biases/--no-biases", help="Fit mean and biases.", rich_help_panel=MODEL)
+    ] = True,
+    early_stopping: Annotated[
+        bool,
+        typer.Option(
+            "--early-stopping/--no-early-stopping",
+            help="Stop when the held-out RMSE gets no better, and keep the best epoch.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
+    threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Matrix factorization of ratings by parallel stochastic gradient descent, or coordinate descent.
+
+    The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
+
+    MovieLens works as it is: [bold]strads train mf --data u.data.gz --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train mf …[/bold], with the same result.
+    """
+    from strads.cli.mf_run import MfRun
+
+    if early_stopping and holdout == 0:
+        raise ArgumentError("--early-stopping needs held-out ratings: give a --holdout above 0")
+    run = MfRun(
+        data=data,
+        out=out,
+        columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
+        delimiter=delimiter,
+        holdout=holdout,
+        overwrite=overwrite,
+        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
+        parameters={
+            "n_components": rank,
+            "max_iter": epochs,
+            "solver": solver.value,
+            "step": step.value,
+            "learning_rate": learning_rate,
+            "schedule": schedule.value,
+            "regularization": regularization,
+            "biases": biases,
+            "early_stopping": early_stopping,
+            "random_state": seed,
+        },
+    )
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        code = run.execute(standard_output(), runtime)
+    raise typer.Exit(code)

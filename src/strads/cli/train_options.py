@@ -1,0 +1,37 @@
+"""What the commands of `strads train` have in common: options, and checks of their values."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DATA, MODEL, RUN = "Data", "Model", "Run"
+
+OutOption = Annotated[Path, typer.Option(help="Directory for the model and the metrics.", rich_help_panel=RUN)]
+SeedOption = Annotated[int, typer.Option(min=0, help="Same seed, same model.", rich_help_panel=RUN)]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.", rich_help_panel=RUN)
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=RUN)]
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse an option's value that is not a positive finite number."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise typer.BadParameter(f"{value} is not a positive number")
+    return value
+
+
+def not_negative(value: float) -> float:
+    """Refuse an option's value that is negative or not finite."""
+    if not (math.isfinite(value) and value >= 0):
+        raise typer.BadParameter(f"{value} is negative or not finite: give 0 or more")
+    return value
+
+
+def share(value: float) -> float:
+    """Refuse an option's value that is no share of the data to hold out."""
+    if not 0 <= value < 1:
+        raise typer.BadParameter(f"{value} is not a share of the data: give 0 or more, below 1")
+    return value

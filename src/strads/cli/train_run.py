@@ -1,0 +1,302 @@
+"""One training run, whatever the model: read, fit, keep records and snapshots, tell how it ended."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from rich.console import Console
+
+from strads.cli import cluster_options, interrupts
+from strads.cli.environment import backends, machine, versions
+from strads.cli.failure import RunFailedError, describe
+from strads.cli.interrupts import Interrupts
+from strads.cli.run_directory import RunDirectory
+from strads.cli.snapshots import Savable, Snapshots
+from strads.cli.summary import print_summary
+from strads.cli.terminal import last_words
+from strads.cluster import Runtime
+from strads.progress import COMPILING, EpochProgress, format_rate, samples_per_second
+
+Record = dict[str, Any]
+
+
+class Estimator(Savable, Protocol):
+    """What a run asks of its model."""
+
+    max_iter: int
+    history_: list[Record]
+
+
+@dataclass(kw_only=True)
+class TrainRun(ABC):
+    """What was asked for on the command line; `execute` does it. A subclass says what is particular to its model.
+
+    Parameters
+    ----------
+    data, out : Path
+        The file to learn from, and the directory for what comes out.
+    overwrite : bool
+        Whether an earlier run there may be replaced.
+    where : dict
+        The options that say where it runs.
+    parameters : dict
+        Those of the estimator.
+
+    Attributes
+    ----------
+    command : str
+        Name of the model on the command line.
+    learnt : str
+        Attribute that the estimator has once it has learnt something.
+    period, unit : str
+        What the model calls a pass over the data, and what it counts in them.
+    measures : dict of str → str
+        What the progress line shows of a record, and its label.
+    beginning : str
+        What the progress line shows until the first record.
+    texts : tuple of str
+        Names of further files that are saved with the model.
+    ends_iterations : bool
+        Whether an interrupt waits for the record of the iteration that is going on: it would leave no model.
+    """
+
+    data: Path
+    out: Path
+    overwrite: bool
+    where: dict[str, Any]
+    parameters: dict[str, Any]
+
+    command: ClassVar[str]
+    learnt: ClassVar[str]
+    period: ClassVar[str] = "epoch"
+    unit: ClassVar[str]
+    measures: ClassVar[Mapping[str, str]]
+    beginning: ClassVar[str] = COMPILING
+    texts: ClassVar[tuple[str, ...]] = ()
+    ends_iterations: ClassVar[bool] = False
+
+    model: Estimator = field(init=False)
+    _directory: RunDirectory = field(init=False)
+    _snapshots: Snapshots = field(init=False)
+
+    @abstractmethod
+    def read(self) -> None:
+        """Read the data, and hold some out; wrong data and parameters are refused here, before anything is written."""
+
+    @abstractmethod
+    def make_model(self) -> Estimator:
+        """Return the estimator that is to be trained."""
+
+    @abstractmethod
+    def fit(self, on_record: Callable[[Record], object]) -> None:
+        """Train; `on_record` gets the record of each iteration."""
+
+    @abstractmethod
+    def announcement(self) -> list[str]:
+        """Lines that say what is going to be learnt from."""
+
+    @abstractmethod
+    def arguments(self) -> Record:
+        """Options of this model's command that are no parameters of its estimator, for the run's record."""
+
+    @abstractmethod
+    def about_data(self) -> Record:
+        """What the data are, for the run's record."""
+
+    @abstractmethod
+    def figures(self, last: Mapping[str, Any]) -> Record:
+        """Results for the run's record, as far as they are known; `last` is the record that the model comes from."""
+
+    @abstractmethod
+    def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Names and values of the results for people."""
+
+    def measure(self) -> None:
+        """Measure the trained model on held-out data, if that is not done while it is trained."""
+        return
+
+    def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
+        """The record of the iteration that the model comes from."""
+        return history[-1] if history else {}
+
+    def texts_of_model(self) -> Mapping[str, str]:
+        """The contents of `texts`."""
+        return {}
+
+    def execute(self, console: Console, runtime: Runtime) -> int:
+        """Train where the runtime says, and return the exit code: 0, or 130 after an interrupt.
+
+        Raises
+        ------
+        InputError
+            For data or a directory that cannot be used; nothing has been written then.
+        RunFailedError
+            If training fails; the directory keeps the metrics until then.
+        """
+        directory = RunDirectory(self.out, overwrite=self.overwrite, texts=self.texts)
+        with Interrupts() as signals, directory as self._directory:
+            try:
+                self.read()
+            except KeyboardInterrupt:
+                console.print("interrupted before training began: nothing was written")
+                return interrupts.EXIT_CODE
+            self.model = self.make_model()
+            self._snapshots = Snapshots(self.model, self._directory.model)
+            self._announce(console, runtime)
+            try:
+                with signals.shielded():
+                    self._directory.begin(self._record(runtime))
+                signals.check()
+                self._train(console, signals)
+            except KeyboardInterrupt:
+                with signals.shielded():
+                    self._end_early(signals.received or "SIGINT")
+                with last_words(console) if _mpiexec_ends(runtime, signals) else nullcontext(console) as shown:
+                    self._tell_early_end(shown, signals.received or "SIGINT")
+                return interrupts.EXIT_CODE
+            self._summarize(console)
+        return 0
+
+    def _train(self, console: Console, signals: Interrupts) -> None:
+        def on_record(record: Record) -> None:
+            with signals.shielded():  # no file is left half written
+                if record["iteration"] >= 1:
+                    self._directory.append(record)
+                self._snapshots.take_if_due()
+            progress.update(record)
+            signals.check()
+
+        # At once: the time for the model may not be enough.
+        signals.on_first = lambda signal: self._directory.finish("interrupted", {"signal": signal, **self._result()})
+        deferred: AbstractContextManager[None] = signals.deferred() if self.ends_iterations else nullcontext()
+        try:
+            with self._progress(console) as progress, deferred:
+                self.fit(on_record)
+            with signals.shielded():
+                self._save()
+            self.measure()
+            with signals.shielded():
+                self._directory.finish("finished", self._result())
+        except Exception as error:
+            if signals.received is not None:  # nodes that are being ended fail
+                raise KeyboardInterrupt from error
+            raise self._failure(error) from error
+        finally:
+            signals.on_first = lambda signal: None
+
+    def _progress(self, console: Console) -> EpochProgress:
+        return EpochProgress(
+            self.model.max_iter,
+            self.measures,
+            unit=self.unit,
+            period=self.period,
+            beginning=self.beginning,
+            console=console,
+        )
+
+    def _failure(self, error: Exception) -> RunFailedError:
+        reason, snapshot = describe(error), self._snapshots.epoch
+        self._directory.finish("failed", {"error": reason, **self._result()})
+        kept = f"{self.period}s until then: {self._directory.path}/metrics.jsonl"
+        if snapshot is not None:
+            kept += f"; model of {self.period} {snapshot}: {self._directory.model}"
+        return RunFailedError(f"{reason} ({kept})")
+
+    def _save(self) -> None:
+        self._snapshots.take(int(self._last().get("iteration", 0)))
+        for name, text in self.texts_of_model().items():
+            self._directory.write(name, text)
+
+    def _end_early(self, signal: str) -> None:
+        """Save what was learnt; `mpiexec` leaves a quarter of a second for it."""
+        if self._is_trained:
+            self._directory.complete(self._history)
+            self._save()
+        self._directory.finish("interrupted", {"signal": signal, **self._result()})
+
+    def _tell_early_end(self, console: Console, signal: str) -> None:
+        done = len(self._history)
+        console.print(f"interrupted ({signal}) after {done} of {self.model.max_iter} {self.period}s")
+        if self._is_trained and not done:
+            console.print(f"the model may have learnt little or nothing: no {self.period} was completed")
+        if self._snapshots.epoch is None:
+            if done:
+                console.print("no model was saved: what was learnt is lost")
+            return
+        if not self._is_trained:
+            console.print(
+                f"the model is that of {self.period} {self._snapshots.epoch}: later ones were lost with the nodes"
+            )
+        print_summary(console, self._where_it_is())
+
+    @property
+    def _is_trained(self) -> bool:
+        """Whether what the model has learnt is in this process, so that it can be saved."""
+        return hasattr(self.model, self.learnt)
+
+    @property
+    def _history(self) -> list[Record]:
+        return getattr(self.model, "history_", [])
+
+    def _last(self) -> Mapping[str, Any]:
+        return self.kept_record(self._history)
+
+    def _result(self) -> Record:
+        last = self._last()
+        return {
+            f"{self.period}s": len(self._history),
+            f"model_{self.period}": self._snapshots.epoch,
+            "training_seconds": last.get("seconds"),
+            **self.figures(last),
+            f"{self.unit}_per_second": samples_per_second(self._history),
+        }
+
+    def _summarize(self, console: Console) -> None:
+        history = self._history
+        seconds = history[-1]["seconds"]
+        rows = [
+            *self.results(self._last()),
+            ("throughput", format_rate(samples_per_second(history), self.unit)),
+            ("training", f"{seconds:.1f} s for {len(history)} {self.period}s, compiling included"),
+        ]
+        console.print()
+        print_summary(console, rows + self._where_it_is())
+
+    def _where_it_is(self) -> list[tuple[str, str]]:
+        model = str(self._directory.model)
+        texts = [(Path(name).stem, str(self._directory.path / name)) for name in self.texts_of_model()]
+        return [*texts, ("model", model), ("load it", f'strads.models.{type(self.model).__name__}.load("{model}")')]
+
+    def _announce(self, console: Console, runtime: Runtime) -> None:
+        for line in (str(self.data), *self.announcement()):
+            console.print(line, soft_wrap=True, markup=False)
+        if not runtime.is_local:
+            hosts = ", ".join(sorted(set(runtime.cluster.hosts)))
+            console.print(f"{cluster_options.describe(runtime)} ({runtime.cluster.backend}) on {hosts}", soft_wrap=True)
+
+    def _record(self, runtime: Runtime) -> Record:
+        arguments = {
+            "data": str(self.data),
+            "out": str(self.out),
+            **self.arguments(),
+            "overwrite": self.overwrite,
+            **self.where,
+        }
+        return {
+            "command": f"train {self.command}",
+            "model": type(self.model).__name__,
+            "arguments": arguments | self.parameters,
+            "seed": self.parameters["random_state"],
+            "data": {"file": str(self.data.resolve()), "bytes": self.data.stat().st_size, **self.about_data()},
+            "versions": versions() | (backends() if runtime.cluster.backend != "threads" else {}),
+            "machine": machine() | {"threads": runtime.threads},
+            "cluster": cluster_options.record(runtime),
+        }
+
+
+def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:
+    """Whether it is `mpiexec` that has interrupted the run: on Ctrl-C it ends its processes by SIGTERM."""
+    return runtime.cluster.backend == "mpi" and not runtime.is_local and signals.received == "SIGTERM"

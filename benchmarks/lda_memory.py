@@ -1,0 +1,66 @@
+"""Peak memory of training LDA, K = 1000, on the IMDB reviews, against tokens and sparse tables; and by number of nodes.
+
+One process: the growth of the resident memory's peak over what it was with the corpus loaded and everything compiled,
+against the bytes of tokens (document and topic of each) and of the sparse count tables. MPI: bytes of tokens and
+tables that lie on the fullest node (supplement fig. 3). Usage:
+
+    python benchmarks/lda_memory.py [--topics 1000]
+"""
+
+import argparse
+import gc
+from pathlib import Path
+
+import numpy as np
+from _reviews import imdb_corpus
+from lda import ALPHA, BETA, model_of
+
+import strads
+from strads.models.topics.priors import check_priors
+from strads.models.topics.training import TopicTraining
+
+
+def status(name: str) -> int:
+    """A figure of /proc/self/status in bytes."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name + ":"))
+    return int(line.split()[1]) * 1024
+
+
+def nbytes(arrays: tuple) -> int:
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+def tables(corpus, topics: int, nodes: int) -> list[int]:
+    """Bytes of tokens and tables on each of so many logical nodes."""
+    with (
+        strads.init("threads", nodes=nodes, threads=1),
+        TopicTraining(
+            corpus, check_priors(topics, ALPHA, BETA), sampler="auto", start="sequential", workers=32,
+            synchronizations=None, seed=0, threads=None,
+        ) as training,
+    ):  # fmt: skip
+        return training.bytes_by_node()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", type=int, default=1000)
+    options = parser.parse_args()
+    strads.init("threads", threads=2)
+    corpus = imdb_corpus()
+    model_of(options.topics, 2).fit(corpus.take(np.arange(200)))
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = status("VmRSS")
+    model_of(options.topics, 3).fit(corpus)
+    peak = status("VmHWM") - before
+    kept = tables(corpus, options.topics, 1)[0]
+    print(f"K = {options.topics}: peak of fit {peak / 1e6:.0f} MB; tokens and tables {kept / 1e6:.0f} MB; "
+          f"ratio {peak / kept:.2f} (target ≤ 1.5)")  # fmt: skip
+    for nodes in (2, 4, 8):
+        most = max(tables(corpus, options.topics, nodes))
+        print(f"{nodes} nodes: {most / 1e6:.1f} MB on the fullest, {most / kept:.2f} of one node's")
+
+
+if __name__ == "__main__":
+    main()

@@ -161,8 +161,8 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
 
         Notes
         -----
-        Ctrl-C lets the iteration end; the model then holds what was learnt, and can be used and saved. After the loss of
-        a node it does not; `save` in `on_iteration` keeps what there was then.
+        Ctrl-C lets the iteration end; the model then holds what was learnt, and can be used and saved. After the loss
+        of a node it does not; `save` in `on_iteration` keeps what there was then.
         """
         self._fit(X, vocabulary, on_iteration, transform=False)
         return self

@@ -218,6 +218,13 @@ def test_wrong_documents(documents, options, message):
         LatentDirichletAllocation(2).fit(documents, **options)
 
 
+def test_documents_too_long_for_so_many_topics():
+    documents = np.array([[1, 2], [70_000, 0]])
+    with pytest.raises(strads.InputError, match="document 1 has 70,000 tokens; with 60,000 topics at most 65,535"):
+        LatentDirichletAllocation(60_000, n_workers=1).fit(documents)
+    assert LatentDirichletAllocation(300, max_iter=1).fit(documents).topic_word_counts_.sum() == 70_003
+
+
 def test_before_fit_and_other_widths(planted):
     with pytest.raises(NotFittedError):
         planted_model().transform(planted[0])

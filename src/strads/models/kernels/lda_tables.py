@@ -138,6 +138,15 @@ def make_prior(alpha: NDArray[Any], beta: float, vocabulary: int) -> Prior:
     return Prior(values, float(beta), float(beta) * vocabulary)
 
 
+def longest_sparse_document(topics: int) -> int:
+    """Tokens that a document may have at most, so that each of its counts fits an entry beside a topic."""
+    return (1 << (32 - _topic_bits(topics))) - 1
+
+
+def _topic_bits(topics: int) -> int:
+    return max(1, (topics - 1).bit_length())
+
+
 def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documents:
     """Tables without a token for documents of these lengths.
 
@@ -151,11 +160,11 @@ def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documen
         return DenseDocuments(
             aligned_zeros((len(lengths), padded(topics)), np.uint16 if longest < 65_536 else np.int32)
         )
-    bits = max(1, (topics - 1).bit_length())
-    if longest >> (32 - bits):
+    bits = _topic_bits(topics)
+    if longest > longest_sparse_document(topics):
         raise ValueError(
             f"document {int(np.argmax(lengths))} (numbered within its worker) has {longest:,} tokens; "
-            f"with {topics:,} topics at most {(1 << (32 - bits)) - 1:,} fit: split the document"
+            f"with {topics:,} topics at most {longest_sparse_document(topics):,} fit: split the document"
         )
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum((np.minimum(lengths, topics).astype(np.int64) + WIDTH - 1) // WIDTH * WIDTH, out=offsets[1:])

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
-from strads.models.kernels.lda_tables import MOST_DENSE_TOPICS
+from strads.models.kernels.lda_tables import MOST_DENSE_TOPICS, longest_sparse_document
 from strads.models.topics.counts import Rows, TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
@@ -61,6 +62,8 @@ class TopicTraining:
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
         topics = len(priors.alpha)
         sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
+        if sparse:
+            _check_lengths(corpus.lengths, topics)
         count = workers or max(_WORKERS, nodes.size * (threads or nodes.threads))
         self._grid = TokenGrid.of(corpus, count)
         program = WordRotation(
@@ -150,6 +153,16 @@ class TopicTraining:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_lengths(lengths: NDArray[np.int64], topics: int) -> None:
+    most = longest_sparse_document(topics)
+    document = int(np.argmax(lengths))
+    if lengths[document] > most:
+        raise InputError(
+            f"document {document} has {lengths[document]:,} tokens; with {topics:,} topics at most {most:,} are possible: "
+            'split it, or take sampler="dense"'
+        )
 
 
 def _nbytes(*tables: tuple[Any, ...]) -> int:

@@ -160,8 +160,8 @@ def _check_lengths(lengths: NDArray[np.int64], topics: int) -> None:
     document = int(np.argmax(lengths))
     if lengths[document] > most:
         raise InputError(
-            f"document {document} has {lengths[document]:,} tokens; with {topics:,} topics at most {most:,} are possible: "
-            'split it, or take sampler="dense"'
+            f"document {document} has {lengths[document]:,} tokens; with {topics:,} topics at most {most:,} are "
+            'possible: split it, or take sampler="dense"'
         )
 
 

@@ -1,7 +1,8 @@
 """Peak memory of training LDA, K = 1000, on the IMDB reviews, against tokens and sparse tables; and by number of nodes.
 
 One process: the growth of the resident memory's peak over what it was with the corpus loaded and everything compiled,
-against the bytes of tokens (document and topic of each) and of the sparse count tables. MPI: bytes of tokens and
+against the bytes of tokens (document and topic of each) and of the sparse count tables: with all the places that they
+reserve, and with those only that are in use after the first topics, and at the end. Logical nodes: bytes of tokens and
 tables that lie on the fullest node (supplement fig. 3). Usage:
 
     python benchmarks/lda_memory.py [--topics 1000]
@@ -42,6 +43,19 @@ def tables(corpus, topics: int, nodes: int) -> list[int]:
         return training.bytes_by_node()
 
 
+def used(corpus, topics: int, iterations: int) -> int:
+    """Bytes of tokens, and of what is not zero in the tables (4 a document's topic, 6 a word's) after some iterations."""
+    with TopicTraining(
+        corpus, check_priors(topics, ALPHA, BETA), sampler="sparse", start="sequential", workers=None,
+        synchronizations=None, seed=0, threads=None,
+    ) as training:  # fmt: skip
+        for _ in range(iterations):
+            training.iterate()
+        parts = training.parts()
+        tokens = sum(nbytes((part.tokens.documents, part.tokens.topics)) for part in parts)
+        return tokens + sum(4 * int(part.documents.sizes.sum()) for part in parts) + 6 * training.counts().by_word.nnz
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topics", type=int, default=1000)
@@ -57,6 +71,9 @@ def main() -> None:
     kept = tables(corpus, options.topics, 1)[0]
     print(f"K = {options.topics}: peak of fit {peak / 1e6:.0f} MB; tokens and tables {kept / 1e6:.0f} MB; "
           f"ratio {peak / kept:.2f} (target ≤ 1.5)")  # fmt: skip
+    for iterations in (0, 3, 50):
+        found = used(corpus, options.topics, iterations)
+        print(f"  in use after {iterations} iterations: {found / 1e6:.0f} MB; ratio {peak / found:.2f}")
     for nodes in (2, 4, 8):
         most = max(tables(corpus, options.topics, nodes))
         print(f"{nodes} nodes: {most / 1e6:.1f} MB on the fullest, {most / kept:.2f} of one node's")

@@ -1,5 +1,8 @@
 """MatrixFactorization(solver="ccd"): what it minimizes, that the seed alone decides it, and what it shares with SGD."""
 
+import os
+import signal
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -184,3 +187,13 @@ def test_movielens(movielens):
     users, items = len(model.user_factors_), len(model.item_factors_)
     known = (pairs[:10_000, 0] < users) & (pairs[:10_000, 1] < items)
     assert model.rmse(pairs[:10_000][known], scores[:10_000][known]) <= 0.915
+
+
+def test_an_interrupt_leaves_what_was_learnt() -> None:
+    model = ccd(max_iter=100_000)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(PAIRS[TRAIN], SCORES[TRAIN])
+    assert model.n_iter_ > 0
+    assert model.rmse(PAIRS[TEST], SCORES[TEST]) < 2 * NOISE

@@ -162,9 +162,51 @@ def test_save_while_it_trains(planted, tmp_path):
     np.testing.assert_array_equal(second.components_, planted_model(max_iter=2).fit(planted[0]).components_)
 
 
-def test_fitting_stops_when_told_to(planted):
-    model = planted_model().fit(planted[0], on_iteration=lambda record: record["iteration"] == 4)
+@pytest.mark.parametrize("kind", [bool, np.bool_])
+def test_fitting_stops_when_told_to(planted, kind):
+    model = planted_model().fit(planted[0], on_iteration=lambda record: kind(record["iteration"] == 4))
     assert model.n_iter_ == 4
+
+
+def test_the_model_can_be_asked_while_it_trains(planted):
+    model, found = planted_model(max_iter=3, start="random"), []
+    for _ in range(2):  # the second time there is an earlier model
+        model.fit(planted[0], on_iteration=lambda record: found.append(model.perplexity(planted[0][:100])))
+    assert len(set(found)) == 3
+    assert found[:3] == found[3:]
+
+
+def test_a_fit_that_fails_leaves_no_earlier_model(planted):
+    model = planted_model(max_iter=1).fit(planted[0])
+    with pytest.raises(strads.InputError, match="tokens"):
+        model.set_params(n_components=60_000, n_workers=1).fit(np.array([[70_000]]))
+    with pytest.raises(NotFittedError):
+        model.transform(planted[0])
+
+
+def test_fits_leave_no_threads_behind(planted):
+    planted_model(max_iter=1, n_jobs=3).fit(planted[0])
+    before = threading.active_count()
+    for _ in range(3):
+        planted_model(max_iter=1, n_jobs=3).fit(planted[0])
+    assert threading.active_count() == before
+
+
+def test_words_with_any_characters_are_saved(tmp_path):
+    model = LatentDirichletAllocation(2, max_iter=1).fit([["new\nyork", "cat"], ["cat", "naïve"]])
+    model.save(tmp_path / "model.npz")
+    assert LatentDirichletAllocation.load(tmp_path / "model.npz").vocabulary_ == model.vocabulary_
+
+
+def test_nothing_to_score_is_said():
+    model = LatentDirichletAllocation(2, max_iter=1).fit(TEXTS)
+    with (
+        pytest.raises(strads.InputError, match="no token is left to score"),
+        pytest.warns(UserWarning, match="2 tokens"),
+    ):
+        model.perplexity(["zzz qqq"])
+    with pytest.raises(strads.ArgumentError, match="n=0"):
+        model.top_words(0)
 
 
 def test_an_interrupt_leaves_a_whole_model(planted):
@@ -177,8 +219,9 @@ def test_an_interrupt_leaves_a_whole_model(planted):
     with pytest.raises(KeyboardInterrupt):
         model.fit(planted[0], on_iteration=interrupt)
     assert model.n_iter_ == len(model.history_) >= 3
-    assert model.topic_word_counts_.sum() == planted[0].sum()
     assert model.transform(planted[0][:2]).shape == (2, 5)
+    whole = planted_model(max_iter=model.n_iter_).fit(planted[0])
+    np.testing.assert_array_equal(model.components_, whole.components_)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +230,11 @@ def test_an_interrupt_leaves_a_whole_model(planted):
         ({"n_components": 0}, "n_components=0"),
         ({"n_components": 70_000}, "65536 topics are possible"),
         ({"doc_topic_prior": -1}, "doc_topic_prior=-1"),
+        ({"doc_topic_prior": 1e-50}, "from 1e-10 to 1e\\+10"),
+        ({"doc_topic_prior": [[1], [2, 3]]}, "one for each topic"),
+        ({"topic_word_prior": 1e39}, "topic_word_prior=1e\\+39"),
+        ({"n_workers": 2000}, "1024 are possible"),
+        ({"random_state": 1 << 64}, "below 2"),
         ({"doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior has 2 numbers"),
         ({"topic_word_prior": 0}, "topic_word_prior=0"),
         ({"max_iter": 0}, "max_iter=0"),

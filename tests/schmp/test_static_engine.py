@@ -194,6 +194,28 @@ def test_impossible_schedules_are_refused(jobs, message):
         engine.iterate()
 
 
+class Undecided(Idle):
+    """Its schedule is another one on each node."""
+
+    def schedule(self, iteration):
+        workers = np.random.default_rng().integers(2, size=64).tolist()
+        return [schmp.Round((schmp.Job(worker, (worker,)),)) for worker in workers]
+
+
+def test_nodes_with_different_schedules_are_told_apart():
+    with (
+        strads.init("threads", nodes=2, threads=1),
+        schmp.StaticEngine(Undecided(2), shards=[[0, 1]]) as engine,
+        pytest.raises(strads.PlanError, match="gave the nodes different rounds"),
+    ):
+        engine.iterate()
+
+
+def test_no_schedule_at_all_is_refused():
+    with schmp.StaticEngine(Wrong(None)) as engine, pytest.raises(strads.PlanError, match="returned a NoneType"):
+        engine.iterate()
+
+
 def test_something_else_than_rounds_is_refused():
     with schmp.StaticEngine(Wrong(["x"])) as engine, pytest.raises(strads.PlanError, match="gave a str"):
         engine.iterate()

@@ -44,6 +44,7 @@ class Guard:
             else:
                 handler(number, frame)
 
+        deferring.handler = handler  # type: ignore[attr-defined]
         signal.signal(number, deferring)
 
 

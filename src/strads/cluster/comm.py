@@ -152,14 +152,15 @@ class Comm(ABC):
     def flush(self) -> None:  # noqa: B027 – most backends hold nothing back
         """Let what a backend holds back, to send more at a time, leave now."""
 
-    def progress(self, seconds: float = 0.0) -> None:
-        """Bring in what has arrived; wait up to so many seconds for something.
+    def progress(self, seconds: float = 0.0, seen: int | None = None) -> None:
+        """Bring in what has arrived; wait up to so many seconds for something, unless more than `seen` deliveries have.
 
         Raises
         ------
         Whatever has ended the program on another node.
         """
-        self._idle(self.inbox.deliveries if seconds > 0 else -1, seconds)
+        before = self.inbox.deliveries if seen is None else seen
+        self._idle(before if seconds > 0 else -1, seconds)
         self.check()
 
     def check(self) -> None:

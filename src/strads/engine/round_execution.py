@@ -172,10 +172,13 @@ class RoundExecution:
         if self._synchronizing or not self._sources:  # then only this node's threads make a job ready
             with self._changed:
                 if self._changes == seen:
-                    self._changed.wait(_REST if self._sources else _POLL)
+                    self._changed.wait(_POLL)
             return
         self._comm.flush()  # who waits may be waited for
-        self._comm.progress(_REST_ALONE if alone else _REST)
+        delivered = self._comm.inbox.deliveries
+        if self._receive():
+            return
+        self._comm.progress(_REST_ALONE if alone else _REST, delivered)
         if not self._receive() and time.monotonic() - self._news > self._comm.timeout:
             self._give_up()
 

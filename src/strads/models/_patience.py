@@ -2,6 +2,13 @@
 
 import math
 
+import numpy as np
+
+
+def wants_to_stop(answer: object) -> bool:
+    """Whether what a callback returned is True, as Python or NumPy has it; anything else, None above all, goes on."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
 
 class Patience:
     """Waits for an error to fall by `tolerance` within so many epochs."""

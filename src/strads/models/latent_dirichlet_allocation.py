@@ -1,5 +1,7 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, words rotating over documents."""
 
+import json
+import numbers
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -12,15 +14,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from strads import cluster
+from strads.cluster.interrupts import interrupted_later
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
+from strads.models._patience import wants_to_stop
 from strads.models._saving import load_model, save_model
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.priors import Priors, check_priors
-from strads.models.topics.training import TopicTraining
+from strads.models.topics.training import MOST_WORKERS, TopicTraining
 
 IterationRecord = dict[str, Any]
 _SAMPLERS = ("auto", "sparse", "dense")
@@ -190,6 +194,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float32] | None:
         priors = self._check_parameters()
         corpus = as_corpus(X, vocabulary)
+        self.__dict__.pop("_counts", None)  # what is learnt from now on does not fit what was learnt before
         self.history_: list[IterationRecord] = []
         self.n_features_in_ = corpus.n_words
         self.vocabulary_ = corpus.vocabulary
@@ -225,6 +230,10 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         for name in ("n_workers", "synchronizations"):
             if getattr(self, name) is not None:
                 check_whole_numbers(self, name)
+        if (self.n_workers or 0) > MOST_WORKERS:
+            raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
+        if self.random_state >= 1 << 63:
+            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
         if self.n_components > MAX_TOPICS:
             raise ArgumentError(f"n_components={self.n_components}: {MAX_TOPICS} topics are possible")
         check_choice(self, "sampler", _SAMPLERS)
@@ -236,25 +245,29 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def _iterate(self, training: TopicTraining, on_iteration: Callable[[IterationRecord], object] | None) -> None:
         self.start_seconds_ = seconds = training.start_seconds
         for number in range(1, self.max_iter + 1):
-            begin = time.perf_counter()
-            nodes = training.iterate()
-            if self.learn_priors != "no" and number % _LEARN_EVERY == 0:
-                training.learn_priors(symmetric=self.learn_priors == "symmetric")
-            seconds += time.perf_counter() - begin
-            record: IterationRecord = {
-                "iteration": number,
-                "seconds": seconds,
-                "samples": number * training.n_tokens,
-                "s_error": training.s_error,
-            }
-            if self.evaluate_every and (number % self.evaluate_every == 0 or number == self.max_iter):
-                record["log_likelihood"] = training.log_likelihood()
-                record["objective"] = record["log_likelihood"] / training.n_tokens
-            record["nodes"] = nodes
-            self.history_.append(record)
-            self.n_iter_ = number
-            if on_iteration is not None and on_iteration(record) is True:
+            with interrupted_later(cluster.current().cluster):  # the records tell of what the counts are
+                record = self._iterate_once(training, number, seconds)
+                self.history_.append(record)
+                self.n_iter_ = number
+            seconds = record["seconds"]
+            if on_iteration is not None and wants_to_stop(on_iteration(record)):
                 break
+
+    def _iterate_once(self, training: TopicTraining, number: int, seconds: float) -> IterationRecord:
+        begin = time.perf_counter()
+        nodes = training.iterate()
+        if self.learn_priors != "no" and number % _LEARN_EVERY == 0:
+            training.learn_priors(symmetric=self.learn_priors == "symmetric")
+        record: IterationRecord = {
+            "iteration": number,
+            "seconds": seconds + time.perf_counter() - begin,
+            "samples": number * training.n_tokens,
+            "s_error": training.s_error,
+        }
+        if self.evaluate_every and (number % self.evaluate_every == 0 or number == self.max_iter):
+            record["log_likelihood"] = training.log_likelihood()
+            record["objective"] = record["log_likelihood"] / training.n_tokens
+        return record | {"nodes": nodes}
 
     def _take_over(self, training: TopicTraining) -> None:
         """Make what was learnt the model's attributes; brings it home if it lies on nodes."""
@@ -284,7 +297,9 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def top_words(self, n: int = 10) -> list[list[str]]:
         """Return the most probable words of each topic, best first; their numbers as text if there is no vocabulary."""
         self._check_fitted()
-        best = self._counts.top_words(n)
+        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
+            raise ArgumentError(f"n={n!r}: give a whole number of words, 1 or more")
+        best = self._counts.top_words(int(n))
         if self.vocabulary_ is None:
             return [[str(word) for word in words] for words in best]
         return [[self.vocabulary_[word] for word in words] for words in best]
@@ -326,7 +341,10 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
 
     def _completion(self, X: Any) -> tuple[float, int]:
         seed = int(self.random_state)
-        return completion(self._corpus(X), self._counts, self._priors, seed, self._team())
+        total, tokens = completion(self._corpus(X), self._counts, self._priors, seed, self._team())
+        if tokens == 0:
+            raise InputError("no token is left to score: give more documents, with words that the model knows")
+        return total, tokens
 
     def _corpus(self, X: Any) -> Corpus:
         return as_corpus(X, self.vocabulary_, self.n_features_in_, allow_empty=True)
@@ -335,6 +353,8 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         return cluster.current().team(self._threads)
 
     def _check_fitted(self) -> None:
+        if self._training is not None:  # asked by `on_iteration`
+            self._take_over(self._training)
         if not hasattr(self, "_counts"):
             raise NotFittedError("this LatentDirichletAllocation is not fitted yet: call fit first")
 
@@ -343,10 +363,8 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle); `LatentDirichletAllocation.load` reads it.
 
-        May be called in `on_iteration`: then with what has been learnt so far.
+        May be called in `on_iteration`, like all other methods: then with what has been learnt so far.
         """
-        if self._training is not None:
-            self._take_over(self._training)
         self._check_fitted()
         params = self.get_params()
         prior = params["doc_topic_prior"]
@@ -359,7 +377,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
             "alpha": self._priors.alpha,
         }
         if self.vocabulary_ is not None:
-            arrays["vocabulary"] = np.frombuffer("\n".join(self.vocabulary_).encode(), np.uint8)
+            arrays["vocabulary"] = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
         parameters = {
             "params": {
                 name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
@@ -386,7 +404,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
             model.n_features_in_ = int(parameters["n_words"])
             model.vocabulary_ = None
             if "vocabulary" in arrays:
-                model.vocabulary_ = arrays["vocabulary"].tobytes().decode().split("\n")
+                model.vocabulary_ = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
                 if len(model.vocabulary_) != model.n_features_in_:
                     raise ValueError("the vocabulary does not fit the counts")
             priors = Priors(np.asarray(arrays["alpha"], np.float64), float(parameters["beta"]))

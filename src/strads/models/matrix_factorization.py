@@ -25,7 +25,7 @@ from strads.models._parameters import (
     check_share,
     check_whole_numbers,
 )
-from strads.models._patience import Patience
+from strads.models._patience import Patience, wants_to_stop
 from strads.models._saving import load_model, save_model
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
 from strads.models.factorization.factor_tables import FactorTables
@@ -316,7 +316,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 if is_best:
                     best_tables = self._tables.copy()
                 stop = on_epoch(record) if on_epoch is not None else None
-                if stop is True or (self.early_stopping and patience.is_over):
+                if wants_to_stop(stop) or (self.early_stopping and patience.is_over):
                     break
         finally:
             if best_tables is not None:

@@ -1,7 +1,9 @@
 """What a SchMP program's schedule returns: rounds of jobs, one job a worker (thesis §3.3.1, algorithms 2–4)."""
 
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from strads.errors import PlanError
@@ -57,8 +59,22 @@ class Schedule:
 
     @classmethod
     def of(cls, rounds: "Iterable[Round] | Schedule") -> "Schedule":
-        """Return rounds as a schedule."""
+        """Return rounds as a schedule.
+
+        Raises
+        ------
+        PlanError
+            If they are something else.
+        """
+        if not isinstance(rounds, Iterable | Schedule):
+            raise PlanError(f"schedule() returned a {type(rounds).__name__}: return a Schedule, or Rounds")
         return rounds if isinstance(rounds, Schedule) else cls(tuple(rounds))
+
+    @cached_property
+    def digest(self) -> int:
+        """A number that differs, most likely, where workers, shards or synchronizations do."""
+        known = [[(job.worker, job.shards) for job in each.jobs] + [each.synchronize] for each in self.rounds]
+        return zlib.crc32(repr(known).encode())
 
     def __iter__(self) -> Iterator[Round]:
         return iter(self.rounds)

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from strads import cluster
 from strads.cluster import Node, ThreadTeam
 from strads.cluster.messages import Message, decode
 from strads.engine.round_execution import RoundExecution
 from strads.engine.statistics import NodeStatistics
+from strads.errors import PlanError
 from strads.schedule.itinerary import Holders, NodeItinerary, plan_itineraries
 from strads.schedule.rounds import Job, Schedule, ShardKey, check_schedule
 from strads.schmp.program import Program
@@ -53,7 +55,7 @@ def begin(
         data = {worker: make(worker) for worker in own}
     elif not data:
         data = dict.fromkeys(own)
-    team = node.team if threads in (None, node.threads) else ThreadTeam(threads or 1)
+    team = node.team if threads is None else cluster.current().team(threads)  # a single process
     node.store[name] = _Part(program, node_of, homes, data, shards, team)
 
 
@@ -62,6 +64,7 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
     part: _Part = node.store[name]
     program = part.program
     schedule = Schedule.of(program.schedule(iteration))
+    _check_agreement(node, schedule)
     itineraries, holders = _plan(schedule, part.node_of, part.holders, node.size)
 
     def perform(job: Job, shards: tuple[Any, ...]) -> None:
@@ -80,6 +83,15 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
     statistics = execution.run(part.team)
     part.holders = holders
     return statistics
+
+
+def _check_agreement(node: Node, schedule: Schedule) -> None:
+    """Nodes with different schedules would wait for each other in vain."""
+    if node.size > 1 and len(set(node.comm.allgather(schedule.digest))) > 1:
+        raise PlanError(
+            "schedule() gave the nodes different rounds: it may depend on the iteration and on what "
+            "`aggregate` leaves, but not on the node, on time, or on random numbers without a seed"
+        )
 
 
 def each_worker(node: Node, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> dict[int, Any]:

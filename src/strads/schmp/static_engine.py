@@ -1,17 +1,15 @@
 """The Static Engine: runs a SchMP program's rounds on all nodes, shards travelling along the ring (thesis §4.2)."""
 
-import signal
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from strads import cluster
 from strads.cluster.cores import check_count, check_threads
+from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, StradsError
@@ -37,29 +35,6 @@ class Iteration:
     number: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
-
-
-@contextmanager
-def _interrupted_later(nodes: cluster.Cluster) -> Iterator[None]:
-    """Within this context the first Ctrl-C waits for the end."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    came: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        if len(came) > 1:
-            handler(number, frame)
-
-    before = nodes.catch(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        handler(came[0], None)
 
 
 class StaticEngine:
@@ -151,7 +126,7 @@ class StaticEngine:
         """
         self._check_usable()
         start = time.perf_counter()
-        with _interrupted_later(self._cluster):
+        with interrupted_later(self._cluster):
             try:
                 nodes = self._cluster.run(on_node.iterate, self._name, self.iterations)
             except BaseException as error:

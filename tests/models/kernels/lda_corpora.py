@@ -27,14 +27,16 @@ class Grid:
         self.corpus, self.topics, self.blocks = corpus, len(alpha), blocks
         self.alpha, self.beta = np.asarray(alpha, float), beta
         self.cuts = np.linspace(0, len(corpus), blocks + 1).astype(int)
-        words = np.arange(corpus.shape[1])
+        vocabulary = corpus.shape[1]
+        words = np.concatenate([np.arange(b, vocabulary, blocks) for b in range(blocks)])
+        bounds = np.concatenate([[0], np.cumsum([len(range(b, vocabulary, blocks)) for b in range(blocks)])])
         self.tokens, self.documents = [], []
         for first, last in zip(self.cuts[:-1], self.cuts[1:], strict=True):
             rows = corpus[first:last]
             documents, indices = np.nonzero(rows)
             indptr = np.searchsorted(documents, np.arange(last - first + 1))
             counts = rows[documents, indices]
-            self.tokens.append(make_tokens(indptr, indices, counts, words % blocks, words // blocks, blocks))
+            self.tokens.append(make_tokens(indptr, indices, counts, vocabulary, words, bounds))
             self.documents.append(empty_documents(rows.sum(axis=1), self.topics, sparse))
         frequencies = corpus.sum(axis=0)
         self.words = [empty_words(frequencies[b::blocks], self.topics, sparse) for b in range(blocks)]

@@ -19,9 +19,10 @@ from strads.models.kernels.lda_tables import (
 def test_tokens_come_by_block_word_and_document():
     corpus = np.random.default_rng(0).poisson(0.8, (20, 11))
     documents, words = np.nonzero(corpus)
-    blocks, rows = np.arange(11) % 3, 10 - np.arange(11)  # rows need not rise with the word
+    order = np.array([9, 6, 3, 0, 10, 7, 4, 1, 8, 5, 2])  # rows need not rise with the word
+    bounds = np.array([0, 4, 8, 11])
     indptr = np.searchsorted(documents, np.arange(21))
-    tokens = make_tokens(indptr, words, corpus[documents, words], blocks, rows, 3)
+    tokens = make_tokens(indptr, words, corpus[documents, words], 11, order, bounds)
     found = np.zeros_like(corpus)
     for block in range(3):
         runs = slice(tokens.block_runs[block], tokens.block_runs[block + 1])
@@ -30,15 +31,14 @@ def test_tokens_come_by_block_word_and_document():
             own = tokens.documents[tokens.run_offsets[run] : tokens.run_offsets[run + 1]].astype(int)
             assert len(own) > 0
             assert (np.diff(own) >= 0).all()
-            word = 10 - tokens.words[run]
-            assert blocks[word] == block
+            word = order[bounds[block] + tokens.words[run]]
             np.add.at(found, (own, word), 1)
     np.testing.assert_array_equal(found, corpus)
     assert len(tokens.documents) == len(tokens.topics) == corpus.sum()
 
 
 def test_a_corpus_without_tokens_has_no_runs():
-    tokens = make_tokens(np.zeros(4, int), np.empty(0, int), np.empty(0, int), np.arange(3), np.zeros(3, int), 3)
+    tokens = make_tokens(np.zeros(4, int), np.empty(0, int), np.empty(0, int), 3, np.arange(3), np.arange(4))
     np.testing.assert_array_equal(tokens.block_runs, np.zeros(4))
     np.testing.assert_array_equal(tokens.run_offsets, [0])
 
@@ -76,7 +76,7 @@ def test_arrays_start_at_a_cache_line():
 
 
 def test_random_topics_are_uniform_and_leave_other_tokens_alone():
-    tokens = make_tokens(np.array([0, 1]), np.array([0]), np.array([60_000]), np.zeros(1, int), np.zeros(1, int), 1)
+    tokens = make_tokens(np.array([0, 1]), np.array([0]), np.array([60_000]), 1, np.zeros(1, int), np.array([0, 1]))
     random_topics(tokens, 10_000, 60_000, 5, job_key(1, 2, 3, 4))
     assert not tokens.topics[:10_000].any()
     shares = np.bincount(tokens.topics[10_000:], minlength=5) / 50_000

@@ -205,13 +205,10 @@ class CoordinateDescentSolver(Solver):
             data=_parts(ratings, held_out, tables, workers, biases=biases),
             threads=threads if cluster.current().is_local else None,
         )
-        self._is_whole = True
 
     def run_epoch(self, number: int) -> Epoch:
         """Move every factor once; the objective is that of the program after it."""
-        self._is_whole = False
         nodes = self._engine.iterate().nodes
-        self._is_whole = True
         squared_error, objective = self._engine.each_node(_measures)[0]
         return Epoch(objective, squared_error, nodes)
 
@@ -223,7 +220,7 @@ class CoordinateDescentSolver(Solver):
 
     def update_tables(self) -> None:
         """Bring the factors home; not those of an epoch that has failed."""
-        if not self._is_whole:
+        if not self._engine.is_intact:
             return
         users = np.concatenate(self._engine.each_worker(_user_factors), axis=1)
         items = self._engine.each_node(_item_factors)[0]

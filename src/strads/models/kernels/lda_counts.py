@@ -38,9 +38,9 @@ def make_tokens(
     indptr: NDArray[Any],
     indices: NDArray[Any],
     counts: NDArray[Any],
-    block_of_word: NDArray[Any],
-    row_of_word: NDArray[Any],
-    blocks: int,
+    vocabulary: int,
+    words: NDArray[Any],
+    block_bounds: NDArray[Any],
 ) -> Tokens:
     """Tokens of one worker from its documents in the form of a CSR matrix (documents × words); topics are all 0.
 
@@ -50,27 +50,28 @@ def make_tokens(
         Entries `indptr[d]:indptr[d + 1]` belong to document d; the first offset is 0.
     indices, counts : integer arrays of shape (entries,)
         Words, numbered over the whole vocabulary, and how often the document has them.
-    block_of_word, row_of_word : integer arrays of shape (V,)
-        The block of each word, and its row in the shard of the block.
-    blocks : int
-        Number of blocks.
+    vocabulary : int
+        V.
+    words : integer array
+        All words that occur, in the order of blocks, and within a block of rows.
+    block_bounds : integer array of shape (blocks + 1,)
+        Words `words[block_bounds[b]:block_bounds[b + 1]]` are the rows of block b.
     """
-    vocabulary = len(block_of_word)
-    order = np.lexsort((row_of_word, block_of_word))
-    ranks = np.empty(vocabulary, np.int64)
-    ranks[order] = np.arange(vocabulary)
-    sizes = np.zeros(vocabulary, np.int64)
+    ranks = np.full(vocabulary, -1, np.int64)
+    ranks[words] = np.arange(len(words))
+    sizes = np.zeros(len(words), np.int64)
     _count_tokens(indices, counts, ranks, sizes)
-    offsets = np.zeros(vocabulary + 1, np.int64)
+    offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     small = len(indptr) - 1 <= 65_536
     documents: NDArray[Any] = np.empty(int(offsets[-1]), np.uint16 if small else np.int32)
     _place_tokens(indptr, indices, counts, ranks, offsets[:-1].copy(), documents)
     present = np.flatnonzero(sizes)
-    block_runs = np.searchsorted(block_of_word[order][present], np.arange(blocks + 1)).astype(np.int64)
+    block_runs = np.searchsorted(present, block_bounds).astype(np.int64)
+    rows = present - np.repeat(np.asarray(block_bounds[:-1]), np.diff(block_runs))
     return Tokens(
         block_runs,
-        row_of_word[order][present].astype(np.int32),
+        rows.astype(np.int32),
         np.append(offsets[:-1][present], offsets[-1]),
         documents,
         np.zeros(len(documents), np.uint16),

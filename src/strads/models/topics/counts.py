@@ -49,12 +49,13 @@ class TopicCounts:
         order = np.concatenate(words) if words else np.zeros(0, np.int32)
         sizes, found, counts = (np.concatenate([rows[part] for rows in blocks]) for part in range(3))
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        matrix = scipy.sparse.csr_array((counts, found.astype(np.int32), offsets), shape=(n_words, topics))
-        place = np.empty(n_words, np.int64)
-        place[order] = np.arange(n_words)
-        by_word = matrix[place]
+        matrix = scipy.sparse.csr_array((counts, found.astype(np.int32), offsets), shape=(len(order), topics))
+        by_word = matrix[np.argsort(order)]  # the words that occur; the others get empty rows
         by_word.sort_indices()
-        return cls(by_word)
+        all_offsets = np.zeros(n_words + 1, np.int64)
+        all_offsets[1 + order] = sizes
+        np.cumsum(all_offsets, out=all_offsets)
+        return cls(scipy.sparse.csr_array((by_word.data, by_word.indices, all_offsets), shape=(n_words, topics)))
 
     def top_words(self, n: int) -> list[NDArray[np.int64]]:
         """Return the numbers of the n most frequent words of each topic, most frequent first."""

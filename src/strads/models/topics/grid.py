@@ -14,15 +14,13 @@ from strads.schedule.packing import pack
 
 @dataclass(frozen=True)
 class TokenGrid:
-    """Which worker has a document, and in which block, at which row, a word is.
+    """Which worker has a document, and in which block, at which row, a word that occurs is.
 
     Attributes
     ----------
     bounds : int64 ndarray of shape (workers + 1,)
         Worker p has the documents from `bounds[p]` to `bounds[p + 1]`, excluded.
-    block_of, row_of : int32 ndarray of shape (n_words,)
-        Block of each word, and its row in the block.
-    words : int32 ndarray of shape (n_words,)
+    words : int32 ndarray of shape (words that occur,)
         Word numbers in order of blocks; within a block the order of rows, frequent words first.
     block_bounds : int64 ndarray of shape (blocks + 1,)
         Block b has the words from `block_bounds[b]` to `block_bounds[b + 1]` of `words`, excluded.
@@ -31,8 +29,6 @@ class TokenGrid:
     """
 
     bounds: NDArray[np.int64]
-    block_of: NDArray[np.int32]
-    row_of: NDArray[np.int32]
     words: NDArray[np.int32]
     block_bounds: NDArray[np.int64]
     word_tokens: NDArray[np.int64]
@@ -45,12 +41,11 @@ class TokenGrid:
         shares = np.linspace(0, before[-1], workers + 1)[1:-1]
         bounds = np.concatenate([[0], np.searchsorted(before, shares), [len(corpus)]]).astype(np.int64)
         word_tokens = np.bincount(corpus.words, corpus.counts, corpus.n_words).astype(np.int64)
-        block_of, _ = pack(word_tokens, blocks)
-        words = np.lexsort((-word_tokens, block_of)).astype(np.int32)
-        block_bounds = np.searchsorted(block_of[words], np.arange(blocks + 1)).astype(np.int64)
-        row_of = np.empty(corpus.n_words, np.int32)
-        row_of[words] = np.arange(corpus.n_words) - block_bounds[block_of[words]]
-        return cls(bounds, block_of, row_of, words, block_bounds, word_tokens)
+        present = np.flatnonzero(word_tokens)
+        block_of, _ = pack(word_tokens[present], blocks)
+        order = np.lexsort((-word_tokens[present], block_of))
+        block_bounds = np.searchsorted(block_of[order], np.arange(blocks + 1)).astype(np.int64)
+        return cls(bounds, present[order].astype(np.int32), block_bounds, word_tokens)
 
     @property
     def workers(self) -> int:
@@ -72,7 +67,6 @@ def tokens_of(corpus: Corpus, grid: TokenGrid, worker: int) -> tuple[Tokens, NDA
     low, high = grid.bounds[worker : worker + 2]
     entries = slice(corpus.offsets[low], corpus.offsets[high])
     offsets = corpus.offsets[low : high + 1] - corpus.offsets[low]
-    tokens = make_tokens(
-        offsets, corpus.words[entries], corpus.counts[entries], grid.block_of, grid.row_of, grid.blocks
-    )
+    entry_words, counts = corpus.words[entries], corpus.counts[entries]
+    tokens = make_tokens(offsets, entry_words, counts, corpus.n_words, grid.words, grid.block_bounds)
     return tokens, corpus.lengths[low:high]

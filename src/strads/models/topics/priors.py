@@ -1,6 +1,5 @@
 """The Dirichlet priors of LDA."""
 
-import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError
+
+_LEAST, _MOST = 1e-10, 1e10
+_POSSIBLE = f"from {_LEAST:g} to {_MOST:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +34,28 @@ def check_priors(topics: int, alpha: float | ArrayLike | None, beta: float | Non
     Raises
     ------
     ArgumentError
-        If they are not positive, or there is not one α for each topic.
+        If they are not from 1e-10 to 1e10, or there is not one α for each topic.
     """
-    found = np.asarray(1 / topics if alpha is None else alpha, np.float64) if _is_numeric(alpha) else None
-    if found is None or found.ndim > 1 or not np.isfinite(found).all() or not (found > 0).all():
-        raise ArgumentError(f"doc_topic_prior={alpha!r}: give a positive number, or one for each topic")
+    found = np.asarray(1 / topics) if alpha is None else _as_numbers(alpha)
+    if found is None or found.ndim > 1 or not _are_possible(found):
+        raise ArgumentError(f"doc_topic_prior={alpha!r}: give a number, or one for each topic, {_POSSIBLE}")
     if found.ndim == 1 and len(found) != topics:
         raise ArgumentError(f"doc_topic_prior has {len(found)} numbers, but there are n_components={topics} topics")
     if beta is not None and not (
-        isinstance(beta, numbers.Real) and not isinstance(beta, bool) and math.isfinite(beta) and beta > 0
+        isinstance(beta, numbers.Real) and not isinstance(beta, bool) and _are_possible(np.asarray(float(beta)))
     ):
-        raise ArgumentError(f"topic_word_prior={beta!r}: give a positive number")
+        raise ArgumentError(f"topic_word_prior={beta!r}: give a number {_POSSIBLE}")
     return Priors(np.broadcast_to(found, topics).copy(), 1 / topics if beta is None else float(beta))
 
 
-def _is_numeric(value: Any) -> bool:
-    return value is None or (np.asarray(value).dtype.kind in "fiu")
+def _as_numbers(value: Any) -> NDArray[np.float64] | None:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return None
+    return array.astype(np.float64) if array.dtype.kind in "fiu" else None
+
+
+def _are_possible(values: NDArray[np.float64]) -> bool:
+    """Whether products of α and β, over the tokens, stay far inside the range of float32, in which topics are drawn."""
+    return bool(((values >= _LEAST) & (values <= _MOST)).all())

@@ -12,11 +12,13 @@ from strads.models.kernels.lda_dense import DenseScratch, dense_scratch, sample_
 from strads.models.kernels.lda_random import job_key
 from strads.models.kernels.lda_sparse import SparseScratch, sample_sparse, sparse_scratch
 from strads.models.kernels.lda_tables import (
+    DenseWords,
     Documents,
     Prior,
     SparseWords,
     Tokens,
     Words,
+    aligned_zeros,
     empty_documents,
     empty_words,
     make_prior,
@@ -89,7 +91,13 @@ class WordBlock:
         if isinstance(self.words, SparseWords):
             places = np.diff(self.words.offsets).astype(np.int32)
             return _sparse_block, (places, *pack_words(self.words))
-        return WordBlock, (self.words,)
+        return _dense_block, (self.words.counts,)
+
+
+def _dense_block(counts: NDArray[np.int32]) -> WordBlock:
+    aligned = aligned_zeros(counts.shape, np.int32)  # vectors that cross a cache line load at half the speed
+    aligned[...] = counts
+    return WordBlock(DenseWords(aligned))
 
 
 def _sparse_block(places: NDArray[np.int32], *packed: NDArray[Any]) -> WordBlock:

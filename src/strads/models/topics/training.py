@@ -20,6 +20,7 @@ from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
 from strads.schedule.itinerary import place_workers
 from strads.schmp import StaticEngine
 
+MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block
 _WORKERS = 16
 _PRIOR_STEPS = 5
 _ROUNDS = 4  # of an iteration between two synchronizations
@@ -64,7 +65,7 @@ class TopicTraining:
         sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
         if sparse:
             _check_lengths(corpus.lengths, topics)
-        count = workers or max(_WORKERS, nodes.size * (threads or nodes.threads))
+        count = workers or min(MOST_WORKERS, max(_WORKERS, nodes.size * (threads or nodes.threads)))
         self._grid = TokenGrid.of(corpus, count)
         program = WordRotation(
             count,
@@ -110,6 +111,8 @@ class TopicTraining:
     def learn_priors(self, *, symmetric: bool) -> None:
         """Fit α and β to the counts by a few steps (Minka 2000), each of which raises the likelihood."""
         alpha, beta, totals = self.priors.alpha, self.priors.beta, self.totals()
+        if symmetric:
+            alpha = np.full_like(alpha, alpha.mean())
         for _ in range(_PRIOR_STEPS):
             sums, of_lengths = zip(*self._engine.each_worker(_prior_sums, alpha), strict=True)
             alpha = better_alpha(alpha, np.sum(sums, 0), sum(of_lengths), symmetric)

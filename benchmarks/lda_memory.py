@@ -44,7 +44,7 @@ def tables(corpus, topics: int, nodes: int) -> list[int]:
 
 
 def used(corpus, topics: int, iterations: int) -> int:
-    """Bytes of tokens, and of what is not zero in the tables (4 a document's topic, 6 a word's) after some iterations."""
+    """Bytes of tokens, and of what is not zero in the tables (4 a document's topic, 6 a word's) in the end."""
     with TopicTraining(
         corpus, check_priors(topics, ALPHA, BETA), sampler="sparse", start="sequential", workers=None,
         synchronizations=None, seed=0, threads=None,

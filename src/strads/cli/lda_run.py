@@ -36,13 +36,17 @@ class LdaRun(TrainRun):
     measures: ClassVar[Mapping[str, str]] = MEASURES
     beginning: ClassVar[str] = BEGINNING
     texts: ClassVar[tuple[str, ...]] = (TOPICS,)
-    ends_iterations: ClassVar[bool] = True
 
     model: LatentDirichletAllocation = field(init=False)
     _documents: Documents = field(init=False)
     _rest: Corpus = field(init=False)
     _held_out: Corpus | None = field(init=False)
     _perplexity: float | None = field(init=False, default=None)
+
+    @property
+    def ends_iterations(self) -> bool:
+        """The counts are whole between iterations only."""
+        return True
 
     def read(self) -> None:
         """Read the documents, and set some aside."""

@@ -36,6 +36,11 @@ class MfRun(TrainRun):
     _rest: dvector = field(init=False)
     _held_out: dvector | None = field(init=False)
 
+    @property
+    def ends_iterations(self) -> bool:
+        """Coordinate descent brings the factors home between epochs only."""
+        return bool(self.parameters["solver"] == "ccd")
+
     def read(self) -> None:
         """Read the ratings, and set some aside."""
         self._ratings = read_ratings(self.data, self.columns, self.delimiter)

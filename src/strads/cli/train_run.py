@@ -59,8 +59,6 @@ class TrainRun(ABC):
         What the progress line shows until the first record.
     texts : tuple of str
         Names of further files that are saved with the model.
-    ends_iterations : bool
-        Whether an interrupt waits for the record of the iteration that is going on: it would leave no model.
     """
 
     data: Path
@@ -76,11 +74,15 @@ class TrainRun(ABC):
     measures: ClassVar[Mapping[str, str]]
     beginning: ClassVar[str] = COMPILING
     texts: ClassVar[tuple[str, ...]] = ()
-    ends_iterations: ClassVar[bool] = False
 
     model: Estimator = field(init=False)
     _directory: RunDirectory = field(init=False)
     _snapshots: Snapshots = field(init=False)
+
+    @property
+    def ends_iterations(self) -> bool:
+        """Whether an interrupt waits for the record of the iteration that is going on: it would leave no model."""
+        return False
 
     @abstractmethod
     def read(self) -> None:

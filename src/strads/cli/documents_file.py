@@ -8,7 +8,7 @@ from typing import Any
 
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
-from strads.models.corpora.documents import read_lines
+from strads.models.corpora.documents import read_vocabulary
 from strads.models.corpora.uci_bag_of_words import looks_like_uci
 
 TEXT, UCI = "text, a document a line", "bag of words (UCI)"
@@ -86,7 +86,7 @@ def read_documents(path: Path, vocab: Path | None, options: WordOptions) -> Docu
         given = options.given
         stop_words = given.pop("stop_words", "none")
         _refuse(given, f"{vocab}: the vocabulary says which words count")
-        return _read_texts(path, {"stop_words": stop_words}, _read_vocabulary(vocab))
+        return _read_texts(path, {"stop_words": stop_words}, read_vocabulary(vocab))
     return _read_texts(path, _DEFAULTS | options.given)
 
 
@@ -105,22 +105,6 @@ def _read_texts(path: Path, words: dict[str, Any], vocabulary: list[str] | None 
             raise InputError(_in_options(path, str(error))) from error
     notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
     return Documents(corpus, TEXT, words, notes)
-
-
-def _read_vocabulary(path: Path) -> list[str]:
-    words = [line.strip() for line in read_lines(path)]
-    while words and not words[-1]:
-        words.pop()
-    lines: dict[str, int] = {}
-    for line, word in enumerate(words, 1):
-        if not word:
-            raise InputError(f"{path}:{line}: the line is blank; there is one word on each")
-        if word in lines:
-            raise InputError(f"{path}:{line}: {word!r} is on line {lines[word]} already")
-        lines[word] = line
-    if not words:
-        raise InputError(f"{path}: the file has no words")
-    return words
 
 
 def _in_options(path: Path, message: str) -> str:

@@ -192,3 +192,26 @@ def _explain(error: ValueError, words: _Words) -> NoReturn:
     if text.startswith(("After pruning", "max_df corresponds")):
         raise InputError("min_df and max_df leave no word: lower min_df, or raise max_df") from error
     raise ArgumentError(text) from error
+
+
+def read_vocabulary(path: FilePath) -> list[str]:
+    """Read a file of words, one a line.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or has no words, at a blank line, or at a word that was there before.
+    """
+    words = [line.strip() for line in read_lines(path)]
+    while words and not words[-1]:
+        words.pop()
+    lines: dict[str, int] = {}
+    for line, word in enumerate(words, 1):
+        if not word:
+            raise InputError(f"{path}:{line}: the line is blank; there is one word on each")
+        if word in lines:
+            raise InputError(f"{path}:{line}: {word!r} is on line {lines[word]} already")
+        lines[word] = line
+    if not words:
+        raise InputError(f"{path}: the file has no words")
+    return words

@@ -15,7 +15,7 @@ from strads.dds._csv_parse import Layout, parse_block
 from strads.dds._files import FilePath, check_file, line_blocks
 from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
-from strads.models.corpora.documents import read_lines
+from strads.models.corpora.documents import read_vocabulary
 
 _BLOCK_BYTES = 4 << 20
 _ENTRY = np.dtype([("document", "i4"), ("word", "i4"), ("count", "i4")])
@@ -35,7 +35,7 @@ class UciBagOfWords(NamedTuple):
 
 def read_uci(docword: FilePath, vocab: FilePath | None = None) -> UciBagOfWords:
     """Read counts, and the vocabulary if there is one; see `Corpus.from_uci`."""
-    vocabulary = None if vocab is None else _read_vocabulary(vocab)
+    vocabulary = None if vocab is None else read_vocabulary(vocab)
     counts = _read_docword(check_file(docword), vocabulary, vocab)
     return UciBagOfWords(*counts, vocabulary)
 
@@ -140,19 +140,3 @@ def _check_entries(records: NDArray[Any], header: _Header, before: int, place: _
             place.refuse(row, f"{field} {values[row]} is outside 1 … {limit}{bound}")
     if before + len(records) > header.entries:
         place.refuse(header.entries - before, f"there are more entries than the {header.entries} that line 3 announces")
-
-
-def _read_vocabulary(path: FilePath) -> list[str]:
-    words = [line.strip() for line in read_lines(path)]
-    while words and not words[-1]:
-        words.pop()
-    lines: dict[str, int] = {}
-    for line, word in enumerate(words, 1):
-        if not word:
-            raise InputError(f"{path}:{line}: the line is blank; there is one word on each")
-        if word in lines:
-            raise InputError(f"{path}:{line}: {word!r} is on line {lines[word]} already")
-        lines[word] = line
-    if not words:
-        raise InputError(f"{path}: the file has no words")
-    return words

@@ -133,7 +133,7 @@ def test_a_prior_for_each_topic(planted):
 
 
 def test_save_and_load(planted, tmp_path):
-    model = LatentDirichletAllocation(3, doc_topic_prior=[0.1, 0.2, 0.3], max_iter=5).fit(TEXTS)
+    model = LatentDirichletAllocation(3, doc_topic_prior=np.array([0.1, 0.2, 0.3]), max_iter=5).fit(TEXTS)
     model.save(tmp_path / "model.npz")
     back = LatentDirichletAllocation.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.components_, model.components_)

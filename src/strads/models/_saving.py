@@ -47,6 +47,12 @@ def save_model(
         raise
 
 
+def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's parameters with Python's numbers and lists for NumPy's, as JSON needs them."""
+    arrays = (np.generic, np.ndarray)
+    return {name: value.tolist() if isinstance(value, arrays) else value for name, value in parameters.items()}
+
+
 def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a model file; returns its parameters and arrays.
 

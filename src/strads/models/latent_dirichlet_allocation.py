@@ -18,7 +18,7 @@ from strads.cluster.interrupts import interrupted_later
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
 from strads.models._patience import wants_to_stop
-from strads.models._saving import load_model, save_model
+from strads.models._saving import load_model, plain, save_model
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.counts import TopicCounts
@@ -366,9 +366,6 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         May be called in `on_iteration`, like all other methods: then with what has been learnt so far.
         """
         self._check_fitted()
-        params = self.get_params()
-        prior = params["doc_topic_prior"]
-        params["doc_topic_prior"] = np.asarray(prior).tolist() if prior is not None else None
         matrix = self._counts.by_word
         arrays: dict[str, NDArray[Any]] = {
             "offsets": matrix.indptr,
@@ -379,9 +376,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         if self.vocabulary_ is not None:
             arrays["vocabulary"] = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
         parameters = {
-            "params": {
-                name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
-            },
+            "params": plain(self.get_params()),
             "beta": self._priors.beta,
             "n_words": self.n_features_in_,
             "history": self.history_,

@@ -26,7 +26,7 @@ from strads.models._parameters import (
     check_whole_numbers,
 )
 from strads.models._patience import Patience, wants_to_stop
-from strads.models._saving import load_model, save_model
+from strads.models._saving import load_model, plain, save_model
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
@@ -450,7 +450,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         if self._rated is not None:
             arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
         parameters = {
-            "params": {name: _plain(value) for name, value in self.get_params().items()},
+            "params": plain(self.get_params()),
             "mean": self.mean_,
             "rank": self._tables.rank,
             "n_iter": self.n_iter_,
@@ -489,8 +489,3 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
     return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))
-
-
-def _plain(value: Any) -> Any:
-    """Return the Python number behind a NumPy scalar, as JSON needs it."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -1,8 +1,8 @@
 """Progress per sample of LDA, rotation against BSP copies (thesis fig. 3.6, 4.3), and s-error (supplement fig. 2).
 
 Log-likelihood per token versus iterations for 1, 8, 64 logical nodes, all from uniform topics, IMDB reviews, K = 100.
-With one node the sampler is sequential. "of sequential" is how far a curve falls behind it at most, in percent, at
-equal tokens: the first of --nodes has to be 1.
+With one node the sampler is sequential. "behind sequential" is the range over all iterations of how far a curve is behind
+it at equal tokens, in percent (negative: ahead); the first of --nodes has to be 1.
 
 Usage:
     python experiments/lda_progress.py [--nodes 1 8 64] [--topics 100] [--iterations 100]
@@ -62,7 +62,9 @@ def main() -> None:
     options = parser.parse_args()
     corpus, priors = imdb_corpus(), Priors(np.full(options.topics, 0.1), 0.01)
     shown = [i - 1 for i in (1, 2, 5, 10, 20, 50, 100, 200, 500) if i <= options.iterations]
-    print(f"{'':28}" + "".join(f"{f'iter. {i + 1}':>10}" for i in shown) + "   of sequential   s-error, most and last")
+    print(
+        f"{'':28}" + "".join(f"{f'iter. {i + 1}':>10}" for i in shown) + "   behind sequential   s-error, most and last"
+    )
     sequential: Curve = []
     for nodes in options.nodes:
         runs = {"rotation": lambda n=nodes: rotation(corpus, priors, n, options.iterations)}
@@ -73,12 +75,12 @@ def main() -> None:
         for name, run in runs.items():
             curve = run()
             sequential = sequential or curve
-            worst = max((s[0] - c[0]) / -s[0] for s, c in zip(sequential, curve, strict=True))
+            behind = [100 * (s[0] - c[0]) / -s[0] for s, c in zip(sequential, curve, strict=True)]
             errors = [error for _, error in curve]
             print(
                 f"{name:18} {nodes:3} nodes "
                 + "".join(f"{curve[i][0]:10.4f}" for i in shown)
-                + f"   {100 * worst:+8.2f} %      {max(errors):.4f} {errors[-1]:.4f}",
+                + f"   {min(behind):+6.2f} … {max(behind):+5.2f} %   {max(errors):.4f} {errors[-1]:.4f}",
                 flush=True,
             )
 

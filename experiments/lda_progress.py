@@ -1,8 +1,8 @@
 """Progress per sample of LDA, rotation against BSP copies (thesis fig. 3.6, 4.3), and s-error (supplement fig. 2).
 
 Log-likelihood per token versus iterations for 1, 8, 64 logical nodes, all from uniform topics, IMDB reviews, K = 100.
-With one node the sampler is sequential. "behind sequential" is the range over all iterations of how far a curve is behind
-it at equal tokens, in percent (negative: ahead); the first of --nodes has to be 1.
+With one node the sampler is sequential. "behind sequential" is the range over all iterations of how far a curve is
+behind it at equal tokens, in percent (negative: ahead); the first of --nodes has to be 1.
 
 Usage:
     python experiments/lda_progress.py [--nodes 1 8 64] [--topics 100] [--iterations 100]

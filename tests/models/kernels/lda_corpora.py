@@ -7,7 +7,6 @@ import numpy as np
 from strads.models.kernels.lda_counts import (
     add_to_words,
     count_documents,
-    count_totals,
     dense_document_counts,
     dense_word_counts,
     make_tokens,
@@ -56,7 +55,7 @@ class Grid:
             count_documents(tokens, self.documents[worker])
             for block in range(self.blocks):
                 add_to_words(tokens, block, self.words[block], self.topics)
-            self.totals += count_totals(tokens, self.topics)
+            self.totals += np.bincount(tokens.topics, minlength=self.topics)
 
     def job(self, worker: int, block: int, key: Any, fresh: bool = False) -> int:
         tables = self.tokens[worker], block, self.documents[worker], self.words[block]

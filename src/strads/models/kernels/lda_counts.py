@@ -94,18 +94,6 @@ def _count_dense_documents(tokens, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _add_sparse(offsets, sizes, topics, counts, row, topic):  # type: ignore[no-untyped-def]
-    first = offsets[row]
-    for entry in range(first, first + sizes[row]):
-        if topics[entry] == topic:
-            counts[entry] += 1
-            return
-    topics[first + sizes[row]] = topic
-    counts[first + sizes[row]] = 1
-    sizes[row] += 1
-
-
-@njit(nogil=True, cache=True)
 def _count_sparse_documents(tokens, documents):  # type: ignore[no-untyped-def]
     documents.sizes[:] = 0
     documents.entries[:] = 0
@@ -165,11 +153,6 @@ def add_to_words(tokens: Tokens, block: int, words: Words, topics: int) -> None:
         _add_words_sparse(tokens, block, words, np.zeros(topics, np.int32))
     else:
         _add_words_dense(tokens, block, words.counts)
-
-
-def count_totals(tokens: Tokens, topics: int) -> NDArray[np.int64]:
-    """How many of a worker's tokens have each topic: int64 of shape (K,)."""
-    return np.bincount(tokens.topics, minlength=topics).astype(np.int64)
 
 
 def dense_document_counts(documents: Documents, topics: int) -> NDArray[np.int64]:

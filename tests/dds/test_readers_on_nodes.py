@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,35 @@ class TestOnNodes:
         path = folder_of(tmp_path, late=text) / "late"
         table = check_same(runtime, nodes, read_csv, str(path), RATING, comment="#")
         assert table["user"].tolist() == [2, 5]
+
+
+class TestWrongLinesOnSeveralNodes:
+    """The first of them is named, however late messages are: a node may fail while others do not know enough to."""
+
+    LINES = ("1", "2", "x", "3", "y", "4", "z", "5", "6")  # wrong ones in the share of each of three nodes
+
+    @pytest.mark.parametrize("late", list(itertools.permutations(range(3), 2)))
+    def test_late_messages(self, tmp_path, monkeypatch, late):
+        sender, receiver = late
+        path = folder_of(tmp_path, lines="\n".join(self.LINES)) / "lines"
+        table = tmp_path / "table.parquet"
+        pq.write_table(pa.table({"x": [1, 999, 2, 999, 3, 999]}), table, row_group_size=2)
+        with strads.init("threads", nodes=3, threads=1) as runtime:
+            comm = runtime.cluster.node(sender).comm
+            send = comm.send
+
+            def send_late(value, to, tag=0):
+                if to == receiver:
+                    time.sleep(0.1)
+                send(value, to, tag)
+
+            monkeypatch.setattr(comm, "send", send_late)
+            with pytest.raises(InputError, match="lines:3: the parser failed"):
+                read_text(path, int)
+            with pytest.raises(InputError, match=r"lines:3: .* found 'x'"):
+                read_csv(path, {"user": "i4"}, header=False)
+            with pytest.raises(InputError, match="in row 1 "):
+                read_parquet(table, {"x": "i1"})
 
 
 def test_a_file_may_be_read_in_small_blocks(tmp_path, monkeypatch):

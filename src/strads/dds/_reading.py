@@ -5,7 +5,7 @@ are the line ends of the parts before it added up, and the part is read again to
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from strads.cluster import Node, current
 from strads.dds._files import Part
@@ -16,7 +16,9 @@ from strads.dds._parts import absolute, find_files, share_out
 from strads.dds._placement import Content
 from strads.dds._text import First
 from strads.dds.dvector import dvector
-from strads.errors import InputError
+from strads.errors import InputError, ProgramStopped
+
+T = TypeVar("T")
 
 
 class PartReader(Protocol):
@@ -60,7 +62,7 @@ def table_of_nodes(program: Callable[..., tuple[Layout, Bounds]], *arguments: An
 def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_rows: str) -> tuple[Layout, Bounds]:
     names, shares = node.comm.broadcast(plan(path, node.size, share_out) if node.rank == 0 else None)
     readers = [make(part) for part in shares[node.rank]]
-    check_visible(node, [reader.part.name for reader in readers])
+    first_failure(node, lambda: check_visible(node, [reader.part.name for reader in readers]))
     results, failed = _try_to_read(readers)
     results = _agree(node, readers, results, failed)
     filled = filled_of(results)
@@ -74,6 +76,25 @@ def plan(path: Sequence[str], nodes: int, share: Callable[[list[str], int], Any]
     """The files of a path, and what each node reads of them."""
     names = find_files(path)
     return names, share(names, nodes)
+
+
+def first_failure(node: Node, attempt: Callable[[], T]) -> T:
+    """Do what may fail for each node's part; of several failures, that of the lowest rank is raised.
+
+    Without this, a node that fails early stops those that still wait for what would let them fail.
+    """
+    error = None
+    try:
+        result = attempt()
+    except InputError as wrong:
+        error = wrong
+    failing = [rank for rank, failed in enumerate(node.comm.allgather(error is not None)) if failed]
+    if not failing:
+        return result
+    if error is not None and failing[0] == node.rank:
+        raise error
+    node.comm.barrier()  # which that node never reaches: to leave earlier could stop it before it knows
+    raise ProgramStopped(f"{node.comm.name(failing[0])} failed")
 
 
 def check_visible(node: Node, names: Sequence[str]) -> None:
@@ -117,9 +138,8 @@ def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed
             expected = shape, lines.get(file, 0) + line, file
         for file, newlines in others_counted:
             lines[file] = lines.get(file, 0) + newlines
-    if not failed and (expected is None or not kinds or kinds[0][0] == expected[0]):
-        return results
-    return _read_in_order(readers, lines, expected)
+    as_expected = not failed and (expected is None or not kinds or kinds[0][0] == expected[0])
+    return first_failure(node, lambda: results if as_expected else _read_in_order(readers, lines, expected))
 
 
 def _and_others(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from strads.dds._layout import Bounds, Layout
 from strads.dds._node_tables import store_rows
 from strads.dds._parquet import RowGroups, parquet_records, parquet_schema, share_row_groups
 from strads.dds._parts import Paths, absolute, find_files
-from strads.dds._reading import check_visible, plan, read_lines, table_of_nodes
+from strads.dds._reading import check_visible, first_failure, plan, read_lines, table_of_nodes
 from strads.dds._text import TextPart
 from strads.dds.dvector import dvector
 from strads.errors import ArgumentError, InputError
@@ -114,8 +114,9 @@ def _read_on_nodes(node: Node, name: str, path: list[str], record: np.dtype | No
         names, shares = plan(path, node.size, share_row_groups)
         found = names, shares, parquet_schema(names[0], record)
     names, shares, record = node.comm.broadcast(found)
-    check_visible(node, [part.name for part in shares[node.rank]])
-    records = _records(shares[node.rank], record)
+    parts = shares[node.rank]
+    first_failure(node, lambda: check_visible(node, [part.name for part in parts]))
+    records = first_failure(node, lambda: _records(parts, record))
     if node.comm.allreduce(len(records)) == 0:
         raise InputError(f"{names[0]}: the file has no rows")
     return store_rows(node, name, records)

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -55,6 +57,27 @@ def test_run_calls_every_thread_once():
     team.run(meet)
     team.close()
     assert sorted(seen) == [0, 1, 2]
+
+
+def test_two_calls_at_a_time_do_not_wait_for_each_other(monkeypatch):
+    team = ThreadTeam(2)
+    submit = team._pool.submit
+
+    def late(*arguments):
+        time.sleep(1e-3)
+        return submit(*arguments)
+
+    monkeypatch.setattr(team._pool, "submit", late)
+
+    def call() -> None:
+        for _ in range(20):
+            meeting = threading.Barrier(2, timeout=2)  # breaks if each thread has taken another call's
+            team.run(lambda _, meeting=meeting: meeting.wait())
+
+    with ThreadPoolExecutor(2) as callers:
+        for future in [callers.submit(call) for _ in range(2)]:
+            future.result()
+    team.close()
 
 
 def test_an_exception_reaches_the_caller_after_the_others_have_ended():

@@ -11,6 +11,7 @@ class ThreadTeam:
     def __init__(self, size: int):
         self.size = size
         self._member = threading.local()
+        self._submitting = threading.Lock()
         self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads", initializer=self._enter)
 
     def _enter(self) -> None:
@@ -31,7 +32,8 @@ class ThreadTeam:
         ------
         The first exception of a thread, after all have ended.
         """
-        futures = [self._pool.submit(function, thread) for thread in range(self.size)]
+        with self._submitting:  # all of one call before any of another, which may wait for each other (barriers)
+            futures = [self._pool.submit(function, thread) for thread in range(self.size)]
         try:
             _, running = wait(futures, return_when=FIRST_EXCEPTION)
             if running:

@@ -55,6 +55,17 @@ def exchange(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def load(typingctx: Any, array: Any, index: Any) -> Any:
+    """Return `array[index]` as other threads have left it, each time anew; the elements have 8 bytes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _element_pointer(context, builder, array, args[0], args[1])
+        return builder.load_atomic(pointer, _ORDERING, 8)
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
 def _yield_processor(typingctx: Any) -> Any:
     """Let another thread run: without it, more threads than cores would burn their time slices waiting."""
 

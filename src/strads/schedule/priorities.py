@@ -1,0 +1,136 @@
+"""Draws in proportion to priorities that change all the time (thesis §5.1.1, phase I), in O(log p) each."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_FAN = 8  # children of a node: one cache line of doubles
+_SHIFT = 3
+LARGEST = 1e200  # of a priority, so that sums stay finite
+
+# SplitMix64 (Steele et al. 2014).
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(nogil=True, cache=True)
+def random_bits(state: NDArray[np.uint64]) -> np.uint64:
+    """Return the next 64 random bits of the generator whose state is `state[0]`."""
+    state[0] += _GAMMA
+    h = state[0]
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def random_share(state: NDArray[np.uint64]) -> float:
+    """Return the next number of the generator, uniform in [0, 1)."""
+    return np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(nogil=True, cache=True)
+def random_below(state: NDArray[np.uint64], count: int) -> Any:
+    """Return the next number of the generator, uniform in 0..count - 1, for count below 2⁵³."""
+    return np.int64(random_share(state) * count)
+
+
+class PriorityTree(NamedTuple):
+    """A tree of sums, eight children a node, each level in one piece: the root's children first, then on to the leaves.
+
+    A sum is made anew from its children whenever one of them changes, never brought up to date by differences. So its
+    relative rounding error stays below 8 ε times the depth, after any number of changes.
+    """
+
+    sums: NDArray[np.float64]
+    offsets: NDArray[np.int64]  # where each level begins
+
+
+def make_tree(priorities: NDArray[np.float64]) -> PriorityTree:
+    """Build the tree of some priorities, of shape (count,), from 0 to `LARGEST`."""
+    sizes = [max(len(priorities), 1)]
+    while sizes[-1] > _FAN:
+        sizes.append(-(-sizes[-1] // _FAN))
+    padded = [-(-size // _FAN) * _FAN for size in reversed(sizes)]
+    offsets = np.concatenate([[0], np.cumsum(padded)])
+    tree = PriorityTree(np.zeros(offsets[-1]), offsets[:-1].astype(np.int64))
+    set_priorities(tree, np.asarray(priorities, np.float64))
+    return tree
+
+
+@njit(nogil=True, cache=True)
+def set_priorities(tree: PriorityTree, priorities: NDArray[np.float64]) -> None:
+    """Give all leaves their priorities; O(p)."""
+    last = len(tree.offsets) - 1
+    tree.sums[tree.offsets[last] : tree.offsets[last] + len(priorities)] = priorities
+    for level in range(last, 0, -1):
+        first, above = tree.offsets[level], tree.offsets[level - 1]
+        end = tree.offsets[level + 1] if level < last else len(tree.sums)
+        for group in range((end - first) >> _SHIFT):
+            tree.sums[above + group] = _sum_of_group(tree.sums, first + (group << _SHIFT))
+
+
+@njit(nogil=True, cache=True)
+def _sum_of_group(sums: NDArray[np.float64], first: int) -> float:
+    total = 0.0
+    for child in range(first, first + _FAN):
+        total += sums[child]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def set_priority(tree: PriorityTree, leaf: int, priority: float) -> None:
+    """Give a leaf another priority, from 0 to `LARGEST`."""
+    sums, offsets = tree
+    level = len(offsets) - 1
+    place = leaf
+    sums[offsets[level] + place] = priority
+    while level > 0:
+        total = _sum_of_group(sums, offsets[level] + (place & ~(_FAN - 1)))
+        place >>= _SHIFT
+        level -= 1
+        sums[offsets[level] + place] = total
+
+
+@njit(nogil=True, cache=True)
+def get_priority(tree: PriorityTree, leaf: int) -> float:
+    """Return the priority of a leaf."""
+    return tree.sums[tree.offsets[len(tree.offsets) - 1] + leaf]
+
+
+@njit(nogil=True, cache=True)
+def total_priority(tree: PriorityTree) -> float:
+    """Return the sum of all priorities."""
+    return _sum_of_group(tree.sums, 0)
+
+
+@njit(nogil=True, cache=True)
+def find_leaf(tree: PriorityTree, share: float) -> int:
+    """Return the leaf at which the running sum of the priorities exceeds `share` of their total.
+
+    With a share drawn uniformly from [0, 1) a leaf comes with probability priority / total; one of priority 0 never
+    does.
+
+    Returns
+    -------
+    int
+        −1 if all priorities are 0.
+    """
+    sums, offsets = tree
+    rest = share * total_priority(tree)
+    group = 0
+    for level in range(len(offsets)):
+        first = offsets[level] + (group << _SHIFT)
+        chosen = -1
+        for child in range(_FAN):
+            weight = sums[first + child]
+            if weight > 0.0:
+                chosen = child  # rounding may lead past the last: it is that one then
+                if rest < weight:
+                    break
+                rest -= weight
+        if chosen < 0:
+            return -1
+        group = (group << _SHIFT) + chosen
+    return group

@@ -1,18 +1,38 @@
 """Scheduled model parallelism: what to update, how, and how the results are combined, apart from each other."""
 
+from strads.schedule.dependencies import dense_dependencies, sparse_dependencies
+from strads.schedule.dynamic import (
+    CyclicSchedule,
+    DynamicRegression,
+    DynamicSchedule,
+    RandomSchedule,
+    ViolationSchedule,
+)
 from strads.schedule.rounds import Job, Round, Schedule
+from strads.schmp.dynamic_engine import DynamicEngine, DynamicRun
+from strads.schmp.dynamic_program import DynamicProgram
 from strads.schmp.program import Program
 from strads.schmp.schedules import random, round_robin, static_rotation
 from strads.schmp.static_engine import Iteration, StaticEngine
 
 __all__ = [
+    "CyclicSchedule",
+    "DynamicEngine",
+    "DynamicProgram",
+    "DynamicRegression",
+    "DynamicRun",
+    "DynamicSchedule",
     "Iteration",
     "Job",
     "Program",
+    "RandomSchedule",
     "Round",
     "Schedule",
     "StaticEngine",
+    "ViolationSchedule",
+    "dense_dependencies",
     "random",
     "round_robin",
+    "sparse_dependencies",
     "static_rotation",
 ]

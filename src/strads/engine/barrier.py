@@ -1,0 +1,23 @@
+"""A barrier for threads in compiled code: all arrive before one goes on."""
+
+from numba import njit
+from numpy import int64
+from numpy.typing import NDArray
+
+from strads.engine.atomics import fetch_add, load, pause
+
+
+@njit(nogil=True, cache=True)
+def meet(arrivals: NDArray[int64], threads: int) -> None:
+    """Return when `threads` threads have called this; may be called again and again.
+
+    `arrivals[0]` counts the calls; it begins at 0, and is best on a cache line of its own.
+    """
+    if threads == 1:
+        return
+    before = fetch_add(arrivals, 0, 1)
+    everyone = (before // threads + 1) * threads
+    attempts = 0
+    while load(arrivals, 0) < everyone:
+        attempts += 1
+        pause(attempts)

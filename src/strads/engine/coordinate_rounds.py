@@ -1,0 +1,124 @@
+"""Rounds of a dynamic schedule on one node, compiled: propose, compute the changes, commit (DESIGN §4.6).
+
+The threads share the columns of a round while they compute changes, all from the same state (Jacobi), and the rows
+while they commit. They meet twice a round. Thread 0 schedules beside its share of the work. No thread adds to what
+another does, so the bits are the same for any number of threads.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.cluster.thread_team import ThreadTeam
+from strads.engine.atomics import load
+from strads.engine.barrier import meet
+from strads.schedule.dynamic_state import CONCURRENCY, propose_into, take_feedback
+
+_WORTH_A_THREAD = 32_768  # entries a round; with fewer for each, threads wait for each other longer than they work
+_ARRIVED, _STOP, _COUNT, _UPDATED = (8 * n for n in range(4))  # a cache line each
+
+
+class Board(NamedTuple):
+    """Where the threads of the rounds write to each other; plans of even and of odd rounds apart."""
+
+    state: NDArray[np.int64]
+    parameters: NDArray[np.int64]
+    priorities: NDArray[np.float64]
+    changes: NDArray[np.float64]
+
+
+def coordinate_change(model: Any, parameter: int) -> float:
+    """Return the change δ that an update would make to a parameter; reads only. Overloaded for each kind of model."""
+    raise NotImplementedError
+
+
+def commit_rows(model: Any, parameters: Any, changes: Any, count: int, thread: int, threads: int) -> None:
+    """Bring one thread's rows of the shared state up to date with the changes. Overloaded for each kind of model."""
+    raise NotImplementedError
+
+
+def commit_parameters(model: Any, parameters: Any, changes: Any, count: int) -> None:
+    """Change the parameters, on one thread. Overloaded for each kind of model."""
+    raise NotImplementedError
+
+
+@njit(nogil=True, cache=True)
+def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
+    """Write the plan of the next round; −1 for its length ends the rounds."""
+    count = -1
+    if left > 0 and load(board.state, _STOP) == 0:
+        count = propose_into(schedule, board.parameters[side], board.priorities[side])
+    board.state[_COUNT] = count if count > 0 else -1
+
+
+@njit(nogil=True, cache=True)
+def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore[no-untyped-def]
+    """One thread's part of some rounds."""
+    state = board.state
+    side = 0
+    if thread == 0:
+        _propose(schedule, board, side, rounds)
+    for done in range(rounds):
+        meet(state, threads)
+        count = state[_COUNT]
+        if count < 0:
+            break
+        parameters, changes = board.parameters[side], board.changes[side]
+        for k in range(thread, count, threads):
+            changes[k] = coordinate_change(model, parameters[k])
+        meet(state, threads)
+        commit_rows(model, parameters, changes, count, thread, threads)
+        side = 1 - side
+        if thread == 0:
+            commit_parameters(model, parameters, changes, count)
+            take_feedback(schedule, parameters, changes, count)
+            state[_UPDATED] += count
+            _propose(schedule, board, side, rounds - done - 1)
+    meet(state, threads)
+
+
+class CoordinateRounds:
+    """Runs a compiled schedule on a model that lies on this node.
+
+    Parameters
+    ----------
+    schedule
+        State of a `CompiledSchedule`.
+    model
+        A NamedTuple of arrays for which the functions above are overloaded.
+    team
+        Threads to use.
+    entries : float, optional
+        Of a column, on average: where they are few, fewer threads are faster. By default all have a part.
+    """
+
+    def __init__(self, schedule: Any, model: Any, team: ThreadTeam, *, entries: float = np.inf):
+        self._schedule, self._model, self._team = schedule, model, team
+        capacity = int(schedule.limits[CONCURRENCY])
+        self._threads = max(1, round(min(team.size, capacity, entries * capacity / _WORTH_A_THREAD)))
+        self._board = Board(
+            np.zeros(8 * 4, np.int64),
+            np.zeros((2, capacity), np.int64),
+            np.zeros((2, capacity)),
+            np.zeros((2, capacity)),
+        )
+
+    def run(self, rounds: int) -> int:
+        """Run so many rounds, fewer if nothing is left to propose; returns how many parameters were updated.
+
+        Interrupted (Ctrl-C), it ends with the round that it is in.
+        """
+        state = self._board.state
+        state[[_ARRIVED, _STOP, _UPDATED]] = 0
+
+        def work(thread: int) -> None:
+            if thread < self._threads:
+                run_rounds(self._schedule, self._model, self._board, thread, self._threads, rounds)
+
+        def stop() -> None:
+            state[_STOP] = 1
+
+        self._team.run(work, on_interrupt=stop)
+        return int(state[_UPDATED])

@@ -20,14 +20,14 @@ def check_positive(estimator: Any, *names: str, or_zero: bool = False) -> None:
     """Refuse parameters that are not positive (or zero) finite numbers."""
     for name in names:
         value = getattr(estimator, name)
-        if not _is_finite(value) or value < 0 or (value == 0 and not or_zero):
+        if not is_number(value) or value < 0 or (value == 0 and not or_zero):
             raise ArgumentError(f"{name}={value!r}: give a {'non-negative' if or_zero else 'positive'} number")
 
 
 def check_share(estimator: Any, name: str) -> None:
     """Refuse a parameter that is not between 0 and 1, both excluded."""
     value = getattr(estimator, name)
-    if not _is_finite(value) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1")
 
 
@@ -47,5 +47,6 @@ def check_n_jobs(n_jobs: Any) -> None:
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
 
 
-def _is_finite(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite real number, and not True or False."""
     return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)

@@ -48,9 +48,17 @@ def save_model(
 
 
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's parameters with Python's numbers and lists for NumPy's, as JSON needs them."""
-    arrays = (np.generic, np.ndarray)
-    return {name: value.tolist() if isinstance(value, arrays) else value for name, value in parameters.items()}
+    """Return an estimator's parameters as JSON needs them: Python's numbers and lists for NumPy's, pairs for a dict.
+
+    Names in JSON are strings; the labels in `class_weight` need not be.
+    """
+
+    def plain_value(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return [[plain_value(key), plain_value(content)] for key, content in value.items()]
+        return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+    return {name: plain_value(value) for name, value in parameters.items()}
 
 
 def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

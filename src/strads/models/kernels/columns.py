@@ -1,0 +1,147 @@
+"""Columns of a design matrix, dense or sparse, as compiled code sees them: one interface for every solver."""
+
+from typing import Any, NamedTuple
+
+from numba.extending import overload
+from numpy import float64, int64, uint32, uint64
+from numpy.typing import NDArray
+
+
+class DenseColumns(NamedTuple):
+    """All of a matrix of shape (rows, columns); Fortran order lets a column be read at full speed."""
+
+    values: NDArray[Any]
+
+
+class SparseColumns(NamedTuple):
+    """The stored entries of a matrix in CSC form: those of column j are `indptr[j]..indptr[j + 1] - 1`.
+
+    `rows` are uint32 or uint64, `indptr` uint64: unsigned, they need no check for negative numbers, and sums over a
+    column become vector instructions (twice as fast as with SciPy's int32).
+    """
+
+    values: NDArray[Any]
+    rows: NDArray[Any]
+    indptr: NDArray[Any]
+
+
+Columns = DenseColumns | SparseColumns
+
+
+def sparse_columns(matrix: Any) -> SparseColumns:
+    """Return the columns of a SciPy matrix in CSC form, or the rows of one in CSR form; only `indptr` is copied."""
+    unsigned = uint32 if matrix.indices.dtype.itemsize == 4 else uint64
+    return SparseColumns(matrix.data, matrix.indices.view(unsigned), matrix.indptr.astype(uint64))
+
+
+def copy_of(columns: Columns) -> Columns:
+    """Return columns whose values may be changed."""
+    return columns._replace(values=columns.values.copy(order="K"))
+
+
+def column_dot(columns: Columns, j: int, vector: NDArray[float64]) -> float:
+    """x_jᵀ v; for compiled code only."""
+    raise NotImplementedError
+
+
+def column_add(columns: Columns, j: int, amount: float, vector: NDArray[float64]) -> None:
+    """v ← v + amount · x_j; for compiled code only."""
+    raise NotImplementedError
+
+
+def column_weighted_square(columns: Columns, j: int, weights: NDArray[float64]) -> float:
+    """Σ weights_i x_ij²; for compiled code only."""
+    raise NotImplementedError
+
+
+def column_length(columns: Columns, j: int) -> int:
+    """Stored entries of column j; for compiled code only."""
+    raise NotImplementedError
+
+
+def column_scale(columns: Columns, j: int, factors: NDArray[float64]) -> None:
+    """x_ij ← factors_i x_ij; for compiled code only."""
+    raise NotImplementedError
+
+
+@overload(column_length)
+def _column_length(columns, j):  # type: ignore[no-untyped-def]
+    if columns.instance_class is DenseColumns:
+        return lambda columns, j: columns.values.shape[0]
+    return lambda columns, j: int64(columns.indptr[j + 1] - columns.indptr[j])
+
+
+@overload(column_scale)
+def _column_scale(columns, j, factors):  # type: ignore[no-untyped-def]
+    if columns.instance_class is DenseColumns:
+
+        def dense(columns, j, factors):  # type: ignore[no-untyped-def]
+            for i in range(len(factors)):
+                columns.values[i, j] *= factors[i]
+
+        return dense
+
+    def sparse(columns, j, factors):  # type: ignore[no-untyped-def]
+        for place in range(columns.indptr[j], columns.indptr[j + 1]):
+            columns.values[place] *= factors[columns.rows[place]]
+
+    return sparse
+
+
+@overload(column_dot, jit_options={"fastmath": True}, inline="never")
+def _column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
+    if columns.instance_class is DenseColumns:
+
+        def dense(columns, j, vector):  # type: ignore[no-untyped-def]
+            total = 0.0
+            for i in range(len(vector)):
+                total += columns.values[i, j] * vector[i]
+            return total
+
+        return dense
+
+    def sparse(columns, j, vector):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for place in range(columns.indptr[j], columns.indptr[j + 1]):
+            total += columns.values[place] * vector[columns.rows[place]]
+        return total
+
+    return sparse
+
+
+@overload(column_add, jit_options={"fastmath": True}, inline="never")
+def _column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
+    if columns.instance_class is DenseColumns:
+
+        def dense(columns, j, amount, vector):  # type: ignore[no-untyped-def]
+            for i in range(len(vector)):
+                vector[i] += amount * columns.values[i, j]
+
+        return dense
+
+    def sparse(columns, j, amount, vector):  # type: ignore[no-untyped-def]
+        for place in range(columns.indptr[j], columns.indptr[j + 1]):
+            vector[columns.rows[place]] += amount * columns.values[place]
+
+    return sparse
+
+
+@overload(column_weighted_square, jit_options={"fastmath": True}, inline="never")
+def _column_weighted_square(columns, j, weights):  # type: ignore[no-untyped-def]
+    if columns.instance_class is DenseColumns:
+
+        def dense(columns, j, weights):  # type: ignore[no-untyped-def]
+            total = 0.0
+            for i in range(len(weights)):
+                total += weights[i] * columns.values[i, j] ** 2
+            return total
+
+        return dense
+
+    def sparse(columns, j, weights):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for place in range(columns.indptr[j], columns.indptr[j + 1]):
+            total += weights[columns.rows[place]] * columns.values[place] ** 2
+        return total
+
+    return sparse

@@ -1,0 +1,196 @@
+"""Weighted least squares with an elastic-net penalty on a few columns: sweeps of coordinate descent, Newton steps.
+
+The problem is min over w of ½‖r‖² + Σ_j l1_j |w_j| + l2_j w_j² / 2, where r is the residual. With an intercept the
+columns and r count as orthogonal to a vector e (√s of the samples' weights s): r = stored − c · e with
+c = eᵀstored / E, E = eᵀe, and x_jᵀr = x_jᵀstored − c · a_j with a_j = x_jᵀe. So nothing is centred in memory. Without
+an intercept a = 0 and E = 1.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import njit
+from numpy import empty, float64, int64, zeros
+from numpy.typing import NDArray
+
+from strads.engine.barrier import meet
+from strads.models.kernels.columns import column_add, column_dot, column_length, column_weighted_square
+from strads.models.kernels.penalties import soft_threshold
+
+_FLAT = 1e-12  # a column whose square falls to this share when centred is constant
+
+
+class Subproblem(NamedTuple):
+    """The problem: columns and penalty."""
+
+    columns: Any
+    squares: NDArray[float64]
+    means: NDArray[float64]
+    total: float
+    l1: NDArray[float64]
+    l2: NDArray[float64]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
+    """Squares of the columns, and a."""
+    ones = zeros(len(e))
+    ones[:] = 1.0
+    for j in range(len(squares)):
+        squares[j] = column_weighted_square(columns, j, ones)
+        means[j] = column_dot(columns, j, e)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
+    """Minimize over coordinate j; returns the shift c and the entries read and written."""
+    columns, squares, means, total, l1, l2 = problem
+    length = column_length(columns, j)
+    square = squares[j] - means[j] * means[j] / total
+    new = 0.0  # of a constant or empty column, to which a warm start may have given a coefficient
+    if square > _FLAT * squares[j]:
+        slope = column_dot(columns, j, stored) - shift * means[j] + square * w[j]
+        new = soft_threshold(slope, l1[j]) / (square + l2[j])
+    step = new - w[j]
+    if step == 0.0:
+        return shift, length
+    w[j] = new
+    column_add(columns, j, -step, stored)
+    return shift - step * means[j] / total, 2 * length
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-untyped-def]
+    """Pass over all columns by coordinate descent, then again and again over the support.
+
+    Stops after `most` passes, or after `fewest` when they have touched `enough` entries.
+
+    Returns
+    -------
+    The shift c, and the entries touched.
+    """
+    work = 0
+    support = empty(len(w), int64)
+    size = len(w)
+    for j in range(size):
+        support[j] = j
+    for count in range(most):
+        if count >= fewest and work >= enough:
+            break
+        left = 0
+        for k in range(size):
+            j = support[k]
+            shift, touched = _descend(problem, j, w, stored, shift)
+            work += touched
+            if w[j] != 0.0:
+                support[left] = j
+                left += 1
+        size = left
+    return shift, work
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def slopes(problem, w, stored, shift, order, out):  # type: ignore[no-untyped-def]
+    """x_jᵀr − l2_j w_j of the columns in `order`."""
+    for k in range(len(order)):
+        j = order[k]
+        out[k] = column_dot(problem.columns, j, stored) - shift * problem.means[j] - problem.l2[j] * w[j]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _share(sums, place):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for thread in range(len(sums)):
+        total += sums[thread, place]
+    return total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def conjugate_gradients(  # type: ignore[no-untyped-def]
+    problem, support, bounds, rhs, solution, image, partial, sums, tolerance, limit, barrier, thread
+):
+    """Solve (XᵀX − a aᵀ / E + l2) d = rhs on the support, preconditioned by the diagonal.
+
+    All threads call it together. Each has its part of the columns and of the samples; what is summed over columns
+    passes through a row of `partial` of its own, so that nothing is written by two.
+
+    Parameters
+    ----------
+    support : int64 array of shape (m,)
+    bounds : int64 array of shape (threads + 1,)
+        Which part of the support is whose.
+    rhs, solution : arrays of shape (m,)
+        The solution comes in as zeros.
+    image : array of shape (samples,)
+        Becomes X d; comes in as zeros.
+    partial : array of shape (threads, samples)
+    sums : array of shape (threads, 16)
+    tolerance
+        Of the residual's norm, relative to that of rhs, both weighted by the inverse diagonal.
+    limit
+        Most iterations.
+
+    Returns
+    -------
+    Iterations taken.
+    """
+    threads, samples = partial.shape
+    begin, end = bounds[thread], bounds[thread + 1]
+    first, last = samples * thread // threads, samples * (thread + 1) // threads
+    columns, means, l2 = problem.columns, problem.means, problem.l2
+    size = end - begin
+    residual, direction, product, inverse = rhs[begin:end].copy(), zeros(size), zeros(size), zeros(size)
+    mine, own = sums[thread], partial[thread]
+    total = 0.0
+    for k in range(size):
+        j = support[begin + k]
+        diagonal = problem.squares[j] - means[j] * means[j] / problem.total + l2[j]
+        inverse[k] = 1.0 / diagonal if diagonal > _FLAT * problem.squares[j] else 0.0
+        direction[k] = inverse[k] * residual[k]
+        total += residual[k] * direction[k]
+    mine[0] = total
+    meet(barrier, threads)
+    square = _share(sums, 0)
+    goal = tolerance * tolerance * square
+    count = 0
+    while count < limit and square > goal and square > 0.0:
+        own[:] = 0.0
+        total = 0.0
+        for k in range(size):
+            if direction[k] != 0.0:
+                column_add(columns, support[begin + k], direction[k], own)
+                total += means[support[begin + k]] * direction[k]
+        mine[1] = total
+        meet(barrier, threads)
+        for other in range(1, threads):
+            for i in range(first, last):
+                partial[0, i] += partial[other, i]
+        shift = _share(sums, 1) / problem.total
+        meet(barrier, threads)
+        total = 0.0
+        for k in range(size):
+            j = support[begin + k]
+            product[k] = column_dot(columns, j, partial[0]) - shift * means[j] + l2[j] * direction[k]
+            total += direction[k] * product[k]
+        mine[2] = total
+        meet(barrier, threads)
+        bend = _share(sums, 2)
+        if bend <= 0.0:
+            break
+        length = square / bend
+        total = 0.0
+        for k in range(size):
+            solution[begin + k] += length * direction[k]
+            residual[k] -= length * product[k]
+            product[k] = inverse[k] * residual[k]
+            total += residual[k] * product[k]
+        for i in range(first, last):
+            image[i] += length * partial[0, i]
+        mine[3] = total
+        meet(barrier, threads)
+        fresh = _share(sums, 3)
+        for k in range(size):
+            direction[k] = product[k] + fresh / square * direction[k]
+        square = fresh
+        count += 1
+    meet(barrier, threads)
+    return count

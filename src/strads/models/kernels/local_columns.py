@@ -1,0 +1,126 @@
+"""Passes over all columns of a design matrix on one machine, and copies of some of them."""
+
+from numba import njit
+from numpy import float64, zeros
+
+from strads.models.kernels.columns import column_add, column_dot, column_scale
+
+_ROWS_AT_A_TIME = 8
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def correlate(columns, vector, chosen, begin, end, out):  # type: ignore[no-untyped-def]
+    """out_k = x_jᵀ v with j = chosen_k, for k in begin..end − 1."""
+    for k in range(begin, end):
+        out[k] = column_dot(columns, chosen[k], vector)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def correlate_range(columns, vector, begin, end, out):  # type: ignore[no-untyped-def]
+    """out_j = x_jᵀ v for j in begin..end − 1."""
+    for j in range(begin, end):
+        out[j] = column_dot(columns, j, vector)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def correlate_rows(values, vector, begin, end, out):  # type: ignore[no-untyped-def]
+    """out_j = x_jᵀ v for j in begin..end − 1, of an array in C order: several rows at a time, entries side by side."""
+    rows = len(vector)
+    whole = rows - rows % _ROWS_AT_A_TIME
+    width = 512  # of a strip whose sums stay in the first cache
+    for left in range(begin, end, width):
+        right = min(left + width, end)
+        sums = out[left:right]
+        sums[:] = 0.0
+        for i in range(0, whole, _ROWS_AT_A_TIME):
+            v0, v1, v2, v3 = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
+            v4, v5, v6, v7 = vector[i + 4], vector[i + 5], vector[i + 6], vector[i + 7]
+            r0, r1, r2, r3 = values[i], values[i + 1], values[i + 2], values[i + 3]
+            r4, r5, r6, r7 = values[i + 4], values[i + 5], values[i + 6], values[i + 7]
+            for j in range(left, right):
+                near = v0 * r0[j] + v1 * r1[j] + v2 * r2[j] + v3 * r3[j]
+                far = v4 * r4[j] + v5 * r5[j] + v6 * r6[j] + v7 * r7[j]
+                sums[j - left] += near + far
+        for i in range(whole, rows):
+            row, v = values[i], vector[i]
+            for j in range(left, right):
+                sums[j - left] += v * row[j]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def add_moments(values, by_columns, weights, begin, end, sums, squares):  # type: ignore[no-untyped-def]
+    """Σ_i weights_i x_ij and Σ_i weights_i x_ij² for j in begin..end − 1, of a dense array in any order."""
+    rows = len(weights)
+    if by_columns:
+        for j in range(begin, end):
+            total = square = 0.0
+            for i in range(rows):
+                x = float64(values[i, j])
+                total += weights[i] * x
+                square += weights[i] * x * x
+            sums[j] = total
+            squares[j] = square
+    else:
+        sums[begin:end] = 0.0
+        squares[begin:end] = 0.0
+        for left in range(begin, end, 512):
+            right = min(left + 512, end)
+            for i in range(rows):
+                row, weight = values[i], weights[i]
+                for j in range(left, right):
+                    x = float64(row[j])
+                    sums[j] += weight * x
+                    squares[j] += weight * x * x
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def add_sparse_moments(values, rows, indptr, weights, begin, end, sums, squares):  # type: ignore[no-untyped-def]
+    """Σ_i weights_i x_ij and Σ_i weights_i x_ij² for j in begin..end − 1."""
+    for j in range(begin, end):
+        total = square = 0.0
+        for place in range(indptr[j], indptr[j + 1]):
+            x = float64(values[place])
+            total += weights[rows[place]] * x
+            square += weights[rows[place]] * x * x
+        sums[j] = total
+        squares[j] = square
+
+
+@njit(nogil=True, cache=True)
+def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
+    """Copy columns of a dense array in any order."""
+    if values.strides[0] < values.strides[1]:
+        for k in range(len(chosen)):
+            for i in range(values.shape[0]):
+                out[i, k] = values[i, chosen[k]]
+    else:
+        for i in range(values.shape[0]):
+            for k in range(len(chosen)):
+                out[i, k] = values[i, chosen[k]]
+
+
+@njit(nogil=True, cache=True)
+def gather_sparse(values, rows, indptr, chosen, new_indptr, new_values, new_rows):  # type: ignore[no-untyped-def]
+    """Copy columns; `new_indptr` tells where to."""
+    for k in range(len(chosen)):
+        begin, new = indptr[chosen[k]], new_indptr[k]
+        for i in range(indptr[chosen[k] + 1] - begin):
+            new_values[new + i] = values[begin + i]
+            new_rows[new + i] = rows[begin + i]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def combine(columns, chosen, coefficients, rows):  # type: ignore[no-untyped-def]
+    """Σ_k coefficients_k x_j with j = chosen_k."""
+    out = zeros(rows)
+    for k in range(len(chosen)):
+        if coefficients[k] != 0.0:
+            column_add(columns, chosen[k], coefficients[k], out)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def scale_rows(columns, factors, count):  # type: ignore[no-untyped-def]
+    """x_ij ← factors_i x_ij in the first `count` columns."""
+    for j in range(count):
+        column_scale(columns, j, factors)

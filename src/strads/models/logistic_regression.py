@@ -1,0 +1,212 @@
+"""Classification of two classes with an ℓ1 or elastic-net penalty."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit
+from sklearn.base import ClassifierMixin
+
+from strads.errors import ArgumentError
+from strads.models._parameters import check_choice, check_positive
+from strads.models.kernels.datafits import Logistic
+from strads.models.regression.fitting import WORKING_SET, Regression
+from strads.models.regression.inputs import as_class_factors, as_sample_weights, as_two_classes
+from strads.models.regression.linear_model import OnIteration, PenalizedLinearModel
+
+
+class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
+    """Logistic regression of two classes with a sparse solution.
+
+    Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
+    second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (by
+    liblinear it is). Stops as soon as a duality gap proves how close the minimum is.
+
+    Parameters
+    ----------
+    penalty : {"l1", "elasticnet"}, default "l1"
+        "elasticnet" mixes both norms by `l1_ratio`.
+    C : float, default 1.0
+        Weight of the loss against the penalty, above 0. `strads.models.logistic_path` fits many.
+    l1_ratio : float, default 1.0
+        Share of the ℓ1 norm in the penalty, above 0; less than 1 needs `penalty="elasticnet"`.
+    class_weight : dict of label → float, "balanced" or None, default None
+        What the samples of a class count more; "balanced": so that both classes count the same.
+    fit_intercept, standardize, schedule, concurrency, pipeline_depth, prioritize, check_dependencies
+        As of `Lasso`.
+    threshold, reorder, max_iter, tol, warm_start, random_state
+        As of `Lasso`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels, sorted.
+    coef_ : ndarray of shape (1, n_features)
+        w, of the dtype of X if that is float32 or float64, else float64.
+    intercept_ : ndarray of shape (1,)
+        b; 0 without `fit_intercept`.
+    n_iter_ : int
+        Iterations.
+    dual_gap_ : float
+        The gap at the end: the objective is at most so far above the minimum.
+    history_ : list of dict
+        As of `Lasso`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, if X was a data frame with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = LogisticRegression(C=1.0).fit(X, ["no", "no", "yes", "yes"])
+    >>> model.predict([[3.0]]).tolist()
+    ['yes']
+    """
+
+    _penalized_by = "C"
+
+    def __init__(
+        self,
+        penalty: str = "l1",
+        C: float = 1.0,
+        *,
+        l1_ratio: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        schedule: Any = WORKING_SET,
+        concurrency: int | None = None,
+        pipeline_depth: int = 3,
+        prioritize: bool = True,
+        check_dependencies: bool = True,
+        threshold: float = 0.3,
+        reorder: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: int = 0,
+    ):
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.schedule = schedule
+        self.concurrency = concurrency
+        self.pipeline_depth = pipeline_depth
+        self.prioritize = prioritize
+        self.check_dependencies = check_dependencies
+        self.threshold = threshold
+        self.reorder = reorder
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels of two classes: numbers, strings or booleans.
+        sample_weight : array of shape (n_samples,) or float, optional
+            s, not negative.
+        on_iteration
+            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For parameters or data that make no sense; the message names the first.
+        NodeFailure
+            If a node is lost.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the gap is above `tol` after `max_iter` iterations; the model can be used.
+
+        Notes
+        -----
+        Ctrl-C lets the iteration end; the model then holds what was found, and can be used and saved.
+        """
+        return self._fit(X, y, sample_weight, on_iteration)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return X w + b, of shape (n_samples,): positive for the second class.
+
+        Raises
+        ------
+        InputError
+            If X has another number of columns than in `fit`, or entries that are not finite.
+        """
+        return self._linear(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable label of each row, of shape (n_samples,)."""
+        chosen = self.decision_function(X) > 0
+        return np.asarray(self.classes_[chosen.astype(np.intp)])
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n_samples, 2)."""
+        z = self.decision_function(X)
+        return np.stack([expit(-z), expit(z)], axis=1)
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return the logarithm of the probability of each class, of shape (n_samples, 2)."""
+        z = self.decision_function(X)
+        return np.stack([log_expit(-z), log_expit(z)], axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_choice(self, "penalty", ("l1", "elasticnet"))
+        check_positive(self, "C")
+        super()._check_parameters()
+        if self.penalty == "l1" and self.l1_ratio != 1:
+            raise ArgumentError(f'l1_ratio={self.l1_ratio!r} needs penalty="elasticnet"')
+
+    def _regression(self, X: Any, y: Any, sample_weight: Any) -> Regression:
+        self.classes_, signs = as_two_classes(y, X.shape[0])
+        weights, second = as_sample_weights(sample_weight, X.shape[0]), signs > 0.0
+        totals = np.array([weights[~second].sum(), weights[second].sum()])
+        first_factor, second_factor = as_class_factors(self.class_weight, self.classes_, totals)
+        return self._assemble(X, Logistic(signs, weights * np.where(second, second_factor, first_factor)))
+
+    def _strength_of(self, value: float, regression: Regression) -> float:
+        return 1.0 / float(value)
+
+    def _parameter(self, strength: float, regression: Regression) -> float:
+        return 1.0 / strength
+
+    def _unit(self, regression: Regression) -> float:
+        return float(self.C)
+
+    def _publish(self, coef: NDArray[Any], intercept: np.floating) -> None:
+        self.coef_, self.intercept_ = coef.reshape(1, -1), np.array([intercept])
+
+    def _saved_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"classes": self.classes_.astype(str) if self.classes_.dtype == object else self.classes_}
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        self.classes_ = arrays["classes"]
+        if self.classes_.shape != (2,):
+            raise ValueError(f"{len(self.classes_)} classes")
+        if isinstance(self.class_weight, list):
+            self.class_weight = dict(self.class_weight)

@@ -1,0 +1,1 @@
+"""Penalized regression: problems, and what solves them."""

@@ -1,0 +1,107 @@
+"""Samples of the rows of a design, of which scheduler instances take correlations (thesis §5.1.2)."""
+
+import uuid
+import weakref
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from strads.models.kernels.columns import Columns, DenseColumns, SparseColumns, sparse_columns
+from strads.schedule.dependencies import Dependencies, dense_dependencies, sparse_dependencies
+
+_DENSE_ROWS, _SPARSE_ROWS = 512, 8192  # of a sample; the error of a correlation is about 1 / √rows
+_here: weakref.WeakValueDictionary[str, "ColumnSample"] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSample:
+    """Columns at some of the rows, all p of them; with as many rows as the sample's.
+
+    Attributes
+    ----------
+    columns, rows
+        Dense: of shape (rows, p).
+    of_rows
+        How many rows there are in all.
+    centre
+        Whether correlations are those of the centred columns.
+    name
+        Where it need not leave this process: what it is found by, instead of being copied. Else empty.
+    """
+
+    columns: Columns
+    rows: int
+    of_rows: int
+    centre: bool
+    name: str = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.name:
+            return _find, (self.name,)
+        return ColumnSample, (self.columns, self.rows, self.of_rows, self.centre)
+
+    def dependencies(self, parameters: range, capacity: int) -> Dependencies:
+        """Return what compares some of the columns; beyond the last there may be one of ones, an intercept's."""
+        first, last = parameters.start, parameters.stop
+        if isinstance(self.columns, DenseColumns):
+            values = self.columns.values[:, first:last]
+            return dense_dependencies(values, capacity, centre=self.centre, all_rows=self.of_rows)
+        indptr = self.columns.indptr[first : last + 1]
+        return sparse_dependencies(
+            self.columns.values, self.columns.rows, indptr, self.rows, capacity, centre=self.centre
+        )
+
+
+def _find(name: str) -> ColumnSample:
+    return _here[name]
+
+
+def sample_columns(columns: Columns, rows: int, *, centre: bool, local: bool) -> ColumnSample:
+    """Take a sample of the rows, evenly spaced.
+
+    Parameters
+    ----------
+    columns
+        Of a design.
+    rows
+        How many it has.
+    centre
+        Whether there is an intercept.
+    local
+        Whether it stays in this process: then it is no copy, and sparse columns have all their rows.
+    """
+    if isinstance(columns, DenseColumns):
+        values: NDArray[Any] = columns.values[:: -(-rows // _DENSE_ROWS)]
+        taken: Columns = DenseColumns(values if local else np.asfortranarray(values, np.float32))
+        count = len(values)
+    elif local or rows <= _SPARSE_ROWS:
+        taken, count = columns, rows
+    else:
+        step = -(-rows // _SPARSE_ROWS)
+        chosen = _matrix(columns, rows).tocsr()[::step].tocsc()
+        taken, count = sparse_columns(chosen), chosen.shape[0]
+    sample = ColumnSample(taken, count, rows, centre, uuid.uuid4().hex if local else "")
+    if local:
+        _here[sample.name] = sample
+    return sample
+
+
+def cut_rows(columns: Columns, rows: int, parts: int) -> list[Columns]:
+    """Cut columns into parts of consecutive rows; one part is no copy."""
+    if parts == 1:
+        return [columns]
+    bounds = np.linspace(0, rows, parts + 1).astype(np.int64)
+    pairs = list(pairwise(bounds))
+    if isinstance(columns, DenseColumns):
+        return [DenseColumns(np.asfortranarray(columns.values[first:last])) for first, last in pairs]
+    by_rows = _matrix(columns, rows).tocsr()
+    cut = [by_rows[first:last].tocsc() for first, last in pairs]
+    return [sparse_columns(part) for part in cut]
+
+
+def _matrix(columns: SparseColumns, rows: int) -> Any:
+    return sp.csc_matrix((columns.values, columns.rows, columns.indptr), shape=(rows, len(columns.indptr) - 1))

@@ -1,0 +1,76 @@
+"""A design matrix whose columns are cut over the nodes: all look at once, and each sends what it has seen."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.cluster import Node
+from strads.models.kernels.columns import Columns, SparseColumns
+from strads.models.regression.design import Design
+from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
+
+
+class ColumnShards(Design):
+    """Columns of a local design, copied to the nodes of `strads.init` in shares of equally many entries.
+
+    A column's sums are taken on one node, in the order in which a single process would: the bits are the same on any
+    number of nodes. Working sets are copied from the design here.
+    """
+
+    def __init__(self, local: LocalDesign):
+        self.shape, self.dtype, self.entries = local.shape, local.dtype, local.entries
+        self.reads_columns = local.reads_columns
+        self.columns = local.columns
+        self._local = local
+        self._cluster = cluster.current().cluster
+        size = self._cluster.size
+        if isinstance(local.columns, SparseColumns):
+            ends = local.columns.indptr[1:].astype(np.int64)
+            self._bounds = np.searchsorted(ends, local.entries * np.arange(size + 1) // size).astype(np.int64)
+            self._bounds[-1] = local.shape[1]
+        else:
+            self._bounds = local.shape[1] * np.arange(size + 1) // size
+        self._name = self._cluster.new_name()
+        weakref.finalize(self, self._cluster.discard, self._name)
+        parts = [(local.cut(begin, end),) for begin, end in zip(self._bounds, self._bounds[1:], strict=False)]
+        self._cluster.run(_keep, self._name, self.reads_columns, each=parts)
+
+    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return Xᵀ·vector, of all columns or of those given in ascending order."""
+        if columns is None:
+            return np.concatenate(self._cluster.run(_correlate, self._name, vector))
+        places = np.searchsorted(columns, self._bounds)
+        own = [(columns[places[rank] : places[rank + 1]] - self._bounds[rank],) for rank in range(self._cluster.size)]
+        return np.concatenate(self._cluster.run(_correlate, self._name, vector, each=own))
+
+    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
+        sums, squares = zip(*self._cluster.run(_moments, self._name, weights), strict=True)
+        return np.concatenate(sums), np.concatenate(squares)
+
+    def gather(self, columns: NDArray[np.int64]) -> Columns:
+        """Return a copy of some columns on this node, in float64 and in the order given."""
+        return self._local.gather(columns)
+
+
+def _keep(node: Node, name: str, reads_columns: bool, matrix: Any) -> None:
+    if sp.issparse(matrix):
+        node.store[name] = SparseDesign(matrix, node.team)
+    else:
+        node.store[name] = DenseDesign(matrix, node.team, reads_columns=reads_columns)
+
+
+def _correlate(
+    node: Node, name: str, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    design: LocalDesign = node.store[name]
+    return design.correlate(vector, columns)
+
+
+def _moments(node: Node, name: str, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    design: LocalDesign = node.store[name]
+    return design.moments(weights)

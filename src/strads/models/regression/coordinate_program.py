@@ -1,0 +1,166 @@
+"""Coordinate descent on a linear model as a dynamic SchMP program (thesis §5.1.2, algorithm 6)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.models.kernels.coordinate_model import (
+    OFFSET,
+    RATE,
+    SAMPLES,
+    Coefficients,
+    CoordinateModel,
+    Rows,
+    add_changes,
+    change_coefficients,
+    fill_changes,
+    fill_pulls,
+)
+from strads.models.kernels.datafits import Quadratic
+from strads.schedule.dynamic import CompiledSchedule, DynamicSchedule, ViolationSchedule
+from strads.schmp.dynamic_program import DynamicProgram
+
+
+@dataclass(eq=False)
+class RowPart:
+    """The rows of one worker.
+
+    Attributes
+    ----------
+    rows
+        With their predictor.
+    offset
+        The offset as of the last commit here: what is computed of u must see the same commits (`Coefficients`).
+    leads
+        Whether this worker adds what the offset does to the pulls; one does.
+    """
+
+    rows: Rows
+    offset: float
+    leads: bool
+
+
+class CoordinateProgram(DynamicProgram):
+    """Minimizes over one coefficient each of several at a time: x_jᵀu of all rows, then an exact or a safe step.
+
+    `update` gives x_jᵀu of a worker's rows (and the curvature, where it is not constant), `aggregate` takes the steps
+    (Friedman et al. 2007; for the logistic loss `kernels.coordinate_model.logistic_change`), and `commit` moves the
+    predictors of the rows.
+
+    Parameters
+    ----------
+    coefficients : Coefficients
+        Where to begin; the rows have to fit. On several nodes only the coordinator's copy is brought up to date.
+    quadratic : bool
+        Whether the loss is.
+    make_schedule : callable
+        Takes the number of an instance and its parameters; sent to the nodes.
+    workers : int
+    """
+
+    def __init__(
+        self,
+        coefficients: Coefficients,
+        make_schedule: Callable[[int, range], DynamicSchedule],
+        *,
+        quadratic: bool,
+        workers: int,
+    ):
+        self.workers = workers
+        self.parameters = len(coefficients.coef)
+        self.coefficients = coefficients
+        self.schedules: list[DynamicSchedule] = []  # of this node
+        self._make_schedule = make_schedule
+        self._intercept = len(coefficients.squares)  # the number that it would have
+        self._sums = 1 if quadratic else 2
+
+    def schedule(self, instance: int, parameters: range) -> DynamicSchedule:
+        """Return what chooses among some of the coefficients."""
+        made = self._make_schedule(instance, parameters)
+        self.schedules.append(made)
+        return made
+
+    def update(self, parameters: NDArray[np.int64], data: RowPart) -> NDArray[np.float64]:
+        """Return x_jᵀu of the worker's rows, and the curvature along x_j, of shape (k, 1) or (k, 2)."""
+        chosen = np.ascontiguousarray(parameters)
+        pulls = np.empty((len(chosen), self._sums))
+        fill_pulls(data.rows, chosen, self._intercept, pulls)
+        if data.leads and data.offset != 0.0:
+            pulls[:, 0] -= data.offset * self.coefficients.sums[chosen]
+        return pulls
+
+    def aggregate(self, parameters: NDArray[np.int64], result: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take a step of each coefficient."""
+        chosen = np.ascontiguousarray(parameters)
+        changes = np.empty(len(chosen))
+        fill_changes(self.coefficients, chosen, result, changes)
+        change_coefficients(self.coefficients, chosen, changes, len(chosen))
+        return changes
+
+    def commit(self, parameters: NDArray[np.int64], changes: NDArray[np.float64], data: RowPart) -> None:
+        """Move the predictors of the worker's rows."""
+        chosen = np.ascontiguousarray(parameters)
+        add_changes(data.rows, chosen, changes, len(chosen), 0, len(data.rows.predictor), self._intercept)
+        rate = float(self.coefficients.scalars[RATE])
+        if rate != 0.0:
+            data.offset += rate * float(self.coefficients.sums[chosen] @ changes)
+
+    def compiled_rounds(
+        self, schedule: DynamicSchedule, data: RowPart, team: ThreadTeam
+    ) -> Callable[[int], int] | None:
+        """Return compiled rounds, if the schedule can be compiled."""
+        if not isinstance(schedule, CompiledSchedule):
+            return None
+        model = CoordinateModel(data.rows, self.coefficients)
+        return CoordinateRounds(schedule.state, model, team, entries=float(self.coefficients.entries.mean())).run
+
+
+# What the driver asks of the nodes between runs, as functions of their program and data.
+
+
+def state_of(program: CoordinateProgram) -> tuple[NDArray[np.float64], float]:
+    """Return the coefficients and the entries touched so far, of the coordinator's program."""
+    return program.coefficients.coef, float(program.coefficients.scalars[SAMPLES])
+
+
+def predictor_of(program: CoordinateProgram, data: RowPart) -> NDArray[np.float64]:
+    """Return the predictor of a worker's rows, without the offset."""
+    return data.rows.predictor
+
+
+def set_offset(program: CoordinateProgram, offset: float) -> None:
+    """Replace the offset, everywhere alike."""
+    program.coefficients.scalars[OFFSET] = offset
+
+
+def set_offset_of_rows(program: CoordinateProgram, data: RowPart, offset: float) -> None:
+    """Replace the offset, for a worker's rows."""
+    data.offset = offset
+
+
+def shift_intercept(program: CoordinateProgram, change: float) -> None:
+    """Change the intercept that is the last parameter, everywhere alike."""
+    program.coefficients.coef[-1] += change
+
+
+def shift_rows(program: CoordinateProgram, data: RowPart, change: float) -> None:
+    """Change the intercept, for a worker's rows."""
+    one, size = np.array([program.parameters - 1]), len(data.rows.predictor)
+    add_changes(data.rows, one, np.array([change]), 1, 0, size, program.parameters - 1)
+
+
+def refresh_schedules(program: CoordinateProgram, violations: NDArray[np.float64]) -> None:
+    """Tell the schedules of a node what a full look has found; of shape (parameters,)."""
+    for schedule in program.schedules:
+        if isinstance(schedule, ViolationSchedule):
+            schedule.refresh(violations[schedule.parameters.start : schedule.parameters.stop])
+
+
+def is_quadratic(datafit: Any) -> bool:
+    """Whether a loss is quadratic, so that curvatures are constant."""
+    return isinstance(datafit, Quadratic)

@@ -1,0 +1,54 @@
+"""Where a design matrix lies, and the few operations that solvers ask of it."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models.kernels.columns import Columns
+
+
+class Design(ABC):
+    """A matrix X of shape (samples, features), on this machine, or its columns over the nodes.
+
+    Attributes
+    ----------
+    shape
+        (samples, features).
+    dtype
+        float32 or float64.
+    entries
+        How many are stored.
+    columns
+        All columns, which are in this process in any case.
+    reads_columns
+        Whether it takes less time to correlate a few columns than all.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    entries: int
+    columns: Columns
+    reads_columns: bool = True
+
+    @abstractmethod
+    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return Xᵀ·vector, of all columns or of those given."""
+
+    @abstractmethod
+    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
+
+    @abstractmethod
+    def gather(self, columns: NDArray[np.int64]) -> Columns:
+        """Return a copy of some columns on this node, in float64 and in the order given."""
+
+    def describe_column(self, column: int) -> str:
+        """Say what is wrong with a column whose correlation with finite numbers is not finite."""
+        values = self.gather(np.array([column], np.int64)).values.ravel()
+        wrong = ~np.isfinite(values)
+        if not wrong.any():
+            return f"column {column} of X holds values so large that their sums overflow: scale it"
+        what = "NaN" if np.isnan(values[wrong]).any() else "infinity"
+        return f"column {column} of X holds {what}: remove or impute it"

@@ -1,0 +1,146 @@
+"""From data to a minimizer: problems that differ in the strength of the penalty, and the choice of a solver."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models.kernels import datafits
+from strads.models.kernels.datafits import Datafit
+from strads.models.regression import scheduled
+from strads.models.regression.design import Design
+from strads.models.regression.problem import Problem
+from strads.models.regression.solution import OnProgress, Solution
+from strads.models.regression.working_set import solve
+
+WORKING_SET = "working_set"
+SCHEDULES = (WORKING_SET, *scheduled.SCHEDULES)
+# Of E[x²]: below, a variance is the rounding of the difference that it is computed by.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Data, loss and kind of penalty; with a strength λ of the penalty this is a `Problem`.
+
+    Attributes
+    ----------
+    design
+        X, of shape (samples, features).
+    datafit
+        The loss, with y and the samples' weights.
+    scales
+        float64 array of shape (features,): what a column is divided by before its coefficient is penalized; columns
+        with 0 are left out.
+    l1_ratio
+        Share of the ℓ1 norm in the penalty λ(l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²) of the scaled columns.
+    fit_intercept
+        Whether an intercept is fitted too.
+    """
+
+    design: Design
+    datafit: Datafit
+    scales: NDArray[np.float64]
+    l1_ratio: float
+    fit_intercept: bool
+
+    def problem(self, strength: float) -> Problem:
+        """Return what is to be minimized at the strength λ."""
+        return Problem(
+            self.design,
+            self.datafit,
+            strength * self.l1_ratio * self.scales,
+            strength * (1.0 - self.l1_ratio) * self.scales**2,
+            self.fit_intercept,
+        )
+
+    @cached_property
+    def null_predictor(self) -> NDArray[np.float64]:
+        """The predictor at w = 0: the best intercept, everywhere."""
+        z = np.zeros(self.design.shape[0])
+        return z + datafits.fit_intercept(self.datafit, z) if self.fit_intercept else z
+
+    @cached_property
+    def null_objective(self) -> float:
+        """The objective at w = 0, for any λ."""
+        return float(datafits.total_loss(self.datafit, self.null_predictor))
+
+    def largest_strength(self) -> float:
+        """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0."""
+        u = np.empty(self.design.shape[0])
+        datafits.fill_negative_gradient(self.datafit, self.null_predictor, u)
+        correlations, thresholds = np.abs(self.design.correlate(u)), self.problem(1.0).l1
+        counted = thresholds > 0.0
+        return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """How a problem is solved: the parameters that all linear models have in common, see `Lasso`."""
+
+    schedule: str | Callable[..., Any]
+    concurrency: int | None
+    pipeline_depth: int
+    prioritize: bool
+    check_dependencies: bool
+    threshold: float
+    reorder: bool
+    tol: float
+    max_iter: int
+    seed: int
+
+    def minimize(
+        self,
+        problem: Problem,
+        coef: NDArray[np.float64] | None = None,
+        intercept: float = 0.0,
+        on_progress: OnProgress | None = None,
+    ) -> Solution:
+        """Solve a problem, beginning with the coefficients given."""
+        if self.schedule == WORKING_SET:
+            return solve(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                coef=coef,
+                intercept=intercept,
+                on_progress=on_progress,
+            )
+        concurrency = {} if self.concurrency is None else {"concurrency": self.concurrency}
+        return scheduled.solve_scheduled(
+            problem,
+            self.schedule,
+            **concurrency,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            coef=coef,
+            intercept=intercept,
+            pipeline_depth=self.pipeline_depth,
+            prioritize=self.prioritize,
+            check_dependencies=self.check_dependencies,
+            threshold=self.threshold,
+            reorder=self.reorder,
+            seed=self.seed,
+            on_progress=on_progress,
+        )
+
+
+def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted standard deviation of each column, 0 for constant ones; NaN where sums are not finite."""
+    total = weights.sum()
+    first, second = design.moments(weights)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean, square = first / total, second / total
+        variance = square - mean**2
+        return np.sqrt(np.where(variance <= _ROUNDING * square, 0.0, variance))
+
+
+def strengths_down(largest: float, eps: float, count: int) -> NDArray[np.float64]:
+    """Return `count` strengths from the largest to its `eps`-fold, evenly spaced in their logarithms."""
+    if count == 1 or not math.isfinite(largest) or largest <= 0.0:
+        return np.full(count, max(largest, np.finfo(np.float64).resolution))
+    return np.geomspace(largest, eps * largest, count)

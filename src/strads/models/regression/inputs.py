@@ -1,0 +1,280 @@
+"""What users hand to linear models, as solvers need it: checked, in place where that is possible, errors by name."""
+
+import numbers
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from strads import cluster
+from strads.errors import ArgumentError, InputError, StradsError
+from strads.models._parameters import is_number
+from strads.models.regression.column_shards import ColumnShards
+from strads.models.regression.design import Design
+from strads.models.regression.local_design import DenseDesign, SparseDesign
+
+_DTYPES = [np.float64, np.float32]
+_ROWS_AT_ONCE = 4096
+_LARGEST = 1e140  # sums of squares of larger numbers may overflow
+
+
+def as_features(estimator: Any, X: Any) -> Any:
+    """Return X to fit to, as an ndarray in C or Fortran order or in CSC form, float32 or float64; no copy of either.
+
+    Integers and other types become float64, CSR and other sparse formats CSC, duplicate entries of CSC one; these are
+    copies. The estimator gets `n_features_in_`, and `feature_names_in_` from a data frame. Whether the numbers are
+    finite is not looked at, as this would take a pass over X: `refuse_not_finite` does it when it matters.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If X is no matrix of numbers, or has no rows or no columns.
+    """
+    with _by_name():
+        X = validate_data(estimator, X, accept_sparse="csc", dtype=_DTYPES, ensure_all_finite=False)
+    if not scipy.sparse.issparse(X):
+        X = np.asarray(X)
+        return X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def as_rows(estimator: Any, X: Any) -> Any:
+    """Return X to fit to, as an ndarray in C order or in CSR form, float32 or float64; no copy of either.
+
+    The estimator gets the attributes that it gets from `as_features`.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If X is no matrix of finite numbers, or has no rows or no columns.
+    """
+    with _by_name():
+        X = validate_data(estimator, X, accept_sparse="csr", dtype=_DTYPES, order="C")
+    return X if not scipy.sparse.issparse(X) or X.has_sorted_indices else X.sorted_indices()
+
+
+def as_features_to_predict(estimator: Any, X: Any) -> Any:
+    """Return X to predict from, as an ndarray, CSC or CSR; with the columns that the estimator was fitted to.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If X is no matrix of finite numbers with as many columns.
+    """
+    with _by_name():
+        return validate_data(estimator, X, reset=False, accept_sparse=("csr", "csc"), dtype=_DTYPES)
+
+
+def as_design(X: Any) -> Design:
+    """Return what solvers see of X; its columns lie on all nodes, if there are several."""
+    design = SparseDesign(X) if scipy.sparse.issparse(X) else DenseDesign(X)
+    return design if cluster.current().is_local else ColumnShards(design)
+
+
+def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
+    """Return finite targets of shape (samples,).
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If y is missing, of another length, not finite or no numbers; the first row is named.
+    """
+    y = _as_column(y, samples)
+    with _by_name():
+        if np.iscomplexobj(y):
+            raise ArgumentError("y: complex data not supported: give real numbers")
+        y = np.ascontiguousarray(y, dtype=np.float64)
+    _refuse_first(~np.isfinite(y), y, "y", "contains NaN or infinity: remove the row or fill in a number")
+    return y
+
+
+def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labels, sorted, and for each sample the place of its own among them.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If y is missing, of another length, no labels, or all the same.
+    """
+    y = _as_column(y, samples)
+    with _by_name():
+        check_classification_targets(y)
+        classes, places = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(f"y has one class only, {classes.tolist()[0]!r}: give samples of two classes")
+    return classes, places
+
+
+def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return the two labels, sorted, and y as −1 for the first and 1 for the second.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If y is missing, of another length, or has not exactly two labels.
+    """
+    classes, places = as_classes(y, samples)
+    if len(classes) > 2:
+        with _by_name():
+            kind = type_of_target(y, input_name="y", raise_unknown=True)
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}: y has {len(classes)} classes; "
+            "wrap the estimator in sklearn.multiclass.OneVsRestClassifier"
+        )
+    return classes, np.where(places == 1, 1.0, -1.0)
+
+
+def as_class_factors(wanted: Any, classes: NDArray[Any], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the samples of each class count more, shape (n_classes,).
+
+    Parameters
+    ----------
+    wanted : dict of label → factor, "balanced" or None
+        "balanced": so that all classes count the same; without a factor, a class has 1.
+    classes, totals
+        The labels, and the sum of the weights of each one's samples.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If there is no such label, a factor is not positive, or all weights of a class are 0.
+    """
+    known = classes.tolist()
+    for label, total in zip(known, totals.tolist(), strict=True):
+        if total == 0.0:
+            raise InputError(f"sample_weight: all samples of class {label!r} have weight 0: remove the class")
+    if wanted is None:
+        return np.ones(len(known))
+    if isinstance(wanted, Mapping):
+        for label, factor in wanted.items():
+            if label not in known:
+                raise InputError(
+                    f"class_weight: there is no class {label!r} in y, but {' and '.join(map(repr, known))}"
+                )
+            if not is_number(factor) or factor <= 0:
+                raise ArgumentError(f"class_weight of {label!r} is {factor!r}: give a positive number")
+        return np.array([float(wanted.get(label, 1.0)) for label in known])
+    if isinstance(wanted, str) and wanted == "balanced":
+        return np.asarray(totals.sum() / (len(known) * totals))
+    raise ArgumentError(f'class_weight={wanted!r}: give a dict of label → weight, "balanced" or None')
+
+
+def as_sample_weights(weights: ArrayLike | None, samples: int) -> NDArray[np.float64]:
+    """Return weights of shape (samples,), ones for None; a number stands for that weight of all.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If there are not as many, if one is negative or not finite, or all are 0.
+    """
+    if weights is None:
+        return np.ones(samples)
+    if isinstance(weights, numbers.Real):
+        weights = np.full(samples, float(weights))
+    with _by_name():
+        array = np.array(weights, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(f"sample_weight has {array.ndim} dimensions: Sample weights must be 1D array or scalar")
+    if len(array) != samples:
+        raise InputError(f"sample_weight has {len(array)} weights, but X has {samples} rows: give one a row")
+    _refuse_first(
+        ~(np.isfinite(array) & (array >= 0.0)), array, "sample_weight", "is negative or not finite: give 0 or more"
+    )
+    if not array.any():
+        raise InputError("sample_weight: all weights are zero, nothing is left to fit to: give positive ones")
+    return array
+
+
+def refuse_not_finite(estimator: Any, X: Any) -> None:
+    """Name the first entry of X that is NaN or infinite, or so large that its square is; called when a solver failed.
+
+    Raises
+    ------
+    InputError
+        If there is one.
+    """
+    found = _first_not_finite(X)
+    if found is not None:
+        row, column, value = found
+        what = "NaN" if np.isnan(value) else "infinity"
+        raise InputError(
+            f"X contains {what} in row {row}, {_name_of(estimator, column)}: remove the row or the column, or fill in "
+            "a number, for example with sklearn.impute.SimpleImputer"
+        )
+    row, column, value = _largest(X)
+    if abs(value) > _LARGEST:
+        raise InputError(
+            f"X is too large to compute with: {value:g} in row {row}, {_name_of(estimator, column)}: scale the columns"
+        )
+
+
+def _first_not_finite(X: Any) -> tuple[int, int, float] | None:
+    if scipy.sparse.issparse(X):
+        places = np.flatnonzero(~np.isfinite(X.data))
+        if not len(places):
+            return None
+        return min((_entry(X, int(place)) for place in places), key=lambda entry: entry[:2])
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        part = X[start : start + _ROWS_AT_ONCE]
+        bad = np.argwhere(~np.isfinite(part))
+        if len(bad):
+            row, column = (int(each) for each in bad[0])
+            return start + row, column, float(part[row, column])
+    return None
+
+
+def _largest(X: Any) -> tuple[int, int, float]:
+    if scipy.sparse.issparse(X):
+        return _entry(X, int(np.argmax(np.abs(X.data)))) if X.nnz else (0, 0, 0.0)
+    row, column = (int(place) for place in np.unravel_index(np.argmax(np.abs(X)), X.shape))
+    return row, column, float(X[row, column])
+
+
+def _entry(X: Any, place: int) -> tuple[int, int, float]:
+    """Row, column and value of a stored entry of CSC."""
+    column = int(np.searchsorted(X.indptr, place, side="right")) - 1
+    return int(X.indices[place]), column, float(X.data[place])
+
+
+def _name_of(estimator: Any, column: int) -> str:
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+
+
+def _as_column(y: Any, samples: int) -> NDArray[Any]:
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None: call fit(X, y)")
+    with _by_name():
+        if scipy.sparse.issparse(y):
+            raise ArgumentError("y is sparse: pass y.toarray().ravel()")
+        y = column_or_1d(y, warn=True)
+    if len(y) != samples:
+        raise InputError(f"X has {samples} rows, but y has {len(y)} entries: give one a row")
+    return y
+
+
+def _refuse_first(bad: NDArray[np.bool_], values: NDArray[Any], name: str, problem: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}: entry {row} is {values[row]}: {name} {problem}")
+
+
+@contextmanager
+def _by_name() -> Iterator[None]:
+    """Give scikit-learn's and NumPy's refusals the types that all errors here have."""
+    try:
+        yield
+    except StradsError:
+        raise
+    except TypeError as error:
+        raise ArgumentError(str(error)) from error
+    except ValueError as error:
+        raise InputError(str(error)) from error

@@ -1,0 +1,167 @@
+"""Design matrices in this machine's memory; passes over their columns run on all threads."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.cluster import ThreadTeam
+from strads.models.kernels import local_columns as kernels
+from strads.models.kernels.columns import DenseColumns, SparseColumns, sparse_columns
+from strads.models.regression.design import Design
+
+_PART = 1 << 18  # entries: fewer are read in the time that it takes to wake a thread
+
+
+class LocalDesign(Design):
+    """Columns in this process.
+
+    Parameters
+    ----------
+    team
+        The threads to use; by default those of `strads.init`.
+    """
+
+    def __init__(self, team: ThreadTeam | None = None):
+        self._team = team
+
+    def _in_parts(self, function: Callable[[int, int], None], columns: int, entries: int) -> None:
+        """Call `function(begin, end)` for parts of the columns that lie side by side."""
+        team = self._team or cluster.current().team()
+        parts = min(8 * team.size, entries // _PART)
+        if parts < 2 or team.size == 1:
+            function(0, columns)
+            return
+        bounds = np.linspace(0, columns, parts + 1).astype(np.int64)
+        team.for_each(lambda part: function(bounds[part], bounds[part + 1]), len(bounds) - 1)
+
+    @abstractmethod
+    def cut(self, begin: int, end: int) -> Any:
+        """Return the matrix of the columns begin..end − 1; a view of it where that is contiguous."""
+
+
+class DenseDesign(LocalDesign):
+    """A NumPy array, float32 or float64, in C or Fortran order; it is not copied.
+
+    Parameters
+    ----------
+    reads_columns
+        Whether to read it by columns: what an array with a single column would not tell.
+    """
+
+    def __init__(
+        self, values: NDArray[np.floating], team: ThreadTeam | None = None, *, reads_columns: bool | None = None
+    ):
+        super().__init__(team)
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.entries = values.size
+        self.columns: DenseColumns = DenseColumns(values)
+        self.reads_columns = not values.flags.c_contiguous if reads_columns is None else reads_columns
+
+    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return Xᵀ·vector, of all columns or of those given."""
+        if columns is not None and not self.reads_columns:
+            return self.correlate(vector)[columns]
+        rows, count = self.shape
+        if columns is not None:
+            out = np.empty(len(columns))
+            self._in_parts(
+                lambda begin, end: kernels.correlate(self.columns, vector, columns, begin, end, out),
+                len(columns),
+                rows * len(columns),
+            )
+            return out
+        out = np.empty(count)
+
+        def part(begin: int, end: int) -> None:
+            if not self.reads_columns:
+                kernels.correlate_rows(self.columns.values, vector, begin, end, out)
+            else:
+                kernels.correlate_range(self.columns, vector, begin, end, out)
+
+        self._in_parts(part, count, rows * count)
+        return out
+
+    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
+        rows, count = self.shape
+        sums, squares = np.empty(count), np.empty(count)
+        self._in_parts(
+            lambda begin, end: kernels.add_moments(
+                self.columns.values, self.reads_columns, weights, begin, end, sums, squares
+            ),
+            count,
+            rows * count,
+        )
+        return sums, squares
+
+    def gather(self, columns: NDArray[np.int64]) -> DenseColumns:
+        """Return a copy of some columns, in float64 and Fortran order."""
+        out = np.empty((self.shape[0], len(columns)), order="F")
+        kernels.gather_dense(self.columns.values, columns, out)
+        return DenseColumns(out)
+
+    def cut(self, begin: int, end: int) -> NDArray[np.floating]:
+        """Return the matrix of the columns begin..end − 1; a view of it where that is contiguous."""
+        part = self.columns.values[:, begin:end]
+        return np.asarray(part, order="F" if self.reads_columns else "C")
+
+
+class SparseDesign(LocalDesign):
+    """A SciPy matrix in CSC form, float32 or float64; it is not copied."""
+
+    def __init__(self, matrix: sp.csc_matrix | sp.csc_array, team: ThreadTeam | None = None):
+        super().__init__(team)
+        self.shape = matrix.shape
+        self.dtype = matrix.dtype
+        self.columns: SparseColumns = sparse_columns(matrix)
+        self._matrix = matrix
+        self.entries = int(matrix.indptr[-1])
+
+    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return Xᵀ·vector, of all columns or of those given."""
+        if columns is not None:
+            chosen = columns
+            out = np.empty(len(chosen))
+            self._in_parts(
+                lambda begin, end: kernels.correlate(self.columns, vector, chosen, begin, end, out),
+                len(chosen),
+                self.entries,
+            )
+            return out
+        out = np.empty(self.shape[1])
+        self._in_parts(
+            lambda begin, end: kernels.correlate_range(self.columns, vector, begin, end, out),
+            self.shape[1],
+            self.entries,
+        )
+        return out
+
+    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
+        sums, squares = np.empty(self.shape[1]), np.empty(self.shape[1])
+        self._in_parts(
+            lambda begin, end: kernels.add_sparse_moments(*self.columns, weights, begin, end, sums, squares),
+            self.shape[1],
+            self.entries,
+        )
+        return sums, squares
+
+    def gather(self, columns: NDArray[np.int64]) -> SparseColumns:
+        """Return a copy of some columns, in float64."""
+        values, rows, indptr = self.columns
+        new_indptr = np.zeros(len(columns) + 1, np.uint64)
+        np.cumsum(indptr[columns + 1] - indptr[columns], out=new_indptr[1:])
+        kind = np.uint32 if self.shape[0] <= 1 << 32 else np.uint64
+        new_values, new_rows = np.empty(new_indptr[-1]), np.empty(new_indptr[-1], kind)
+        kernels.gather_sparse(values, rows, indptr, columns, new_indptr, new_values, new_rows)
+        return SparseColumns(new_values, new_rows, new_indptr)
+
+    def cut(self, begin: int, end: int) -> sp.csc_matrix | sp.csc_array:
+        """Return the matrix of the columns begin..end − 1; a view of it where that is contiguous."""
+        return self._matrix[:, begin:end]

@@ -1,0 +1,229 @@
+"""Regularization paths: one solution after the other, each beginning at the one before."""
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from strads.errors import ArgumentError, InputError
+from strads.models._parameters import is_number
+from strads.models.lasso import Lasso
+from strads.models.logistic_regression import LogisticRegression
+from strads.models.regression.fitting import Regression, strengths_down
+from strads.models.regression.linear_model import PenalizedLinearModel
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizationPath:
+    """Solutions for many penalties; can be unpacked into `values, coefs, dual_gaps`.
+
+    Attributes
+    ----------
+    values : ndarray of shape (steps,), float64
+        alpha, falling, or C, rising: the penalty gets weaker.
+    sparse_coefs : csc_array of shape (n_features, steps), float64
+        The coefficients of each step in a column.
+    intercepts : ndarray of shape (steps,), float64
+        0 without `fit_intercept`.
+    dual_gaps : ndarray of shape (steps,), float64
+        The objective of a step is at most so far above the minimum.
+    n_iters : ndarray of shape (steps,), int64
+        Iterations.
+    """
+
+    values: NDArray[np.float64]
+    sparse_coefs: scipy.sparse.csc_array
+    intercepts: NDArray[np.float64]
+    dual_gaps: NDArray[np.float64]
+    n_iters: NDArray[np.int64]
+
+    @property
+    def coefs(self) -> NDArray[np.float64]:
+        """The coefficients as a dense array of shape (n_features, steps)."""
+        return np.asarray(self.sparse_coefs.toarray())
+
+    def __iter__(self) -> Iterator[NDArray[np.float64]]:
+        return iter((self.values, self.coefs, self.dual_gaps))
+
+
+def lasso_path(
+    X: Any,
+    y: ArrayLike,
+    *,
+    eps: float = 1e-3,
+    n_alphas: int = 100,
+    alphas: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    fit_intercept: bool = False,
+    **parameters: Any,
+) -> RegularizationPath:
+    """Fit `Lasso` for many values of alpha.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `Lasso.fit`.
+    eps : float, default 1e-3
+        The smallest alpha, as a share of the largest.
+    n_alphas : int, default 100
+        How many, evenly spaced in their logarithms, from the smallest alpha at which all coefficients are 0.
+    alphas : array of shape (steps,), optional
+        Which ones, instead; they are taken in falling order.
+    fit_intercept : bool, default False
+        As of `Lasso`; False by default as in scikit-learn's `lasso_path`, for X and y that are centred.
+    **parameters
+        Further parameters of `Lasso`: `l1_ratio`, `standardize`, `tol`, `schedule`, ….
+
+    Returns
+    -------
+    RegularizationPath
+        Can be unpacked into alphas, coefs of shape (n_features, steps), and dual gaps.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        For parameters or data that make no sense; the message names the first.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        For each alpha at which the gap is above `tol` after `max_iter` iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.5], [2.0, -1.0], [-3.0, 0.5]])
+    >>> alphas, coefs, dual_gaps = lasso_path(X, [1.0, 2.0, -3.0], n_alphas=3)
+    >>> coefs.round(3)
+    array([[0.   , 0.968, 0.999],
+           [0.   , 0.   , 0.   ]])
+    """
+    model = Lasso(fit_intercept=fit_intercept, **parameters)
+    return _follow(model, X, y, sample_weight, _Grid(alphas, eps, n_alphas))
+
+
+def logistic_path(
+    X: Any,
+    y: ArrayLike,
+    *,
+    eps: float = 1e-3,
+    n_Cs: int = 100,
+    Cs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    **parameters: Any,
+) -> RegularizationPath:
+    """Fit `LogisticRegression` for many values of C.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `LogisticRegression.fit`.
+    eps : float, default 1e-3
+        The smallest C, as a share of the largest.
+    n_Cs : int, default 100
+        How many, evenly spaced in their logarithms, from the largest C at which all coefficients are 0.
+    Cs : array of shape (steps,), optional
+        Which ones, instead; they are taken in rising order.
+    **parameters
+        Further parameters of `LogisticRegression`: `penalty`, `l1_ratio`, `class_weight`, `standardize`, `tol`, ….
+
+    Returns
+    -------
+    RegularizationPath
+        Can be unpacked into Cs, coefs of shape (n_features, steps), and dual gaps.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        For parameters or data that make no sense; the message names the first.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        For each C at which the gap is above `tol` after `max_iter` iterations.
+    """
+    return _follow(LogisticRegression(**parameters), X, y, sample_weight, _Grid(Cs, eps, n_Cs))
+
+
+def largest_alpha(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
+    """Return the smallest alpha at which all coefficients of `Lasso(**parameters)` are 0; at least 0."""
+    return _critical(Lasso(**parameters), X, y, sample_weight)
+
+
+def smallest_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
+    """Return the C above which `LogisticRegression(**parameters)` has coefficients that are not 0; at most infinity."""
+    return _critical(LogisticRegression(**parameters), X, y, sample_weight)
+
+
+def _critical(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) -> float:
+    _, regression, largest = _prepare(model, X, y, sample_weight)
+    return model._parameter(largest, regression) if largest > 0.0 or isinstance(model, Lasso) else np.inf
+
+
+def _prepare(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Regression, float]:
+    X, regression = model._prepare(X, y, sample_weight)
+    with model._explained(X):
+        largest = regression.largest_strength()
+        if not np.isfinite(largest):
+            raise InputError("X or y: sums of products overflow: scale the columns")
+    return X, regression, largest
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Which values of alpha or C: those given, or so many evenly spaced ones."""
+
+    values: ArrayLike | None
+    eps: float
+    count: int
+
+    def check(self, name: str) -> None:
+        if self.values is None:
+            if not is_number(self.eps) or not 0 < self.eps < 1:
+                raise ArgumentError(f"eps={self.eps!r}: give a number between 0 and 1")
+            if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 1:
+                raise ArgumentError(f"n_{name}s={self.count!r}: give a whole number, 1 or more")
+            return
+        try:
+            values = np.asarray(self.values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"{name}s: {error}: give numbers") from error
+        if values.ndim != 1 or not len(values):
+            raise ArgumentError(f"{name}s has the shape {values.shape}: give one number or more in one dimension")
+        bad = ~(np.isfinite(values) & (values > 0.0))
+        if bad.any():
+            raise ArgumentError(f"{name}s has {values[np.argmax(bad)]:g}: give positive numbers")
+
+    def strengths(self, model: PenalizedLinearModel, regression: Regression, largest: float) -> NDArray[np.float64]:
+        """Strengths of the penalty, falling."""
+        if self.values is None:
+            return strengths_down(largest, self.eps, int(self.count))
+        given = np.asarray(self.values, dtype=np.float64)
+        return -np.sort([-model._strength_of(value, regression) for value in given])
+
+
+def _follow(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any, grid: _Grid) -> RegularizationPath:
+    grid.check(model._penalized_by)
+    X, regression, largest = _prepare(model, X, y, sample_weight)
+    strengths = grid.strengths(model, regression, largest)
+    method, solution = model._method(), None
+    steps, columns = len(strengths), []
+    values, intercepts, gaps = np.empty(steps), np.empty(steps), np.empty(steps)
+    iterations = np.empty(steps, np.int64)
+    for step, strength in enumerate(strengths):
+        values[step] = model._parameter(strength, regression)
+        setattr(model, model._penalized_by, values[step])
+        with model._explained(X):
+            start = (None, 0.0) if solution is None else (solution.coef, solution.intercept)
+            solution = method.minimize(regression.problem(strength), *start)
+        if not solution.converged:
+            model._warn(solution)
+        intercepts[step], iterations[step] = solution.intercept, solution.iterations
+        gaps[step] = solution.gap * model._unit(regression)
+        columns.append(scipy.sparse.csc_array(solution.coef.reshape(-1, 1)))
+    coefs = scipy.sparse.csc_array(scipy.sparse.hstack(columns, format="csc"))
+    return RegularizationPath(values, coefs, intercepts, gaps, iterations)

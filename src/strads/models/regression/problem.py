@@ -1,0 +1,75 @@
+"""What is minimized: a loss of a linear predictor and a weighted elastic-net penalty; its objective and duality gap."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models.kernels import datafits
+from strads.models.kernels.datafits import Datafit, Quadratic
+from strads.models.kernels.penalties import elastic_net
+from strads.models.regression.design import Design
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min over w, b of Σ_i s_i f(y_i, x_iᵀw + b) + Σ_j l1_j |w_j| + l2_j w_j² / 2.
+
+    Standardized columns need no copy of X: to divide column j by σ_j is to multiply l1_j by σ_j and l2_j by σ_j²,
+    and to centre the columns is what an intercept does.
+
+    Attributes
+    ----------
+    design
+        X, of shape (samples, features).
+    datafit
+        The loss with y and the weights s, float64 arrays of shape (samples,).
+    l1, l2
+        float64 arrays of shape (features,), not negative. A feature with l1_j = 0 is left out: w_j = 0.
+    fit_intercept
+        Whether b is fitted too; else it is 0.
+    """
+
+    design: Design
+    datafit: Datafit
+    l1: NDArray[np.float64]
+    l2: NDArray[np.float64]
+    fit_intercept: bool
+
+    @cached_property
+    def inverse_l1(self) -> NDArray[np.float64]:
+        """1 / l1_j, and 0 where l1_j = 0."""
+        return np.divide(1.0, self.l1, out=np.zeros_like(self.l1), where=self.l1 > 0.0)
+
+    def objective(self, z: NDArray[np.float64], w: NDArray[np.float64]) -> float:
+        """Return the objective at the predictor z = X w + b."""
+        norm, ridge = elastic_net(w, self.l1, self.l2)
+        return float(datafits.total_loss(self.datafit, z) + norm + 0.5 * ridge)
+
+    def dual_objective(
+        self, u: NDArray[np.float64], correlations: NDArray[np.float64], w: NDArray[np.float64]
+    ) -> float:
+        """Return the dual objective at the best feasible multiple of the negative gradient u.
+
+        The ridge counts as further samples, whose negative gradients are −√l2_j w_j (Zou and Hastie 2005, lemma 1).
+
+        Parameters
+        ----------
+        u : array of shape (samples,)
+            Sums to 0 where an intercept is fitted.
+        correlations : array of shape (features,)
+            Xᵀu − l2 · w.
+        """
+        excess = float(np.max(np.abs(correlations) * self.inverse_l1, initial=1e-300))
+        ridge = elastic_net(w, self.l1, self.l2)[1]
+        if not isinstance(self.datafit, Quadratic):
+            scale = min(1.0, 1.0 / excess)
+            return float(-datafits.total_conjugate(self.datafit, u, scale) - 0.5 * scale**2 * ridge)
+        y, weights = self.datafit
+        if self.fit_intercept:  # u sums to 0, but for rounding: a large mean of y would make much of that
+            y = y - (weights @ y) / weights.sum()
+        squares = np.divide(u**2, weights, out=np.zeros_like(u), where=weights > 0.0)
+        bend, response = float(squares.sum()) + ridge, float(u @ y)
+        scale = min(max(response / max(bend, 1e-300), -1.0 / excess), 1.0 / excess)
+        return scale * response - 0.5 * scale**2 * bend  # a parabola in the scale

@@ -1,0 +1,326 @@
+"""Regression by scheduled coordinate descent on the Dynamic Engine, with any schedule, until the gap is small."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.cluster.cores import check_count
+from strads.errors import ArgumentError, InputError
+from strads.models._patience import wants_to_stop
+from strads.models.kernels import datafits
+from strads.models.kernels.columns import Columns, SparseColumns
+from strads.models.kernels.coordinate_model import Coefficients, add_changes, largest_entries, make_rows
+from strads.models.kernels.penalties import ElasticNet
+from strads.models.regression import coordinate_program as on_node
+from strads.models.regression.column_samples import ColumnSample, cut_rows, sample_columns
+from strads.models.regression.coordinate_program import CoordinateProgram, RowPart, is_quadratic
+from strads.models.regression.problem import Problem
+from strads.models.regression.solution import OnProgress, Progress, Solution
+from strads.schedule.dynamic import (
+    CyclicSchedule,
+    DynamicRegression,
+    DynamicSchedule,
+    RandomSchedule,
+    ViolationSchedule,
+)
+from strads.schmp.dynamic_engine import DynamicEngine
+
+ScheduleFactory = Callable[[int, range], DynamicSchedule]
+SCHEDULES = ("dynamic_regression", "random", "cyclic", "kkt_violation")
+
+_DIVERGED = 10.0  # objectives of the start
+_MARGIN = 0.5  # share of l1 by which a column may miss it and still be drawn, by "kkt_violation"
+_TURNS = 10  # updates of each column that is drawn between two looks, by "kkt_violation"; p / 2 in all: a look is p
+# By other schedules the turns between two looks grow: so looks cost little, and the end is not overrun by far.
+_GROWTH, _MOST_TURNS = 1.2, 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class _ScheduleMaker:
+    """Makes the schedule of an instance, on its node."""
+
+    name: str
+    concurrency: int
+    threshold: float
+    prioritize: bool
+    sample: ColumnSample | None
+    norms: NDArray[np.float64]
+    seed: int
+
+    def __call__(self, instance: int, parameters: range) -> DynamicSchedule:
+        if self.name == "random":
+            return RandomSchedule(parameters, self.concurrency, seed=self.seed)
+        if self.name == "cyclic":
+            return CyclicSchedule(parameters, self.concurrency, seed=self.seed)
+        kind = ViolationSchedule if self.name == "kkt_violation" else DynamicRegression
+        return kind(
+            parameters,
+            self.concurrency,
+            threshold=self.threshold,
+            dependencies=None if self.sample is None else self.sample.dependencies(parameters, self.concurrency),
+            prioritize=self.prioritize,
+            scales=self.norms[parameters.start : parameters.stop],
+            seed=self.seed,
+        )
+
+
+def solve_scheduled(
+    problem: Problem,
+    schedule: str | ScheduleFactory = "dynamic_regression",
+    *,
+    concurrency: int = 8,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    coef: NDArray[np.float64] | None = None,
+    intercept: float = 0.0,
+    pipeline_depth: int = 3,
+    prioritize: bool = True,
+    check_dependencies: bool = True,
+    threshold: float = 0.3,
+    reorder: bool = True,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Solution:
+    """Minimize a problem by coordinate descent, several coefficients at a time as a schedule chooses them.
+
+    Now and then it looks at all columns: at the duality gap, and for "kkt_violation" at what to update next.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a design whose columns are in this process (`design.columns`).
+    schedule
+        "dynamic_regression": thesis §5.1, prioritized and checked for dependencies; "random": Shotgun (Bradley et al.
+        2011); "cyclic"; "kkt_violation": ours, priorities by violation of the optimality conditions. Or a function of
+        the number of a scheduler instance and its parameters, which makes a schedule; with an intercept and another
+        than the quadratic loss, the last parameter is the intercept.
+    concurrency : int
+        Coefficients that are updated at a time, from the same predictor.
+    tol : float
+        Gap to reach, relative to the objective at w = 0.
+    max_iter : int
+        Most looks.
+    coef, intercept
+        Where to begin; by default at 0, with the best intercept.
+    pipeline_depth, reorder
+        As of `DynamicEngine`.
+    prioritize, check_dependencies, threshold
+        As of `DynamicRegression`.
+    seed : int
+        Of all draws.
+    on_progress : callable, optional
+        Called at each look; ends the run if it returns True.
+
+    Returns
+    -------
+    Solution
+        The bits depend on the seed, and on the number of nodes and the threads of each.
+
+    Raises
+    ------
+    InputError
+        If the objective grows beyond all bounds: too many updates at a time that depend on one another.
+    """
+    if isinstance(schedule, str) and schedule not in SCHEDULES:
+        raise ArgumentError(f"schedule={schedule!r} is unknown; choose one of {', '.join(SCHEDULES)}, or a function")
+    check_count("concurrency", concurrency)
+    features = problem.design.shape[1]
+    run = _Run(problem, coef, intercept)
+    count = min(concurrency, features)
+    make: Any = schedule
+    if isinstance(schedule, str):
+        checked = check_dependencies and schedule in ("dynamic_regression", "kkt_violation")
+        sample = run.sample() if checked else None
+        make = _ScheduleMaker(schedule, count, threshold, prioritize, sample, run.norms(), seed)
+    rounds = max(1, -(-features // count))
+    with run.engine(make, pipeline_depth=pipeline_depth, reorder=reorder) as engine:
+        for iteration in range(1, max_iter + 1):
+            look = run.look(engine, iteration, tol)
+            if wants_to_stop(None if on_progress is None else on_progress(look.progress)):
+                break
+            if look.is_done or iteration == max_iter:
+                break
+            run.check(look.progress.objective, schedule, concurrency)
+            updates = round(features * min(_GROWTH ** (iteration - 1), _MOST_TURNS))
+            if schedule == "kkt_violation":
+                violations = run.violations(look, 4 * count)
+                engine.each_node(on_node.refresh_schedules, violations)
+                updates = max(_TURNS * int(np.count_nonzero(violations >= 0.0)), features // 2)
+            while updates > 0:  # Ctrl-C is heard between two runs
+                done = engine.run(min(rounds, -(-updates // count))).updates
+                updates = updates - done if done > 0 else 0
+    return look.solution(run.null_objective)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What a look has found."""
+
+    progress: Progress
+    coef: NDArray[np.float64]
+    intercept: float
+    correlations: NDArray[np.float64]
+    is_done: bool
+
+    def solution(self, null_objective: float) -> Solution:
+        progress = self.progress
+        return Solution(
+            self.coef,
+            self.intercept,
+            progress.objective,
+            progress.gap,
+            null_objective,
+            progress.iteration,
+            progress.samples,
+            self.is_done,
+        )
+
+
+class _Run:
+    """A problem being solved: what the engine begins with, and looks at how far it is."""
+
+    def __init__(self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float):
+        self.problem, self.datafit = problem, problem.datafit
+        self.columns: Columns = problem.design.columns
+        samples, self.features = problem.design.shape
+        self.quadratic = is_quadratic(self.datafit)
+        zero = np.zeros(samples)
+        shift = datafits.fit_intercept(self.datafit, zero) if problem.fit_intercept else 0.0
+        self.null_objective = float(datafits.total_loss(self.datafit, zero + shift))
+        self.coef = np.zeros(self.features) if coef is None else np.array(coef, np.float64)
+        self.intercept = (shift if coef is None else float(intercept)) if problem.fit_intercept else 0.0
+        self.predictor = np.zeros(samples)
+        support = np.flatnonzero(self.coef)
+        if len(support):
+            rows = make_rows(self.columns, self.datafit, self.predictor)
+            add_changes(rows, support, self.coef[support], len(support), 0, samples, -1)
+        sums, squares = problem.design.moments(self.datafit.weights)
+        self.coefficients = self._coefficients(sums, squares)
+        self._best_dual = -math.inf
+        self._looked_at = 0
+        self._limit = 0.0  # of the objective; above, it diverges
+
+    def _coefficients(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> Coefficients:
+        problem, samples = self.problem, len(self.predictor)
+        total, centred = float(self.datafit.weights.sum()), problem.fit_intercept and self.quadratic
+        if centred and total > 0.0:
+            rest = squares - sums**2 / total
+            squares = np.where(rest <= 1e-12 * squares, 0.0, rest)  # of constant columns, rounding is left
+        entries = np.empty(self.features, np.int64)
+        entries[:] = np.diff(self.columns.indptr) if isinstance(self.columns, SparseColumns) else samples
+        self.total_entries = int(entries.sum())
+        coef = self.coef.copy()
+        if self._intercept_is_parameter:
+            self.predictor += self.intercept
+            coef, entries = np.append(coef, self.intercept), np.append(entries, samples)
+        return Coefficients(
+            ElasticNet(problem.l1, problem.l2),
+            squares,
+            sums if centred else np.zeros(self.features),
+            np.zeros(self.features) if self.quadratic else largest_entries(self.columns, self.features),
+            entries,
+            coef,
+            np.array([self.intercept if centred else 0.0, -1.0 / total if centred else 0.0, total, 0.0]),
+        )
+
+    @property
+    def _intercept_is_parameter(self) -> bool:
+        return self.problem.fit_intercept and not self.quadratic
+
+    def sample(self) -> ColumnSample:
+        """Return the sample that dependencies are taken from."""
+        local = cluster.current().is_local
+        return sample_columns(
+            self.columns, len(self.predictor), centre=self.problem.fit_intercept and self.quadratic, local=local
+        )
+
+    def norms(self) -> NDArray[np.float64]:
+        """Return the norms of the columns, as the loss weighs them: what makes their changes comparable."""
+        norms = np.sqrt(self.coefficients.squares)
+        return np.append(norms, math.sqrt(len(self.predictor))) if self._intercept_is_parameter else norms
+
+    def engine(self, make: ScheduleFactory, *, pipeline_depth: int, reorder: bool) -> DynamicEngine:
+        """Start the program on the nodes."""
+        runtime = cluster.current()
+        workers = 1 if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
+        samples = len(self.predictor)
+        bounds = np.linspace(0, samples, workers + 1).astype(np.int64)
+        offset = float(self.coefficients.scalars[0])
+        parts = []
+        for number, columns in enumerate(cut_rows(self.columns, samples, workers)):
+            own = slice(bounds[number], bounds[number + 1])
+            datafit = type(self.datafit)(*(np.ascontiguousarray(array[own]) for array in self.datafit))
+            rows = make_rows(columns, datafit, self.predictor[own].copy())
+            parts.append(RowPart(rows, offset, leads=number == 0))
+        program = CoordinateProgram(self.coefficients, make, quadratic=self.quadratic, workers=workers)
+        return DynamicEngine(program, parts, pipeline_depth=pipeline_depth, reorder=reorder)
+
+    def look(self, engine: DynamicEngine, iteration: int, tol: float) -> _Look:
+        """Find the gap, and put the intercept where it is best."""
+        problem = self.problem
+        coef, samples = engine.each_node(on_node.state_of)[0]
+        z = np.concatenate(engine.each_worker(on_node.predictor_of))
+        intercept = self._best_intercept(engine, z, coef)
+        z = z + intercept if self.quadratic else z
+        w = coef[: self.features].copy()
+        u = np.empty(len(z))
+        datafits.fill_negative_gradient(self.datafit, z, u)
+        correlations = problem.design.correlate(u) - problem.l2 * w
+        self._looked_at += self.total_entries
+        objective = problem.objective(z, w)
+        self._best_dual = max(self._best_dual, problem.dual_objective(u, correlations, w))
+        gap = max(objective - self._best_dual, 0.0) if math.isfinite(objective) else math.inf
+        touched = int(samples) + self._looked_at
+        progress = Progress(iteration, touched, objective, gap, int(np.count_nonzero(w)))
+        return _Look(progress, w, intercept, correlations, gap <= tol * self.null_objective)
+
+    def _best_intercept(self, engine: DynamicEngine, z: NDArray[np.float64], coef: NDArray[np.float64]) -> float:
+        """Fit the intercept to the predictor, here and on the nodes; a logistic predictor has it already."""
+        if not self.problem.fit_intercept or not np.isfinite(z).all():
+            return 0.0
+        change = float(datafits.fit_intercept(self.datafit, z))
+        if self.quadratic:
+            engine.each_node(on_node.set_offset, change)
+            engine.each_worker(on_node.set_offset_of_rows, change)
+            return change
+        intercept = float(coef[-1]) + change
+        engine.each_node(on_node.shift_intercept, change)
+        engine.each_worker(on_node.shift_rows, change)
+        z += change
+        return intercept
+
+    def check(self, objective: float, schedule: Any, concurrency: int) -> None:
+        """Refuse to go on where the objective grows."""
+        if self._limit == 0.0:
+            self._limit = _DIVERGED * max(self.null_objective, objective)
+        if objective <= self._limit:
+            return
+        raise InputError(
+            f"coordinate descent diverges with {concurrency} updates at a time chosen by {schedule!r}: take a smaller "
+            "concurrency, or a schedule that checks dependencies (Bradley et al. 2011: fewer than p / ρ + 1 of p "
+            "standardized columns, with ρ the largest eigenvalue of XᵀX)"
+        )
+
+    def violations(self, look: _Look, least: int) -> NDArray[np.float64]:
+        """Return by how much each coefficient would change; −1 for all but the support and the worst offenders."""
+        problem, w = self.problem, look.coef
+        size = np.abs(look.correlations)
+        support = w != 0.0
+        excess = np.where(support, np.abs(look.correlations - np.sign(w) * problem.l1), size - problem.l1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(problem.l1 > 0.0, size / problem.l1, 0.0)
+        share[support] = np.inf
+        room = min(max(least, 2 * int(support.sum())), self.features)
+        chosen = np.argpartition(-share, room - 1)[:room]
+        chosen = chosen[share[chosen] > 1.0 - _MARGIN]
+        found = np.full(len(self.coefficients.coef), -1.0)
+        norms = np.sqrt(self.coefficients.squares[chosen])
+        found[chosen] = np.maximum(excess[chosen], 0.0) / np.where(norms > 0.0, norms, 1.0)
+        if self._intercept_is_parameter:
+            found[-1] = 0.0
+        return found

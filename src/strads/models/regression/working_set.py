@@ -1,0 +1,240 @@
+"""Working sets by violation of the optimality conditions, each solved by sweeps and Newton steps on its support.
+
+Looking at all columns costs most where there are many. So there are two levels: a look at all finds the duality gap and
+the columns near their thresholds; among them working sets are chosen, until the gap over them is small. The columns of
+a working set are copied side by side, where `LeastSquares` solves their problem. A logistic loss is replaced by its
+quadratic model first, and the step is searched along a line (proximal Newton, Lee et al. 2014).
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from strads.errors import ArgumentError
+from strads.models._patience import wants_to_stop
+from strads.models.kernels import datafits, local_columns
+from strads.models.kernels.columns import Columns, copy_of
+from strads.models.kernels.datafits import Quadratic
+from strads.models.regression.least_squares import LeastSquares
+from strads.models.regression.problem import Problem
+from strads.models.regression.solution import OnProgress, Progress, Solution
+
+_LARGEST_FIRST_SET = 1000
+_GROWTH = 3  # of a working set over the support
+_LONG_LOOK = 1 << 22  # entries from which a look at all columns is worth avoiding
+_NEAR_SHARE = 8  # of this many columns one counts as near its threshold …
+_NEAR_SETS = 4  # … but at least as many as make up so many working sets
+_LOOKS_NEAR = 10
+_SHARE_NEAR = 0.1  # of the gap over all columns: to be reached over those that are near
+_SHARE_OF_GAP = 0.05  # of that: to be reached over a working set
+_NEWTON_STEPS = 10
+_LEAST_CURVATURE = 1e-10  # of a sample, relative to its weight
+
+
+def solve(
+    problem: Problem,
+    *,
+    tol: float,
+    max_iter: int,
+    coef: NDArray[np.float64] | None = None,
+    intercept: float = 0.0,
+    on_progress: OnProgress | None = None,
+) -> Solution:
+    """Minimize to a duality gap of `tol` times the objective at w = 0.
+
+    Parameters
+    ----------
+    problem
+        What to minimize.
+    tol
+        Relative duality gap to reach.
+    max_iter
+        Most looks at all columns.
+    coef, intercept
+        Where to start; by default at 0.
+    on_progress
+        Called after each look; True stops.
+
+    Raises
+    ------
+    ArgumentError
+        If X holds NaN or infinity, or the objective overflows.
+    """
+    # The threads of BLAS would spin beside ours, and its systems are too small to share.
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        return _WorkingSets(problem, coef, intercept).run(tol, max_iter, on_progress)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _WorkingSets:
+    def __init__(self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float):
+        self._problem, self._datafit = problem, problem.datafit
+        samples, features = problem.design.shape
+        self._w = np.zeros(features) if coef is None else np.array(coef, np.float64)
+        self._w[problem.l1 <= 0.0] = 0.0
+        null = np.zeros(samples)
+        shift = float(datafits.fit_intercept(self._datafit, null)) if problem.fit_intercept else 0.0
+        null += shift
+        self._null = float(datafits.total_loss(self._datafit, null))
+        support = np.flatnonzero(self._w)
+        self._intercept = (intercept if len(support) else shift) if problem.fit_intercept else 0.0
+        self._z = np.full(samples, self._intercept)
+        if len(support):
+            self._z += self._combine(problem.design.gather(support), self._w[support])
+            if not problem.objective(self._z, self._w) <= self._null:  # 0 is nearer, or X holds NaN
+                self._w[:], self._z[:] = 0.0, shift
+                self._intercept = shift
+        self._u = np.empty(samples)
+        self._samples = 0
+        self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
+
+    def run(self, tol: float, max_iter: int, on_progress: OnProgress | None) -> Solution:
+        goal = tol * self._null
+        everything = np.arange(len(self._w))
+        levels = self._problem.design.reads_columns and self._problem.design.entries >= _LONG_LOOK
+        iteration = 0
+        while True:
+            iteration += 1
+            correlations, objective, gap = self._look(None)
+            progress = Progress(iteration, self._samples, objective, gap, int(np.count_nonzero(self._w)))
+            stop = on_progress is not None and wants_to_stop(on_progress(progress))
+            if gap <= goal or stop or iteration >= max_iter:
+                break
+            count = max(len(self._w) // _NEAR_SHARE, _NEAR_SETS * self._size) if levels else len(self._w)
+            self._solve_near(correlations, self._choose(correlations, everything, count), gap, goal)
+        return Solution(self._w, self._intercept, objective, gap, self._null, iteration, self._samples, gap <= goal)
+
+    def _look(self, near: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], float, float]:
+        """Return Xᵀu − l2 · w, the objective and the duality gap; over all columns, or as if there were only some."""
+        self._refit_intercept()
+        datafits.fill_negative_gradient(self._datafit, self._z, self._u)
+        design, w = self._problem.design, self._w
+        if near is None:
+            correlations = design.correlate(self._u)
+            self._samples += design.entries
+        else:
+            correlations = np.zeros(len(w))
+            correlations[near] = design.correlate(self._u, near)
+            self._samples += design.entries * len(near) // len(w)
+        support = np.flatnonzero(w)
+        correlations[support] -= self._problem.l2[support] * w[support]
+        objective = self._problem.objective(self._z, w)
+        self._check_finite(correlations, objective)
+        gap = objective - self._problem.dual_objective(self._u, correlations, w)
+        return correlations, objective, max(gap, 0.0)  # below 0 is rounding
+
+    def _solve_near(self, correlations: NDArray[np.float64], near: NDArray[np.int64], gap: float, goal: float) -> None:
+        """Solve the problem of the columns in `near` by one working set after the other, to a tenth of the gap."""
+        enough = max(0.3 * goal, _SHARE_NEAR * gap)
+        looks = 1 if len(near) == len(self._w) else _LOOKS_NEAR
+        for look in range(looks):
+            chosen = self._choose(correlations, near, self._next_size())
+            self._solve_on(chosen, max(0.3 * goal, _SHARE_OF_GAP * gap))
+            if look + 1 < looks:
+                correlations, _, gap = self._look(near)
+                if gap <= enough:
+                    break
+
+    def _next_size(self) -> int:
+        self._size = max(self._size, _GROWTH * int(np.count_nonzero(self._w)))
+        return self._size
+
+    def _choose(self, correlations: NDArray[np.float64], columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """Return the support and those columns that violate the optimality conditions most, in ascending order."""
+        if most >= len(columns):
+            return columns
+        excess = np.abs(correlations[columns]) * self._problem.inverse_l1[columns]
+        excess[self._w[columns] != 0.0] = np.inf
+        return np.sort(columns[np.argpartition(-excess, most - 1)[:most]])
+
+    def _solve_on(self, chosen: NDArray[np.int64], goal: float) -> None:
+        """Solve the problem of these columns alone to a duality gap of `goal`."""
+        problem = self._problem
+        chosen = chosen[problem.l1[chosen] > 0.0]
+        columns, w = problem.design.gather(chosen), self._w[chosen]
+        l1, l2 = problem.l1[chosen], problem.l2[chosen]
+        for number in range(_NEWTON_STEPS):
+            datafits.fill_negative_gradient(self._datafit, self._z, self._u)
+            model = self._model(columns, w, l1, l2)
+            if isinstance(self._datafit, Quadratic):
+                model.minimize(goal)
+            else:
+                gap = model.objective_and_gap()[1]
+                if number > 0 and gap <= goal:  # the first step is always taken: the model's gap is not the loss's
+                    break
+                model.minimize(0.1 * gap)
+            self._samples += model.samples
+            step = model.w - w
+            image = self._combine(columns, step) + model.shift
+            length = self._search_line(w, step, image, model.shift, l1, l2)
+            w = model.w if length == 1.0 else w + length * step
+            self._z += length * image
+            self._intercept += length * model.shift
+            if isinstance(self._datafit, Quadratic) or length == 0.0:
+                break
+        self._w[chosen] = w
+
+    def _model(
+        self, columns: Columns, w: NDArray[np.float64], l1: NDArray[np.float64], l2: NDArray[np.float64]
+    ) -> LeastSquares:
+        """Return the quadratic model of the loss around z, as least squares over scaled columns."""
+        curvature = np.empty(len(self._z))
+        datafits.fill_curvature(self._datafit, self._z, curvature)
+        np.maximum(curvature, _LEAST_CURVATURE * self._datafit.weights, out=curvature)
+        roots = np.sqrt(curvature)
+        residual = np.divide(self._u, roots, out=np.zeros_like(roots), where=roots > 0.0)
+        if np.any(roots != 1.0):
+            columns = copy_of(columns)
+            local_columns.scale_rows(columns, roots, len(w))
+        return LeastSquares(columns, residual, roots if self._problem.fit_intercept else None, w, l1, l2)
+
+    def _search_line(
+        self,
+        w: NDArray[np.float64],
+        step: NDArray[np.float64],
+        image: NDArray[np.float64],
+        shift: float,
+        l1: NDArray[np.float64],
+        l2: NDArray[np.float64],
+    ) -> float:
+        """Return the first of 1, ½, ¼ … by which the step lowers the objective well enough (Armijo's rule)."""
+        if isinstance(self._datafit, Quadratic):
+            return 1.0
+
+        def objective(length: float) -> float:
+            moved = w + length * step
+            penalty = float(l1 @ np.abs(moved)) + 0.5 * float(l2 @ moved**2)
+            return float(datafits.total_loss(self._datafit, self._z + length * image)) + penalty
+
+        start = objective(0.0)
+        promised = -float(self._u @ image) + float(l1 @ (np.abs(w + step) - np.abs(w))) + float(l2 @ (w * step))
+        length = 1.0
+        while length > 1e-10:
+            if objective(length) <= start + 1e-4 * length * min(promised, 0.0) + 1e-15 * abs(start):
+                return length
+            length *= 0.5
+        return 0.0
+
+    def _combine(self, columns: Columns, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        everything = np.arange(len(coefficients))
+        return np.asarray(local_columns.combine(columns, everything, coefficients, len(self._z)))
+
+    def _refit_intercept(self) -> None:
+        if self._problem.fit_intercept:
+            shift = float(datafits.fit_intercept(self._datafit, self._z))
+            self._intercept += shift
+            self._z += shift
+
+    def _check_finite(self, correlations: NDArray[np.float64], objective: float) -> None:
+        finite = np.isfinite(correlations)
+        if not finite.all():
+            column = int(np.argmin(finite))
+            raise ArgumentError(self._problem.design.describe_column(column))
+        if not np.isfinite(objective):
+            raise ArgumentError("the objective is not finite: values of X or y are too large; scale them")

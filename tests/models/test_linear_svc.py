@@ -1,0 +1,132 @@
+"""LinearSVC against scikit-learn's, which is liblinear."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC as Peer
+from sklearn.utils.estimator_checks import check_estimator
+
+from strads.engine import coordinate_rounds
+from strads.errors import ArgumentError, InputError
+from strads.models import LinearSVC
+
+
+def data(seed, kind="dense", dtype=np.float64, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 12)).astype(dtype)
+    if kind == "sparse":
+        X[rng.uniform(size=X.shape) < 0.6] = 0.0
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=80), np.linspace(-1, 1, classes + 1)[1:-1])
+    return (sp.csr_matrix(X) if kind == "sparse" else X), np.array(["no", "perhaps", "yes"])[y]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([2, 3]),
+    st.booleans(),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([None, "balanced", {"no": 3.0}]),
+)
+@settings(max_examples=5)
+def test_agrees_with_scikit_learn(loss, kind, seed, classes, intercept, dtype, class_weight):
+    X, y = data(seed, kind, dtype, classes)
+    weights = np.random.default_rng(seed).uniform(0.5, 2.0, len(y))
+    options = {
+        "loss": loss,
+        "C": 0.1,
+        "fit_intercept": intercept,
+        "intercept_scaling": 2.0,
+        "class_weight": class_weight,
+    }
+    own = LinearSVC(**options, tol=1e-13, max_iter=100_000).fit(X, y, sample_weight=weights)
+    peer = Peer(**options, dual=True, tol=1e-9, max_iter=10**6).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(own.coef_, peer.coef_, atol=2e-6)
+    np.testing.assert_allclose(own.intercept_, peer.intercept_, atol=2e-6)
+    np.testing.assert_allclose(own.decision_function(X), peer.decision_function(X), atol=1e-5)
+    assert own.coef_.dtype == dtype
+    assert own.coef_.shape == peer.coef_.shape
+    assert own.dual_gap_ <= 1e-13
+
+
+def test_the_seed_decides_not_the_threads(monkeypatch):
+    monkeypatch.setattr(coordinate_rounds, "_WORTH_A_THREAD", 1)  # else so little is for one thread
+    X, y = data(1)
+    model = LinearSVC(concurrency=2, loss="hinge", C=0.1, tol=1e-3)
+    found = [clone(model).set_params(n_jobs=threads).fit(X, y).coef_ for threads in (1, 2, -1)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert (found[0] != clone(model).set_params(random_state=1).fit(X, y).coef_).any()
+
+
+def test_history_and_saving(tmp_path):
+    X, y = data(2, classes=3)
+    y = np.searchsorted(["no", "perhaps", "yes"], y)
+    model = LinearSVC(tol=1e-6, class_weight={1: 2.0}).fit(X, y)
+    assert {record["class_index"] for record in model.history_} == {0, 1, 2}
+    last = model.history_[-1]
+    assert last["objective"] > 0.0
+    assert 0 <= last["gap"] <= 1e-6 * len(y)
+    assert 0 < last["active"] <= len(y)
+    assert model.n_iter_ == max(record["iteration"] for record in model.history_)
+    model.save(tmp_path / "model.npz")
+    again = LinearSVC.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.get_params() == model.get_params()
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_data_are_not_changed():
+    X, y = data(3, "sparse")
+    expected = LinearSVC().fit(X, y).coef_
+    for row in range(80):  # the entries of a row in falling order of their columns
+        own = slice(X.indptr[row], X.indptr[row + 1])
+        X.indices[own], X.data[own] = X.indices[own][::-1].copy(), X.data[own][::-1].copy()
+    X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    X.data.flags.writeable = X.indices.flags.writeable = X.indptr.flags.writeable = False
+    before = X.indices.copy()
+    np.testing.assert_array_equal(LinearSVC().fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(X.indices, before)
+    dense, rows = X.toarray(), np.zeros((160, 24))
+    rows[::2, ::2] = dense
+    peer = Peer(dual=True, tol=1e-9, max_iter=10**6).fit(dense, y)
+    np.testing.assert_allclose(LinearSVC(tol=1e-12).fit(rows[::2, ::2], y).coef_, peer.coef_, atol=1e-5)
+
+
+def test_scikit_learns_own_checks():
+    within_tol = (
+        "two orders of the samples end at two points within tol; weights are compared with scikit-learn's above"
+    )
+    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    check_estimator(LinearSVC(), expected_failed_checks=dict.fromkeys(names, within_tol))
+
+
+def test_bad_input_is_named():
+    X, y = data(4)
+    with pytest.raises(InputError, match="y has one class only, 'no'"):
+        LinearSVC().fit(X, ["no"] * 80)
+    with pytest.raises(InputError, match="contains NaN"):
+        LinearSVC().fit(np.where(X > 2.0, np.nan, X), y)
+    with pytest.raises(InputError, match="contains NaN"):
+        LinearSVC().fit(X, y).predict(np.where(X > 2.0, np.nan, X))
+    with pytest.raises(InputError, match="80 rows, but y has 79"):
+        LinearSVC().fit(X, y[:79])
+    with pytest.raises(InputError, match="too large to compute with: row 0"):
+        LinearSVC().fit(1e200 * X, y)
+    with pytest.raises(InputError, match="no class 'maybe' in y, but 'no' and 'perhaps'"):
+        LinearSVC(class_weight={"maybe": 2.0}).fit(X, y)
+    with pytest.raises(ArgumentError, match="class_weight of 'no' is -1"):
+        LinearSVC(class_weight={"no": -1}).fit(X, y)
+    for name, value in (("C", 0.0), ("tol", -1.0), ("max_iter", 0), ("loss", "log"), ("concurrency", 0)):
+        with pytest.raises(ArgumentError, match=name):
+            LinearSVC(**{name: value}).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        LinearSVC(tol=1e-15, max_iter=2).fit(X, y)
+    same = np.ones((50, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(50, 30))
+    with pytest.raises(InputError, match="smaller one"):
+        LinearSVC(concurrency=50, C=1e6).fit(same, np.arange(50) % 2)

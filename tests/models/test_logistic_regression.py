@@ -1,0 +1,246 @@
+"""LogisticRegression: agreement with scikit-learn, labels and their weights, what a user can do wrong."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.linear_model
+from hypothesis import assume, given, settings
+from regression_problems import FORMS, Data, data
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.estimator_checks import check_estimator
+
+import strads
+from strads.models import LogisticRegression, smallest_c
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 20))
+Z = X[:, :4] @ [3.0, -2.0, 1.5, 1.0] + 0.5
+Y = np.where(Z + RNG.logistic(size=120) > 0, "yes", "no")
+
+
+def objective(problem: Data, signs: np.ndarray, coef: np.ndarray, intercept: float, C: float) -> float:
+    z = problem.exact @ coef + intercept
+    scaled = coef * problem.scales
+    penalty = problem.l1_ratio * np.abs(scaled).sum() + (1 - problem.l1_ratio) / 2 * (scaled**2).sum()
+    return float(C * problem.counts @ np.logaddexp(0.0, -signs * z) + penalty)
+
+
+def labels(problem: Data) -> np.ndarray:
+    """Both occur."""
+    return problem.y > np.median(problem.y)
+
+
+def fitted(problem: Data, tol: float, **parameters) -> LogisticRegression:
+    options = {
+        "penalty": "elasticnet",
+        "l1_ratio": problem.l1_ratio,
+        "fit_intercept": problem.fit_intercept,
+        "standardize": problem.standardize,
+    }
+    C = min(1e3, smallest_c(problem.X, labels(problem), problem.weights, **options) / problem.share)
+    return LogisticRegression(C=C, **options, tol=tol, **parameters).fit(problem.X, labels(problem), problem.weights)
+
+
+def reference(problem: Data, C: float) -> tuple[np.ndarray, float]:
+    """Coefficients and intercept by scikit-learn."""
+    peer = sklearn.linear_model.LogisticRegression(
+        C=C,
+        l1_ratio=problem.l1_ratio,
+        solver="saga",
+        fit_intercept=problem.fit_intercept,
+        tol=1e-11,
+        max_iter=50_000,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is to come in other versions
+        peer.fit(problem.exact / problem.scales, labels(problem), problem.weights)
+    return peer.coef_[0] / problem.scales, float(peer.intercept_[0])
+
+
+@settings(max_examples=100)
+@given(data())
+def test_agrees_with_scikit_learn(problem):
+    model = fitted(problem, 1e-12)
+    coef, intercept = reference(problem, model.C)
+    signs = np.where(labels(problem), 1.0, -1.0)
+    theirs = objective(problem, signs, coef, intercept, model.C)
+    ours = model.history_[-1]["objective"]
+    assert ours <= theirs * (1 + 1e-12)
+    assert model.coef_.dtype == problem.X.dtype
+    assume(theirs <= ours * (1 + 1e-12))  # saga sometimes stops too early
+    assert np.allclose(model.coef_[0], coef, rtol=1e-6, atol=1e-6)
+    assert model.intercept_[0] == pytest.approx(intercept, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=30)
+@given(data())
+def test_the_gap_bounds_the_distance_to_the_minimum(problem):
+    model = fitted(problem, 1e-3)
+    signs = np.where(labels(problem), 1.0, -1.0)
+    least = objective(problem, signs, *reference(problem, model.C), model.C)
+    reached = model.history_[-1]["objective"]
+    assert reached - least <= model.dual_gap_ + 1e-9 * reached
+    assert model.history_[-1]["relative_gap"] <= 1e-3
+    ours = objective(problem, signs, model.coef_[0], model.intercept_[0], model.C)
+    assert ours == pytest.approx(reached, rel=1e-12 if problem.X.dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("label", [str, int, bool, np.float64, object])
+def test_labels_of_any_kind(label):
+    positive = Y == "yes"
+    y = {str: Y, object: Y.astype(object), bool: positive}.get(label, np.where(positive, 7, 3))
+    y = y.astype(label)
+    model = LogisticRegression().fit(X, y)
+    assert model.classes_.tolist() == sorted(set(y.tolist()))
+    assert model.predict(X).dtype == model.classes_.dtype
+    assert model.score(X, y) > 0.85
+    assert np.allclose(model.coef_, LogisticRegression().fit(X, positive).coef_)
+
+
+def test_probabilities():
+    model = LogisticRegression(C=2.0).fit(X, Y)
+    z = model.decision_function(X)
+    proba = model.predict_proba(X)
+    assert z.shape == (120,)
+    assert np.allclose(proba[:, 1], 1 / (1 + np.exp(-z)))
+    assert np.allclose(proba.sum(axis=1), 1.0)
+    assert np.allclose(model.predict_log_proba(X), np.log(proba))
+    assert np.isfinite(model.predict_log_proba(1e6 * X)).all()
+    assert np.array_equal(model.predict(X), np.where(z > 0, "yes", "no"))
+    assert model.coef_.shape == (1, 20)
+    assert model.intercept_.shape == (1,)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"yes": 3.0}, {"yes": 0.5, "no": 2.0}])
+@pytest.mark.parametrize("weights", [None, RNG.random(120)])
+def test_class_weights_are_those_of_scikit_learn(class_weight, weights):
+    rare = (Y == "yes") & (np.arange(120) % 3 == 0)
+    y = np.where(rare, "yes", "no")
+    ours = LogisticRegression(C=0.5, class_weight=class_weight, tol=1e-12).fit(X, y, weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer = sklearn.linear_model.LogisticRegression(
+            C=0.5, l1_ratio=1.0, solver="saga", class_weight=class_weight, tol=1e-10, max_iter=20_000
+        ).fit(X, y, weights)
+    assert np.allclose(ours.coef_, peer.coef_, atol=1e-6)
+    assert np.allclose(ours.intercept_, peer.intercept_, atol=1e-6)
+
+
+def test_all_forms_agree():
+    sparse = np.where(RNG.random(X.shape) < 0.5, X, 0.0)
+    models = [LogisticRegression(tol=1e-12).fit(form(sparse), Y) for form in FORMS.values()]
+    assert all(np.allclose(model.coef_, models[0].coef_, atol=1e-6) for model in models)
+
+
+def test_up_to_the_smallest_c_all_coefficients_are_0():
+    smallest = smallest_c(X, Y)
+    model = LogisticRegression(C=smallest * 0.999999).fit(X, Y)
+    assert not model.coef_.any()
+    share = np.mean(Y == "yes")
+    assert model.intercept_[0] == pytest.approx(np.log(share / (1 - share)))
+    assert np.count_nonzero(LogisticRegression(C=smallest * 1.001, tol=1e-9).fit(X, Y).coef_) == 1
+
+
+def test_separable_classes():
+    y = X[:, 0] > 0
+    model = LogisticRegression(C=100.0).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.history_[-1]["relative_gap"] <= 1e-6
+
+
+def test_warm_start():
+    model = LogisticRegression(C=1.0, tol=1e-9, warm_start=True).fit(X, Y)
+    model.set_params(C=1.01).fit(X, Y)
+    assert model.history_[0]["relative_gap"] < 0.1
+    assert np.allclose(model.coef_, LogisticRegression(C=1.01, tol=1e-9).fit(X, Y).coef_, atol=1e-3)
+
+
+def test_a_warm_start_that_is_worse_than_0():
+    model = LogisticRegression(C=1.0, warm_start=True).fit(X, Y)
+    far = model.fit(1e6 * X, Y)
+    assert far.history_[-1]["relative_gap"] <= 1e-6
+    assert far.n_iter_ == LogisticRegression(C=1.0).fit(1e6 * X, Y).n_iter_
+
+
+def test_without_enough_iterations_it_warns_with_the_gap():
+    with pytest.warns(ConvergenceWarning, match=r"LogisticRegression did not converge in 1 iterations"):
+        LogisticRegression(C=100.0, max_iter=1, tol=1e-12).fit(X, Y)
+
+
+# -- malformed input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.full(120, "yes"), strads.InputError, "one class only, 'yes': give samples of two classes"),
+        (np.arange(120) % 3, strads.InputError, "3 classes; wrap the estimator in .*OneVsRestClassifier"),
+        (Z, strads.InputError, "continuous"),
+        (Y[:-1], strads.InputError, "X has 120 rows, but y has 119"),
+        (None, strads.InputError, "requires y"),
+        (np.where(np.arange(120) == 3, np.nan, 1.0), strads.InputError, "NaN"),
+    ],
+)
+def test_bad_labels(y, error, message):
+    with pytest.raises(error, match=message):
+        LogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize("form", ["Fortran order", "CSC"])
+def test_not_finite(form):
+    bad = X.copy()
+    bad[17, 4] = np.nan
+    with pytest.raises(strads.InputError, match="X contains NaN in row 17, column 4"):
+        LogisticRegression().fit(FORMS[form](bad), Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"C": 0.0}, strads.ArgumentError, "C=0.0"),
+        ({"C": float("inf")}, strads.ArgumentError, "C=inf"),
+        ({"penalty": "l2"}, strads.ArgumentError, "penalty='l2' is unknown; choose one of l1, elasticnet"),
+        ({"l1_ratio": 0.5}, strads.ArgumentError, 'l1_ratio=0.5 needs penalty="elasticnet"'),
+        ({"l1_ratio": 0.0, "penalty": "elasticnet"}, strads.ArgumentError, "l1_ratio=0.0"),
+        ({"class_weight": "equal"}, strads.ArgumentError, "class_weight='equal'"),
+        ({"class_weight": {"maybe": 2.0}}, strads.InputError, "no class 'maybe' in y, but 'no' and 'yes'"),
+        ({"class_weight": {"yes": -2.0}}, strads.ArgumentError, "class_weight of 'yes' is -2.0"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    with pytest.raises(error, match=message):
+        LogisticRegression(**parameters).fit(X, Y)
+
+
+def test_a_class_without_weight():
+    with pytest.raises(strads.InputError, match=r"all samples of class 'yes' have weight 0"):
+        LogisticRegression().fit(X, Y, Y == "no")
+
+
+# -- conventions and files ---------------------------------------------------------------------------------
+
+
+def test_conventions_of_scikit_learn():
+    check_estimator(LogisticRegression())
+    with pytest.raises(NotFittedError, match="call fit first"):
+        LogisticRegression().predict_proba(X)
+
+
+def test_several_classes_one_against_the_rest():
+    y = np.digitize(Z, [-1.0, 1.0])
+    assert OneVsRestClassifier(LogisticRegression()).fit(X, y).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("y", [Y, Y.astype(object), (Y == "yes").astype(int), Y == "yes"])
+def test_save_and_load(tmp_path, y):
+    weights = {np.unique(y)[1]: 2.0}
+    model = LogisticRegression("elasticnet", l1_ratio=0.7, class_weight=weights).fit(X.astype(np.float32), y)
+    model.save(tmp_path / "model.npz")
+    loaded = LogisticRegression.load(tmp_path / "model.npz")
+    assert loaded.get_params() == model.get_params()
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.coef_.shape == (1, 20)
+    assert loaded.coef_.dtype == np.float32
+    assert loaded.fit(X.astype(np.float32), y).history_[-1]["objective"] == model.history_[-1]["objective"]

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from strads.errors import ArgumentError
-from strads.progress import COMPILING, EpochProgress, format_duration, format_rate, samples_per_second
+from strads.progress import COMPILING, EpochProgress, format_duration, format_figure, format_rate, samples_per_second
 
 RECORDS = [
     {"iteration": 1, "seconds": 3.0, "samples": 1000, "rmse": 1.0, "validation_rmse": 1.25},
@@ -87,3 +87,29 @@ def test_rates_for_people(rate: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0:00"), (67, "1:07"), (11_100, "3:05:00"), (-3, "0:00")])
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+def test_without_a_known_number_of_epochs() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, color_system=None)
+    with EpochProgress(None, {"gap": "gap", "active": "nonzero"}, period="iteration", console=console) as progress:
+        progress.update(RECORDS[0] | {"gap": 0.5, "active": 1203})
+        progress.update(RECORDS[1] | {"gap": 3.2e-7, "active": 7})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "iteration 2 " in text
+    assert "left" not in text
+    assert "gap 3.2e-07   nonzero 7" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.90418, "0.9042"),
+        (-2.5, "-2.5000"),
+        (0.0, "0.0000"),
+        (1203, "1,203"),
+        (9.9e-4, "9.9e-04"),
+        (-1e-9, "-1.0e-09"),
+    ],
+)
+def test_figures_for_people(value: float, text: str) -> None:
+    assert format_figure(value) == text

@@ -23,8 +23,8 @@ class EpochProgress:
 
     Parameters
     ----------
-    epochs : int
-        How many epochs there are to be, at most.
+    epochs : int or None
+        How many epochs there are to be, at most; None if that is not known.
     measures : dict of str → str
         What to show of a record: its key and the label for people, for instance `{"rmse": "RMSE"}`.
     unit : str, default "samples"
@@ -49,7 +49,7 @@ class EpochProgress:
 
     def __init__(
         self,
-        epochs: int,
+        epochs: int | None,
         measures: Mapping[str, str],
         *,
         unit: str = "samples",
@@ -57,7 +57,7 @@ class EpochProgress:
         beginning: str = COMPILING,
         console: Console | None = None,
     ) -> None:
-        if epochs < 1:
+        if epochs is not None and epochs < 1:
             raise ArgumentError(f"epochs={epochs!r}: give a whole number, 1 or more")
         self._console = console if console is not None else Console(highlight=False)
         self._state = _State(epochs, dict(measures), unit, period, beginning)
@@ -110,6 +110,13 @@ def format_rate(rate: float, unit: str) -> str:
     return f"{rate:.0f} {unit}/s"
 
 
+def format_figure(value: float) -> str:
+    """A measure for people, such as "0.9042", "1,203" or "3.2e-07"."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"
+
+
 def format_duration(seconds: float) -> str:
     """A time for people: "0:07", "12:30", "3:05:00"."""
     minutes, second = divmod(max(0, round(seconds)), 60)
@@ -120,7 +127,7 @@ def format_duration(seconds: float) -> str:
 class _State:
     """What is known of the training so far."""
 
-    def __init__(self, epochs: int, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
+    def __init__(self, epochs: int | None, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
         self.epochs = epochs
         self.beginning = beginning
         self.unit = unit
@@ -150,7 +157,14 @@ class _State:
     @property
     def epoch(self) -> str:
         """Such as "epoch  3/20"."""
+        if self.epochs is None:
+            return f"{self._period} {self.done}"
         return f"{self._period} {self.done:{len(str(self.epochs))}}/{self.epochs}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether training has ended."""
+        return self._ended is not None
 
     @property
     def elapsed(self) -> float:
@@ -160,7 +174,7 @@ class _State:
     @property
     def left(self) -> float | None:
         """Expected seconds to the end; None before two epochs are done, since the first one compiles."""
-        if self.done < 2 or self._ended is not None:
+        if self.epochs is None or self.done < 2 or self._ended is not None:
             return None
         per_epoch = (self._latest - self._first) / (self.done - 1)
         return per_epoch * (self.epochs - self.done) - (time.monotonic() - self._latest)
@@ -169,7 +183,7 @@ class _State:
     def figures(self) -> list[tuple[str, str]]:
         """Labels and values of the measures that the latest record has."""
         record = self._record or {}
-        return [(label, f"{record[key]:.4f}") for key, label in self._measures.items() if key in record]
+        return [(label, format_figure(record[key])) for key, label in self._measures.items() if key in record]
 
 
 class _Display(Protocol):
@@ -233,7 +247,8 @@ class _Bar:
         line.add_column(no_wrap=True)
         line.add_column(ratio=1)
         line.add_column(no_wrap=True, justify="right")
-        bar = ProgressBar(total=state.epochs, completed=state.done, pulse=state.done == 0)
+        is_vague = state.done == 0 or (state.epochs is None and not state.is_over)
+        bar = ProgressBar(total=state.epochs or state.done, completed=state.done, pulse=is_vague)
         line.add_row(Text(state.epoch), bar, Text(clock, style="cyan"))
         return line
 

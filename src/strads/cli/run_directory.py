@@ -12,8 +12,9 @@ from typing import Any, Self, TextIO
 
 from strads.errors import InputError
 
-RUN, METRICS, MODEL, TOPICS = "run.json", "metrics.jsonl", "model.npz", "topics.txt"
-_TEXTS = (TOPICS,)  # that runs of any model may have written
+RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
+TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"
+_TEXTS = (TOPICS, COEFFICIENTS)  # that runs of any model may have written
 
 
 class RunDirectory:

@@ -2,12 +2,16 @@
 
 import typer
 
+from strads.cli.train_lasso import lasso
 from strads.cli.train_lda import lda
+from strads.cli.train_logistic import logistic
 from strads.cli.train_mf import mf
 
 app = typer.Typer(help="Train a model from a data file.")
 app.command()(mf)
 app.command()(lda)
+app.command()(lasso)
+app.command()(logistic)
 
 
 @app.callback(invoke_without_command=True)

@@ -30,6 +30,13 @@ def not_negative(value: float) -> float:
     return value
 
 
+def mixing(value: float) -> float:
+    """Refuse an option's value that is no share of the ℓ1 norm in a penalty."""
+    if not 0 < value <= 1:
+        raise typer.BadParameter(f"{value} is no share of the ℓ1 norm: give a number above 0, at most 1")
+    return value
+
+
 def share(value: float) -> float:
     """Refuse an option's value that is no share of the data to hold out."""
     if not 0 <= value < 1:

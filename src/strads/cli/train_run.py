@@ -59,6 +59,8 @@ class TrainRun(ABC):
         What the progress line shows until the first record.
     texts : tuple of str
         Names of further files that are saved with the model.
+    saves_while_training : bool
+        Whether the model can be saved between iterations.
     """
 
     data: Path
@@ -74,6 +76,7 @@ class TrainRun(ABC):
     measures: ClassVar[Mapping[str, str]]
     beginning: ClassVar[str] = COMPILING
     texts: ClassVar[tuple[str, ...]] = ()
+    saves_while_training: ClassVar[bool] = True
 
     model: Estimator = field(init=False)
     _directory: RunDirectory = field(init=False)
@@ -119,6 +122,16 @@ class TrainRun(ABC):
     def measure(self) -> None:
         """Measure the trained model on held-out data, if that is not done while it is trained."""
         return
+
+    @property
+    def history(self) -> list[Record]:
+        """The records so far."""
+        return getattr(self.model, "history_", [])
+
+    @property
+    def planned(self) -> int | None:
+        """How many records there are to be; None if that is not known."""
+        return self.model.max_iter
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
         """The record of the iteration that the model comes from."""
@@ -167,7 +180,8 @@ class TrainRun(ABC):
             with signals.shielded():  # no file is left half written
                 if record["iteration"] >= 1:
                     self._directory.append(record)
-                self._snapshots.take_if_due()
+                if self.saves_while_training:
+                    self._snapshots.take_if_due()
             progress.update(record)
             signals.check()
 
@@ -191,7 +205,7 @@ class TrainRun(ABC):
 
     def _progress(self, console: Console) -> EpochProgress:
         return EpochProgress(
-            self.model.max_iter,
+            self.planned,
             self.measures,
             unit=self.unit,
             period=self.period,
@@ -215,13 +229,14 @@ class TrainRun(ABC):
     def _end_early(self, signal: str) -> None:
         """Save what was learnt; `mpiexec` leaves a quarter of a second for it."""
         if self._is_trained:
-            self._directory.complete(self._history)
+            self._directory.complete(self.history)
             self._save()
         self._directory.finish("interrupted", {"signal": signal, **self._result()})
 
     def _tell_early_end(self, console: Console, signal: str) -> None:
-        done = len(self._history)
-        console.print(f"interrupted ({signal}) after {done} of {self.model.max_iter} {self.period}s")
+        done = len(self.history)
+        of_all = "" if self.planned is None else f" of {self.planned}"
+        console.print(f"interrupted ({signal}) after {done}{of_all} {self.period}s")
         if self._is_trained and not done:
             console.print(f"the model may have learnt little or nothing: no {self.period} was completed")
         if self._snapshots.epoch is None:
@@ -239,25 +254,21 @@ class TrainRun(ABC):
         """Whether what the model has learnt is in this process, so that it can be saved."""
         return hasattr(self.model, self.learnt)
 
-    @property
-    def _history(self) -> list[Record]:
-        return getattr(self.model, "history_", [])
-
     def _last(self) -> Mapping[str, Any]:
-        return self.kept_record(self._history)
+        return self.kept_record(self.history)
 
     def _result(self) -> Record:
         last = self._last()
         return {
-            f"{self.period}s": len(self._history),
+            f"{self.period}s": len(self.history),
             f"model_{self.period}": self._snapshots.epoch,
             "training_seconds": last.get("seconds"),
             **self.figures(last),
-            f"{self.unit}_per_second": samples_per_second(self._history),
+            f"{self.unit}_per_second": samples_per_second(self.history),
         }
 
     def _summarize(self, console: Console) -> None:
-        history = self._history
+        history = self.history
         seconds = history[-1]["seconds"]
         rows = [
             *self.results(self._last()),

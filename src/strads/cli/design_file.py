@@ -1,0 +1,220 @@
+"""Samples and what is to be predicted of them, from any kind of file that people have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from strads.cli.design_text import read_delimited, read_libsvm, read_matrix_market
+from strads.dds._csv_dialect import is_number
+from strads.dds._files import check_file, compression_of
+from strads.errors import InputError
+from strads.models.corpora.documents import read_lines, read_vocabulary
+
+_ZIP, _MATRIX_MARKET = b"PK\x03\x04", b"%%MatrixMarket"
+_LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """How a file of samples is to be read.
+
+    Parameters
+    ----------
+    labels : Path or None
+        What is to be predicted, if that is in a file of its own: text, one a line, or `.npy`.
+    names : Path or None
+        Names of the columns, one a line.
+    target : str or None
+        Name of the column to predict, of a delimited text.
+    drop : tuple of str
+        Names of columns to leave out, of a delimited text.
+    """
+
+    labels: Path | None = None
+    names: Path | None = None
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Samples:
+    """X and y, and where they come from.
+
+    Parameters
+    ----------
+    X : ndarray or csc_array of shape (n_samples, n_features), float32 or float64
+    y : ndarray of shape (n_samples,)
+        Numbers or strings.
+    names : sequence of str, or range
+        Of the columns; their numbers in the file where it has no names.
+    kind : str
+        What the file is.
+    first : int
+        The number that a LIBSVM file gives its first column.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    names: Sequence[str | int]
+    kind: str
+    first: int = 1
+
+    @property
+    def stored(self) -> int:
+        """Entries of X that are stored: all of a dense one."""
+        return int(self.X.nnz if scipy.sparse.issparse(self.X) else self.X.size)
+
+
+def read_samples(path: Path, options: DesignOptions, like: Samples | None = None) -> Samples:
+    """Read samples from LIBSVM, MatrixMarket, NumPy's or SciPy's npz, or delimited text; by content.
+
+    Parameters
+    ----------
+    path : Path
+        The file; text may be compressed.
+    options : DesignOptions
+    like : Samples, optional
+        Samples that the columns have to be the same as.
+
+    Raises
+    ------
+    InputError
+        For anything that cannot be used; file and line (or row) are named.
+    """
+    name = check_file(path)
+    if _begins_with(name, _ZIP):
+        samples = _read_npz(path, options)
+    elif _begins_with(name, _MATRIX_MARKET):
+        X, y = read_matrix_market(path), _labels(path, options, "MatrixMarket files hold X alone")
+        samples = _numbered(X, y, "MatrixMarket")
+    elif path.suffix in _LIBSVM_SUFFIXES or _looks_like_libsvm(path):
+        _refuse_target(path, options, "LIBSVM files have the label first")
+        if options.labels is not None:
+            raise InputError(f"{path}: LIBSVM files have the label first: leave out {options.labels}")
+        X, y, first = read_libsvm(path, None if like is None else (like.first, like.X.shape[1]))
+        samples = Samples(X, y, range(first, first + X.shape[1]), "LIBSVM", first)
+    else:
+        if options.labels is not None:
+            raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
+        wanted = None if like is None else [str(name) for name in like.names]
+        X, y, names = read_delimited(path, options.target, options.drop, wanted)
+        samples = Samples(X, y, names, "delimited text")
+    if like is None and options.names is not None:
+        samples = _named(samples, options.names)
+    _check(path, samples, like)
+    return samples
+
+
+def _read_npz(path: Path, options: DesignOptions) -> Samples:
+    _refuse_target(path, options, "in an npz file y is an array")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = set(file.files)
+            X: Any = scipy.sparse.load_npz(path) if "format" in found else file["X"] if "X" in found else None
+            if hasattr(X, "check_format"):
+                X.check_format()  # compiled code goes wherever indices point to
+            y = file["y"] if "y" in found and options.labels is None else None
+    except (OSError, ValueError, KeyError, BadZipFile, EOFError, NotImplementedError) as error:
+        raise InputError(f"{path}: cannot be read as npz: {error}; arrays of Python objects are not read") from error
+    if X is None:
+        names = ", ".join(sorted(found)) or "nothing"
+        raise InputError(f"{path}: holds {names}: give the arrays X and y, or what scipy.sparse.save_npz writes")
+    if y is None:
+        y = _labels(path, options, "there is no array y in it")
+    if scipy.sparse.issparse(X):
+        return _numbered(scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse")
+    if X.ndim != 2:
+        raise InputError(f"{path}: X has {X.ndim} dimensions: give 2, samples and features")
+    return _numbered(_as_floats(path, X), y, "npz, dense")
+
+
+def _as_floats(path: Path, X: Any) -> Any:
+    if X.dtype in (np.float32, np.float64):
+        return X
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"{path}: X is of dtype {X.dtype}: give real numbers")
+    return X.astype(np.float64)
+
+
+def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
+    """What is to be predicted, from its own file."""
+    _refuse_target(path, options, why)
+    if options.labels is None:
+        raise InputError(
+            f"{path}: {why}: give a file with what is to be predicted, one a line, as --labels, or --test-labels"
+        )
+    if options.labels.suffix == ".npy":
+        try:
+            return np.asarray(np.load(check_file(options.labels), allow_pickle=False))
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{options.labels}: cannot be read as npy: {error}") from error
+    lines = [line.strip() for line in read_lines(options.labels)]
+    if "" in lines:
+        raise InputError(f"{options.labels}:{lines.index('') + 1}: the line is blank: give one value on each")
+    return np.array(lines)
+
+
+def _refuse_target(path: Path, options: DesignOptions, why: str) -> None:
+    if options.target is not None or options.drop:
+        given = "--target" if options.target is not None else "--drop"
+        raise InputError(f"{path}: {why}: leave out {given}, which names columns of delimited text")
+
+
+def _numbered(X: Any, y: NDArray[Any], kind: str) -> Samples:
+    return Samples(X, y, range(1, X.shape[1] + 1), kind)
+
+
+def _named(samples: Samples, path: Path) -> Samples:
+    names = read_vocabulary(path)
+    if len(names) != samples.X.shape[1]:
+        raise InputError(f"{path}: has {len(names):,} names, but there are {samples.X.shape[1]:,} columns")
+    return Samples(samples.X, samples.y, names, samples.kind, samples.first)
+
+
+def _check(path: Path, samples: Samples, like: Samples | None) -> None:
+    X, y = samples.X, samples.y
+    if y.ndim != 1 or len(y) != X.shape[0]:
+        raise InputError(f"{path}: {X.shape[0]:,} samples, but what is to be predicted has the shape {y.shape}")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is nothing to learn from")
+    if like is not None and X.shape[1] != like.X.shape[1]:
+        raise InputError(
+            f"{path}: has {X.shape[1]:,} columns, but the training data {like.X.shape[1]:,}: the same are needed"
+        )
+    entries = X.data if scipy.sparse.issparse(X) else X
+    if not np.isfinite(entries).all():
+        bad = X.tocoo() if scipy.sparse.issparse(X) else None
+        if bad is None:
+            row, column = np.argwhere(~np.isfinite(X))[0]
+        else:
+            place = int(np.argmax(~np.isfinite(bad.data)))
+            row, column = bad.row[place], bad.col[place]
+        raise InputError(
+            f"{path}: row {row + 1}, column {samples.names[column]}: {X[row, column]} cannot be used: "
+            "remove the row or fill in a number"
+        )
+
+
+def _begins_with(name: str, magic: bytes) -> bool:
+    if magic != _ZIP and compression_of(name) is not None:
+        return next(iter(read_lines(name)), "").startswith(magic.decode())
+    with open(name, "rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _looks_like_libsvm(path: Path) -> bool:
+    """Whether the first line with more than a label or a comment has a label, then `number:value` pairs."""
+    for line in read_lines(path):
+        label, *pairs = line.partition("#")[0].split() or [""]
+        if pairs:
+            cut = [pair.partition(":") for pair in pairs]
+            return all(mark and head.isdigit() for head, mark, _ in cut if head != "qid")
+        if label and not is_number(label):
+            return False
+    return False

@@ -1,0 +1,209 @@
+"""Samples in text files: LIBSVM, MatrixMarket, delimited text. Malformed lines are named."""
+
+import gzip
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import scipy.io
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+
+from strads.dds._csv_dialect import WHITESPACE, Dialect, is_number, sniff_delimiter
+from strads.dds._files import compression_of
+from strads.errors import InputError
+from strads.models.corpora.documents import read_lines
+
+_LINE = re.compile(r"^Line (\d+): *")
+_PEEKED_LINES = 20
+
+
+def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, NDArray[np.float64], int]:
+    """Read lines of `label number:value …`; returns X in CSC form, the labels, and the number of the first column.
+
+    Parameters
+    ----------
+    path : Path
+        Plain or gzip.
+    like : (int, int), optional
+        The number of the first column, and how many there are; others are left out, as no model knows them. By default
+        numbers count from 1 unless 0 occurs.
+
+    Raises
+    ------
+    InputError
+        At a malformed line, or a value that is not finite; file and line are named.
+    """
+    try:
+        with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
+            X, y = load_svmlight_file(file, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        _refuse_libsvm_line(path)
+        raise InputError(f"{path}: cannot be read as LIBSVM: {error}") from error
+    if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+        _refuse_libsvm_line(path)
+    X = scipy.sparse.csc_array(X)
+    first = like[0] if like is not None else int(X.shape[1] > 0 and X.indptr[1] == 0)
+    X = X[:, first:]
+    if like is not None:
+        X.resize(X.shape[0], like[1])
+    return X, y, first
+
+
+def _refuse_libsvm_line(path: Path) -> None:
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        where, before = f"{path}:{number}", -1
+        if not _is_finite(fields[0]):
+            raise InputError(f"{where}: the label {_short(fields[0])} is not a finite number")
+        for field in fields[1:]:
+            head, mark, value = field.partition(":")
+            if head == "qid":
+                continue
+            if not mark or not (head.isascii() and head.isdigit()) or not _is_finite(value):
+                raise InputError(f"{where}: {_short(field)}: give number:value, both finite, such as 7:0.5")
+            if int(head) <= before:
+                raise InputError(f"{where}: column {head} comes after column {before}: they have to rise")
+            before = int(head)
+
+
+def read_matrix_market(path: Path) -> Any:
+    """Read a matrix in MatrixMarket's format, as CSC or, from an array, as an ndarray.
+
+    Raises
+    ------
+    InputError
+        At a malformed line; file and line are named.
+    """
+    try:
+        with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
+            X = scipy.io.mmread(file)
+    except (ValueError, OverflowError, OSError, TypeError) as error:
+        line = _LINE.match(str(error))
+        where = f"{path}:{line[1]}" if line else str(path)
+        raise InputError(f"{where}: cannot be read as MatrixMarket: {_LINE.sub('', str(error))}") from error
+    if X.dtype.kind == "c":
+        raise InputError(f"{path}: holds complex numbers: give real ones")
+    X = X.astype(np.float64)
+    return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else np.asarray(X)
+
+
+def read_delimited(
+    path: Path, target: str | None, drop: Sequence[str] = (), wanted: Sequence[str] | None = None
+) -> tuple[NDArray[np.float64], NDArray[Any], list[str]]:
+    """Read columns of numbers under a header; returns X in Fortran order, the target column, and the names of X's.
+
+    Parameters
+    ----------
+    path : Path
+        Comma, semicolon, tab or bar separated; compressed or not.
+    target : str or None
+        The column to predict: numbers or strings.
+    drop : sequence of str
+        Columns to leave out.
+    wanted : sequence of str, optional
+        The columns of X; by default all others.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or a line is malformed; file and line are named.
+    """
+    dialect, place, header = _header(path)
+    where = f"{path}:{place}"
+    if target is None:
+        raise InputError(f"{where}: name the column to predict with --target: {_some(header)}")
+    for name, option in [(target, "--target"), *((each, "--drop") for each in drop)]:
+        if name not in header:
+            raise InputError(f"{where}: there is no column {name!r} for {option}: {_some(header)}")
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{where}: two columns are called {twice!r}")
+    names = list(wanted) if wanted is not None else [name for name in header if name not in (target, *drop)]
+    missing = [name for name in names if name not in header]
+    if missing:
+        raise InputError(f"{where}: there is no column {missing[0]!r}, which the training data have")
+    if not names:
+        raise InputError(f"{where}: there is no column but {target!r}: nothing to predict it from")
+    table = _parse(path, dialect, place, header, [*names, target], target)
+    X = np.empty((table.num_rows, len(names)), order="F")
+    for column, name in enumerate(names):
+        X[:, column] = table.column(name).to_numpy()
+    y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
+    if not np.isfinite(X).all() or (y == "").any():
+        _refuse_delimited_line(path, dialect, place, header, names, target)
+    return X, y, names
+
+
+def _header(path: Path) -> tuple[Dialect, int, list[str]]:
+    """How the file is cut, the line that its header is on, and the names there."""
+    peeked = [(number, line) for number, line in zip(range(1, _PEEKED_LINES), read_lines(path), strict=False)]
+    filled = [(number, line) for number, line in peeked if line.strip()]
+    if not filled:
+        raise InputError(f"{path}: the first lines are blank: give a header with the names of the columns")
+    dialect = Dialect(sniff_delimiter([line for _, line in filled], 1))
+    number, line = filled[0]
+    names = dialect.split(line)
+    if dialect.delimiter == WHITESPACE or len(dialect.delimiter) > 1 or len(names) < 2:
+        raise InputError(
+            f"{path}:{number}: is no LIBSVM, MatrixMarket, npz, nor text delimited by commas, semicolons, tabs or bars"
+        )
+    if all(map(is_number, names)):
+        raise InputError(f"{path}:{number}: numbers stand where a header with the names of the columns is needed")
+    return dialect, number, names
+
+
+def _parse(path: Path, dialect: Dialect, place: int, header: list[str], names: list[str], target: str) -> pa.Table:
+    types = {name: pa.string() if name == target else pa.float64() for name in names}
+    try:
+        with pa.input_stream(str(path), compression=compression_of(str(path))) as stream:
+            return pyarrow.csv.read_csv(
+                stream,
+                read_options=pyarrow.csv.ReadOptions(skip_rows=place, column_names=header),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=dialect.delimiter),
+                convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=names),
+            )
+    except pa.ArrowException as error:
+        _refuse_delimited_line(path, dialect, place, header, [name for name in names if name != target], target)
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _refuse_delimited_line(
+    path: Path, dialect: Dialect, place: int, header: list[str], names: Sequence[str], target: str
+) -> None:
+    columns = [(header.index(name), name) for name in names]
+    for number, line in enumerate(read_lines(path), 1):
+        if number <= place or not line.strip():
+            continue
+        fields = dialect.split(line)
+        if len(fields) != len(header):
+            raise InputError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)} names")
+        for column, name in columns:
+            if not _is_finite(fields[column]):
+                raise InputError(
+                    f"{path}:{number}: column {name!r} is {_short(fields[column])}: a finite number is needed; fill "
+                    f"one in, or leave the column out with --drop {name}"
+                )
+        if not fields[header.index(target)]:
+            raise InputError(f"{path}:{number}: column {target!r}, which is to be predicted, is empty")
+
+
+def _is_finite(text: str) -> bool:
+    return is_number(text) and math.isfinite(float(text))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 30 else text[:29] + "…")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:8]))
+    return f"the columns are {shown}" + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")

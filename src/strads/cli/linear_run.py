@@ -1,0 +1,374 @@
+"""One training of a linear model: one penalty or a path of them, what is told of the coefficients."""
+
+import copy
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
+
+from strads.cli.design_file import DesignOptions, Samples, read_samples
+from strads.cli.run_directory import COEFFICIENTS
+from strads.cli.train_run import Record, TrainRun
+from strads.errors import InputError
+from strads.models import Lasso, LogisticRegression, largest_alpha, smallest_c
+from strads.progress import format_figure
+
+_SHOWN = 5  # coefficients that are shown when training ends
+_PATH_TO = 1e-3  # of the largest strength
+_NAMES = {"r2": "R²", "rmse": "RMSE", "auc": "AUC"}
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """How strong the penalty is; one of these.
+
+    Parameters
+    ----------
+    value : float or None
+        alpha or C.
+    share : float or None
+        Of the strength at which all coefficients are 0.
+    steps : int or None
+        So many strengths, down from there.
+    """
+
+    value: float | None = None
+    share: float | None = None
+    steps: int | None = None
+
+
+@dataclass(kw_only=True)
+class LinearRun(TrainRun):
+    """What runs of `strads train lasso` and `strads train logistic` have in common."""
+
+    options: DesignOptions
+    test: Path | None
+    test_labels: Path | None
+    penalty: Penalty
+
+    learnt: ClassVar[str] = "coef_"
+    unit: ClassVar[str] = "entries"
+    beginning: ClassVar[str] = "compiling, looking at all columns: the first iteration takes some seconds longer"
+    texts: ClassVar[tuple[str, ...]] = (COEFFICIENTS,)
+    saves_while_training: ClassVar[bool] = False
+    strength: ClassVar[str]
+    score: ClassVar[str]
+
+    model: Any = field(init=False)
+    _samples: Samples = field(init=False)
+    _held_out: Samples | None = field(init=False, default=None)
+    _values: list[float] = field(init=False)
+    _steps: list[Record] = field(init=False, default_factory=list)
+    _y: NDArray[Any] = field(init=False)
+    _test_y: NDArray[Any] = field(init=False)
+    _scores: Record = field(init=False, default_factory=dict)
+    _unconverged: int | None = field(init=False, default=None)
+
+    @abstractmethod
+    def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
+        """What is to be predicted, as the estimator needs it."""
+
+    @abstractmethod
+    def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
+        """The value of `alpha` or `C` at which coefficients begin to differ from 0."""
+
+    @abstractmethod
+    def scores(self, y: NDArray[Any]) -> Record:
+        """How well the held-out targets are predicted; the first is what a path chooses by."""
+
+    @property
+    def period(self) -> str:  # type: ignore[override]
+        """A step of the path, or an iteration of the solver."""
+        return "step" if self._is_path else "iteration"
+
+    @property
+    def measures(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Of each record."""
+        fixed = {"objective": "objective", "relative_gap": "duality gap", "active": "nonzero"}
+        return (
+            {self.strength: self.strength, **fixed, self.score: f"held-out {_NAMES[self.score]}"}
+            if self._is_path
+            else fixed
+        )
+
+    @property
+    def ends_iterations(self) -> bool:
+        """There is a solution between iterations only."""
+        return True
+
+    @property
+    def planned(self) -> int | None:
+        """Steps of a path are known, iterations are not."""
+        return self.penalty.steps
+
+    @property
+    def history(self) -> list[Record]:
+        """Of the steps, or of the estimator."""
+        return self._steps if self._is_path else super().history
+
+    @property
+    def _is_path(self) -> bool:
+        return self.penalty.steps is not None
+
+    def read(self) -> None:
+        """Read the samples, those to test on, and find out how strong the penalty is."""
+        if self.test is None and self.test_labels is not None:
+            raise InputError(f"{self.test_labels}: give the samples that these labels are of as --test")
+        self._samples = read_samples(self.data, self.options)
+        self._y = self.targets(self.data, self._samples)
+        if self.test is not None:
+            options = replace(self.options, labels=self.test_labels)
+            self._held_out = read_samples(self.test, options, like=self._samples)
+            self._test_y = self.targets(self.test, self._held_out)
+        self._values = self._strengths()
+
+    def _strengths(self) -> list[float]:
+        """Values of `alpha` or `C`."""
+        if self.penalty.value is not None:
+            return [self.penalty.value]
+        of_penalty = ("penalty", "l1_ratio", "fit_intercept", "standardize", "class_weight")
+        parameters = {name: self.parameters[name] for name in of_penalty if name in self.parameters}
+        critical = self.critical(self._y, parameters)
+        if not 0 < critical < math.inf:
+            raise InputError(f"{self.data}: no column has anything to do with what is to be predicted")
+        if self.penalty.steps is not None:
+            shares = np.geomspace(1.0, _PATH_TO, self.penalty.steps).tolist()
+        else:
+            shares = [self.penalty.share]
+        return [critical * share if self.strength == "alpha" else critical / share for share in shares]
+
+    def fit(self, on_record: Callable[[Record], object]) -> None:
+        """Train with one penalty, or with one after the other; of these, the best on the test data is kept."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            if self._is_path:
+                self._fit_path(on_record)
+            else:
+                self.model.set_params(**{self.strength: self._values[0]})
+                self.model.fit(self._samples.X, self._y, on_iteration=on_record)
+        self._unconverged = sum(issubclass(each.category, ConvergenceWarning) for each in caught)
+
+    def _fit_path(self, on_record: Callable[[Record], object]) -> None:
+        best: Any = None
+        seconds, samples = 0.0, 0
+        self.model.set_params(warm_start=True)
+        try:
+            for step, value in enumerate(self._values, 1):
+                self.model.set_params(**{self.strength: value}).fit(self._samples.X, self._y)
+                last = self.model.history_[-1]
+                seconds, samples = seconds + last["seconds"], samples + last["samples"]
+                record = last | {"iteration": step, "seconds": seconds, "samples": samples, self.strength: value}
+                record |= {"iterations": self.model.n_iter_, **self._measured()}
+                self._steps.append(record)
+                if best is None or self._is_better(record):
+                    best = copy.copy(self.model)
+                on_record(record)
+        finally:
+            if best is not None:
+                self.model.__dict__.update(best.__dict__)
+            self.model.set_params(warm_start=False)
+
+    def _is_better(self, record: Record) -> bool:
+        """Whether a step is better than all before it; without test data the latest is."""
+        return record is max(self._steps, key=self._merit)
+
+    def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
+        """That of the step which the model is of."""
+        if not self._is_path or not history:
+            return super().kept_record(history)
+        return max(history, key=self._merit)
+
+    def _merit(self, record: Mapping[str, Any]) -> float:
+        score = float(record.get(self.score, math.nan))
+        return record["iteration"] if math.isnan(score) else score
+
+    def _measured(self) -> Record:
+        return {} if self._held_out is None else self.scores(self._test_y)
+
+    def measure(self) -> None:
+        """Predict the held-out samples."""
+        self._scores = self._measured()
+
+    def announcement(self) -> list[str]:
+        """How much data there is, and the penalty."""
+        samples = self._samples
+        rows, columns = samples.X.shape
+        stored = "" if samples.stored == rows * columns else f", {samples.stored:,} entries"
+        held = f"; {self._held_out.X.shape[0]:,} to test on" if self._held_out is not None else ""
+        first, last = (f"{self.strength} = {self._values[place]:.6g}" for place in (0, -1))
+        penalty = f"{first} … {last}, {len(self._values)} steps" if self._is_path else first
+        return [f"{rows:,} samples of {columns:,} features ({samples.kind}{stored}){held}", penalty]
+
+    def arguments(self) -> Record:
+        """How the files are read."""
+        options = self.options
+        return {
+            "labels": None if options.labels is None else str(options.labels),
+            "names": None if options.names is None else str(options.names),
+            "target": options.target,
+            "drop": list(options.drop),
+            "test": None if self.test is None else str(self.test),
+            "test_labels": None if self.test_labels is None else str(self.test_labels),
+            "ratio": self.penalty.share,
+            "path": self.penalty.steps,
+        }
+
+    def about_data(self) -> Record:
+        """The kind of file, and numbers of everything."""
+        rows, columns = self._samples.X.shape
+        return {
+            "kind": self._samples.kind,
+            "samples": rows,
+            "features": columns,
+            "entries": self._samples.stored,
+            "test_samples": 0 if self._held_out is None else self._held_out.X.shape[0],
+        }
+
+    def figures(self, last: Mapping[str, Any]) -> Record:
+        """The solution, and how well it predicts."""
+        return {
+            self.strength: last.get(self.strength, self._values[0]),
+            "objective": last.get("objective"),
+            "relative_gap": last.get("relative_gap"),
+            "nonzero": last.get("active"),
+            "intercept": float(np.ravel(self.model.intercept_)[0]) if self._is_trained else None,
+            "converged": self._unconverged == 0,
+            **self._scores,
+        }
+
+    def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The same for people, and the largest coefficients."""
+        coef = np.ravel(self.model.coef_)
+        lines = [f"{coef[j]:<+10.4g}  {self._shown_name(j)}" for j in _largest_first(coef)[:_SHOWN]]
+        rows = [(f"held-out {_NAMES.get(name, name)}", f"{value:.4f}") for name, value in self._scores.items()]
+        if self._is_path:
+            rows.append(("chosen", f"step {last['iteration']}, {self.strength} = {last[self.strength]:.6g}"))
+        rows.append(("nonzero", f"{np.count_nonzero(coef):,} of {len(coef):,} coefficients"))
+        if lines:
+            rows.append(("largest", "\n".join(lines)))
+        rows.append(
+            ("objective", f"{last['objective']:.6g}, relative duality gap {format_figure(last['relative_gap'])}")
+        )
+        if self._unconverged:
+            missed = f"{self._unconverged} of {len(self._steps)} steps" if self._is_path else "the duality gap"
+            limit = self.parameters["max_iter"]
+            rows.append(
+                ("note", f"{missed} did not come down to --tol {self.parameters['tol']:g} in --max-iter {limit}")
+            )
+        return rows
+
+    def _shown_name(self, column: int) -> str:
+        name = str(self._samples.names[column])
+        return f"feature {name}" if name.isdecimal() else name
+
+    def texts_of_model(self) -> Mapping[str, str]:
+        """The coefficients that are not 0, largest first."""
+        coef = np.ravel(self.model.coef_)
+        lines = [f"{self._samples.names[j]}\t{float(coef[j])!r}" for j in _largest_first(coef)]
+        return {COEFFICIENTS: "\n".join(["feature\tcoefficient", *lines]) + "\n"}
+
+
+@dataclass(kw_only=True)
+class LassoRun(LinearRun):
+    """A run of `strads train lasso`."""
+
+    command: ClassVar[str] = "lasso"
+    strength: ClassVar[str] = "alpha"
+    score: ClassVar[str] = "r2"
+
+    def make_model(self) -> Lasso:
+        """Return the estimator."""
+        return Lasso(**self.parameters)
+
+    def targets(self, path: Path, samples: Samples) -> NDArray[np.float64]:
+        """Numbers."""
+        numbers = _as_numbers(samples.y)
+        if numbers is None or not np.isfinite(numbers).all():
+            bad = next(row for row, text in enumerate(samples.y) if not _is_finite(text))
+            raise InputError(
+                f"{path}: sample {bad + 1} is to be predicted as {str(samples.y[bad])!r}: a finite number is needed; "
+                "for classes there is strads train logistic"
+            )
+        return numbers
+
+    def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
+        """The largest alpha that is of use."""
+        return largest_alpha(self._samples.X, y, **parameters)
+
+    def scores(self, y: NDArray[Any]) -> Record:
+        """R² and the root mean squared error."""
+        assert self._held_out is not None
+        predicted = self.model.predict(self._held_out.X)
+        r2 = float(r2_score(y, predicted)) if len(y) > 1 else math.nan
+        return {self.score: r2, "rmse": float(root_mean_squared_error(y, predicted))}
+
+
+@dataclass(kw_only=True)
+class LogisticRun(LinearRun):
+    """A run of `strads train logistic`."""
+
+    command: ClassVar[str] = "logistic"
+    strength: ClassVar[str] = "C"
+    score: ClassVar[str] = "auc"
+
+    _labels: NDArray[Any] = field(init=False)
+
+    def make_model(self) -> LogisticRegression:
+        """Return the estimator."""
+        return LogisticRegression(**self.parameters)
+
+    def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
+        """Labels: whole numbers where they are such, else strings; the same two in both files."""
+        numbers = _as_numbers(samples.y)
+        y = samples.y if numbers is None else numbers
+        if numbers is not None and np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all():
+            y = numbers.astype(np.int64)
+        labels = np.unique(y)
+        if path == self.data:
+            if len(labels) != 2:
+                shown = ", ".join(map(repr, labels[:5].tolist())) + (", …" if len(labels) > 5 else "")
+                raise InputError(f"{path}: {len(labels)} labels ({shown}): two are needed, of two classes")
+            self._labels = labels
+        elif unknown := set(labels.tolist()) - set(self._labels.tolist()):
+            raise InputError(f"{path}: the label {unknown.pop()!r} is not in the training data")
+        return y
+
+    def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
+        """The smallest C that is of use."""
+        return smallest_c(self._samples.X, y, **parameters)
+
+    def scores(self, y: NDArray[Any]) -> Record:
+        """Area under the ROC curve, and the share that is right."""
+        assert self._held_out is not None
+        z = self.model.decision_function(self._held_out.X)
+        second = y == self.model.classes_[1]
+        auc = float(roc_auc_score(second, z)) if 0 < second.sum() < len(y) else math.nan
+        return {self.score: auc, "accuracy": float(np.mean((z > 0) == second))}
+
+
+def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
+
+
+def _largest_first(coef: NDArray[Any]) -> NDArray[np.intp]:
+    """The places of coefficients that are not 0, by size."""
+    places = np.flatnonzero(coef)
+    return np.asarray(places[np.argsort(-np.abs(coef[places]), kind="stable")])

@@ -1,0 +1,40 @@
+"""Samples in files: what only a look at the arrays tells."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from strads.cli.design_file import DesignOptions, read_samples
+from strads.errors import InputError
+
+
+def test_columns_that_the_training_data_lack_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train.svm").write_text("1 1:0.5 3:2\n-1 2:1\n")
+    (tmp_path / "test.svm").write_text("1 0:7 2:1 9:4\n1 1:3\n")
+    train = read_samples(tmp_path / "train.svm", DesignOptions())
+    test = read_samples(tmp_path / "test.svm", DesignOptions(), like=train)
+    assert list(train.names) == [1, 2, 3]
+    assert test.X.toarray().tolist() == [[0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]
+
+
+def test_libsvm_is_recognised_after_samples_without_features(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("# two of three\n-1\n\n1 2:0.5\n")
+    samples = read_samples(tmp_path / "train.txt", DesignOptions())
+    assert (samples.kind, samples.X.shape, samples.y.tolist()) == ("LIBSVM", (2, 2), [-1.0, 1.0])
+    (tmp_path / "numbers.txt").write_text("1\n2\n")
+    with pytest.raises(InputError, match="is no LIBSVM"):
+        read_samples(tmp_path / "numbers.txt", DesignOptions())
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
+def test_indices_that_point_outside_of_the_matrix(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.eye_array(4, format=kind))
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["row" if kind == "coo" else "indices"].flat[1] = 1_000_000
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=r"x\.npz: cannot be read as npz"):
+        read_samples(path, DesignOptions(labels=tmp_path / "y.npy"))

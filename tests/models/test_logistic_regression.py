@@ -70,8 +70,9 @@ def test_agrees_with_scikit_learn(problem):
     assert ours <= theirs * (1 + 1e-12)
     assert model.coef_.dtype == problem.X.dtype
     assume(theirs <= ours * (1 + 1e-12))  # saga sometimes stops too early
-    assert np.allclose(model.coef_[0], coef, rtol=1e-6, atol=1e-6)
-    assert model.intercept_[0] == pytest.approx(intercept, rel=1e-6, abs=1e-6)
+    # Equal objectives to 1e-12 leave coefficients that differ by the root of that, times the conditioning.
+    assert np.allclose(model.coef_[0], coef, rtol=1e-5, atol=1e-5)
+    assert model.intercept_[0] == pytest.approx(intercept, rel=1e-5, abs=1e-5)
 
 
 @settings(max_examples=30)

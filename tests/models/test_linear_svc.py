@@ -1,5 +1,7 @@
 """LinearSVC against scikit-learn's, which is liblinear."""
 
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,7 +53,7 @@ def test_agrees_with_scikit_learn(loss, kind, seed, classes, intercept, dtype, c
     np.testing.assert_allclose(own.decision_function(X), peer.decision_function(X), atol=1e-5)
     assert own.coef_.dtype == dtype
     assert own.coef_.shape == peer.coef_.shape
-    assert own.dual_gap_ <= 1e-13
+    assert own.history_[-1]["relative_gap"] <= 1e-13
 
 
 def test_the_seed_decides_not_the_threads(monkeypatch):
@@ -79,6 +81,53 @@ def test_history_and_saving(tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.get_params() == model.get_params()
     assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_gap_bounds_the_distance_to_the_minimum(loss):
+    X, y = data(6)
+    signs = np.where(y == "perhaps", 1.0, -1.0)
+    found = {tol: LinearSVC(C=0.5, loss=loss, tol=tol, max_iter=100_000).fit(X, y) for tol in (1e-2, 1e-12)}
+
+    def objective(model):
+        losses = np.maximum(1.0 - signs * model.decision_function(X), 0.0) ** (2 if loss == "squared_hinge" else 1)
+        return 0.5 * (model.coef_ @ model.coef_.T).item() + 0.5 * model.intercept_.item() ** 2 + 0.5 * losses.sum()
+
+    rough = found[1e-2]
+    assert 0.0 < objective(rough) - objective(found[1e-12]) <= rough.dual_gap_ <= 1e-2 * 0.5 * len(y)
+    last = rough.history_[-1]
+    assert last["objective"] == pytest.approx(objective(rough), rel=1e-12)
+    assert last["gap"] == rough.dual_gap_ == pytest.approx(last["relative_gap"] * 0.5 * len(y))
+
+
+def test_a_warm_start_goes_on_from_the_last():
+    X, y = data(7)
+    model = LinearSVC(C=0.1, loss="hinge", warm_start=True, tol=1e-9, max_iter=100_000).fit(X, y)
+    assert model.fit(X, y).n_iter_ == 0
+    model.set_params(C=0.05).fit(X, y)  # some variables were above the new bound
+    expected = LinearSVC(C=0.05, loss="hinge", tol=1e-9, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
+    with pytest.raises(InputError, match=r"shape \(1, 80\), but 1 problems of 79 samples"):
+        model.fit(X[:79], y[:79])
+
+
+def test_callbacks_and_interrupts_end_a_fit():
+    X, y = data(8, classes=3)
+    seen = []
+    model = LinearSVC(tol=1e-15).fit(X, y, on_iteration=lambda record: seen.append(record) or len(seen) == 3)
+    assert seen == model.history_
+    assert [record["iteration"] for record in seen] == [0, 1, 2]
+    assert model.coef_[0].any()
+    assert not model.coef_[1:].any()
+    assert model.dual_gap_ == 80.0  # of the classes that it has not come to
+
+    def interrupt(record):
+        if record["iteration"] == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        (interrupted := LinearSVC(tol=1e-15)).fit(X, y, on_iteration=interrupt)
+    np.testing.assert_array_equal(interrupted.coef_, model.coef_)
 
 
 def test_data_are_not_changed():
@@ -127,6 +176,12 @@ def test_bad_input_is_named():
             LinearSVC(**{name: value}).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         LinearSVC(tol=1e-15, max_iter=2).fit(X, y)
-    same = np.ones((50, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(50, 30))
+
+
+def test_samples_that_depend_on_each_other_are_not_updated_together():
+    same = np.ones((50, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(50, 600))
+    labels = np.arange(50) % 2
+    assert LinearSVC(concurrency=50, C=1e-4).fit(same, labels).dual_gap_ <= 1e-4 * 50 * 1e-4
+    same[:, ::2] = 0.0  # of many features only some are looked at: here those that are 0
     with pytest.raises(InputError, match="smaller one"):
-        LinearSVC(concurrency=50, C=1e6).fit(same, np.arange(50) % 2)
+        LinearSVC(concurrency=50, C=1e6).fit(same, labels)

@@ -1,4 +1,4 @@
-"""Linear support vector machines by dual coordinate descent, on the compiled rounds of the Dynamic Engine."""
+"""Linear support vector machines by dual coordinate descent, on the Dynamic Engine."""
 
 import os
 import time
@@ -6,7 +6,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -15,24 +14,21 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from strads import cluster
-from strads.cluster import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
 from strads.errors import InputError
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
 from strads.models._saving import load_model, plain, save_model
-from strads.models.kernels.columns import SparseColumns
-from strads.models.kernels.coordinate_model import OFFSET, SAMPLES, Coefficients, CoordinateModel, make_rows
-from strads.models.kernels.datafits import Quadratic
-from strads.models.kernels.penalties import Box
+from strads.models._stopping import Stopping
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
+    as_design,
     as_features_to_predict,
     as_rows,
     as_sample_weights,
 )
-from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
-from strads.schedule.dynamic import DynamicRegression
+from strads.models.regression.linear_model import IterationRecord, OnIteration
+from strads.models.regression.solution import Progress
+from strads.models.regression.support_vectors import DualProblem, DualSolution, solve_dual
 
 _LOSSES = ("hinge", "squared_hinge")
 _DIVERGED = 1e3  # objectives at w = 0 below 0
@@ -44,7 +40,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     By coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and w is what all of them share.
     Samples are drawn as `schedule.DynamicRegression` draws parameters, by how much they changed last: those whose dual
     variable has settled at a bound are seldom looked at, as with shrinking. Several classes are one against the rest.
-    Runs on this machine, as compiled rounds of the Dynamic Engine; other nodes have no part in it.
+    On one machine as compiled rounds, on several nodes by the Dynamic Engine: each has some of the features.
 
     Parameters
     ----------
@@ -60,14 +56,17 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     max_iter : int, default 1000
         Most epochs; an epoch updates as many dual variables as there are samples.
     concurrency : int, default 1
-        Dual variables that are updated at a time. With 1, the algorithm is sequential.
+        Most dual variables that are updated at a time, of samples that hardly correlate. With 1, the algorithm is
+        sequential; on several nodes each time costs a message there and back, so that dozens are of use.
     class_weight : dict or "balanced", optional
         What C of each class is multiplied by; "balanced": the inverse of its share of the samples' weights. Of several
         classes it counts, as in liblinear, where a class is the one against the rest.
     n_jobs : int or None, default None
-        Threads, of use with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
+        Threads on one machine, of use with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
+    warm_start : bool, default False
+        Whether `fit` begins with the dual variables of the fit before, of as many samples and classes.
     random_state : int, default 0
-        Seed of the draws.
+        Seed of the draws. With the same seed the bits are the same on one machine, and on as many nodes and threads.
 
     Attributes
     ----------
@@ -77,10 +76,13 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     n_iter_ : int
         Epochs; of several classes, the most.
     dual_gap_ : float
-        Largest relative duality gap of the classes.
+        The gap at the end, of several classes the largest: the objective is at most so far above the minimum.
+    dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
+        The dual variables times y_i, which `warm_start` begins with; not in files.
     history_ : list of dict
-        One record a look at the gap: `class_index`; `iteration` (epochs), `seconds` and `samples` (entries of X
-        read) that this class has taken so far; `objective`, `gap`, `active` (support vectors).
+        One record a look at the gap: `class_index`; `iteration` (epochs; 0 is the start), `seconds` and `samples`
+        (entries of X touched) that this class has taken so far; `objective`; `gap`; `relative_gap`, what `tol` is
+        compared with; `active` (support vectors).
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         concurrency: int = 1,
         class_weight: Any = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
         random_state: int = 0,
     ):
         self.C = C
@@ -106,9 +109,17 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         self.concurrency = concurrency
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.warm_start = warm_start
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
         """Fit to samples.
 
         Parameters
@@ -119,35 +130,119 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
             Labels.
         sample_weight : array of shape (n_samples,), optional
             What C of each sample is multiplied by.
+        on_iteration
+            Called with the record of each look, see `history_`; fitting stops when it returns True.
 
         Raises
         ------
         ArgumentError, InputError
             For parameters or data that make no sense.
+        NodeFailure
+            If a node is lost.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the gap is above `tol` after `max_iter` epochs; the model can be used.
+
+        Notes
+        -----
+        Ctrl-C lets the epochs up to the next look end; the model then holds what was found, and can be used and saved.
+        Classes that it has not come to are where they began, by default at 0.
         """
         self._check_parameters()
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         strengths = self._strengths(codes, float(self.C) * as_sample_weights(sample_weight, X.shape[0]))
-        team = cluster.current().team(cluster.available_cores() if self.n_jobs == -1 else self.n_jobs)
-        samples = SparseDesign(X.T, team) if sp.issparse(X) else DenseDesign(X.T, team)
-        self.history_: list[dict[str, Any]] = []
-        found = [
-            self._fit_one(samples, np.where(codes == positive, 1.0, -1.0), strength, number, team)
-            for number, (positive, strength) in enumerate(strengths)
-        ]
-        self.coef_ = np.array([w for w, *_ in found]).astype(X.dtype, copy=False)
-        self.intercept_ = np.array([self._constant * offset for _, offset, *_ in found]).astype(X.dtype, copy=False)
-        self.n_iter_ = max(epochs for *_, epochs, _ in found)
-        self.dual_gap_ = max(gap for *_, gap in found)
-        if self.dual_gap_ > self.tol:
+        design = as_design(X.T, cluster.current().team(self._threads))
+        _, squares = design.moments(np.ones(X.shape[1]))
+        if not np.isfinite(squares).all():
+            raise InputError(
+                f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
+            )
+        starts = self._begin(len(strengths), X.shape[0])
+        self.history_: list[IterationRecord] = []
+        with Stopping() as stopping:
+            found = []
+            for number, (positive, strength) in enumerate(strengths):
+                labels = np.where(codes == positive, 1.0, -1.0)
+                problem = DualProblem(design, squares, labels, strength, self._constant, self.loss == "squared_hinge")
+                found.append(self._solve(problem, number, starts[number], stopping, on_iteration))
+            self._take_over(found, X.dtype)
+        missed = max(solution.gap / solution.null_objective for solution in found)
+        if missed > self.tol and not stopping.is_wanted:
             warnings.warn(
-                f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {self.dual_gap_:.1e} of the "
-                f"objective at w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
+                f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {missed:.1e} of the objective at "
+                f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
+
+    def _begin(self, problems: int, samples: int) -> list[NDArray[np.float64] | None]:
+        """Where each problem begins; what an earlier fit has found is forgotten."""
+        earlier = self.__dict__.pop("dual_coef_", None)
+        self.__dict__.pop("coef_", None)
+        if not self.warm_start or earlier is None:
+            return [None] * problems
+        if earlier.shape != (problems, samples):
+            raise InputError(
+                f"warm_start=True, and the earlier fit had dual variables of shape {earlier.shape}, but {problems} "
+                f"problems of {samples} samples are to be solved: fit a new estimator"
+            )
+        return list(earlier)
+
+    def _solve(
+        self,
+        problem: DualProblem,
+        number: int,
+        start: NDArray[np.float64] | None,
+        stopping: Stopping,
+        on_iteration: OnIteration | None,
+    ) -> DualSolution:
+        """Separate one class from the rest; after a stop, only find out how far the start is from that."""
+        began, is_late = time.perf_counter(), stopping.is_wanted
+
+        def look(progress: Progress) -> bool:
+            self._record(progress, problem, number, time.perf_counter() - began)
+            return stopping.look(self.history_[-1], on_iteration)
+
+        return solve_dual(
+            problem,
+            concurrency=int(self.concurrency),
+            tol=float(self.tol),
+            max_iter=0 if is_late else int(self.max_iter),
+            variables=start,
+            threads=self._threads if cluster.current().is_local else None,
+            seed=int(self.random_state),
+            on_progress=None if is_late else look,
+        )
+
+    def _record(self, progress: Progress, problem: DualProblem, number: int, seconds: float) -> None:
+        self.history_.append(
+            {
+                "class_index": number,
+                "iteration": progress.iteration,
+                "seconds": seconds,
+                "samples": progress.samples,
+                "objective": progress.objective,
+                "gap": progress.gap,
+                "relative_gap": progress.gap / problem.null_objective,
+                "active": progress.active,
+            }
+        )
+
+    def _take_over(self, found: list[DualSolution], dtype: Any) -> None:
+        self.coef_ = np.array([solution.coef for solution in found]).astype(dtype, copy=False)
+        self.intercept_ = np.array([solution.intercept for solution in found]).astype(dtype, copy=False)
+        self.dual_coef_ = np.array([solution.variables for solution in found])
+        self.n_iter_ = max(solution.iterations for solution in found)
+        self.dual_gap_ = max(solution.gap for solution in found)
+
+    @property
+    def _threads(self) -> int | None:
+        """Threads on one machine; None: those of `strads.init`."""
+        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
 
     @property
     def _constant(self) -> float:
@@ -170,96 +265,6 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         check_whole_numbers(self, "random_state", least=0)
         check_choice(self, "loss", _LOSSES)
         check_n_jobs(self.n_jobs)
-
-    def _fit_one(
-        self,
-        design: LocalDesign,
-        labels: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        number: int,
-        team: ThreadTeam,
-    ) -> tuple[NDArray[np.float64], float, int, float]:
-        """Separate one class from the rest; returns w, the offset, epochs, and the relative gap."""
-        model = self._model(design, labels, upper)
-        samples, start = len(labels), time.perf_counter()
-        norms = np.sqrt(np.maximum(model.coefficients.squares, 1e-300))
-        count = min(int(self.concurrency), samples)
-        schedule = DynamicRegression(range(samples), count, scales=norms, seed=int(self.random_state))
-        rounds = CoordinateRounds(schedule.state, model, team, entries=design.entries / samples)
-        null = float(upper.sum())
-        gap, epochs, between = np.inf, 0, 1
-        while epochs < self.max_iter:
-            between = min(between, self.max_iter - epochs)
-            for _ in range(between):
-                rounds.run(-(-samples // count))
-            epochs += between
-            objective, dual = self._objectives(design, model, upper)
-            if not dual >= -_DIVERGED * null:  # one at a time, it only rises, from 0
-                raise InputError(
-                    f"dual coordinate descent diverges with concurrency={self.concurrency}: choose a smaller one"
-                )
-            gap = max(objective - dual, 0.0) / null
-            self._record(model, number, epochs, time.perf_counter() - start, objective, gap * null)
-            if gap <= self.tol:
-                break
-            between = max(between, epochs // 5)  # a look costs as much as an epoch
-        return model.rows.predictor, float(model.coefficients.scalars[OFFSET]), epochs, gap
-
-    def _model(self, design: LocalDesign, labels: NDArray[np.float64], upper: NDArray[np.float64]) -> CoordinateModel:
-        """Return the dual at 0: its coordinates are the columns of `design`, its rows the features."""
-        features, samples = design.shape
-        squared, ones = self.loss == "squared_hinge", np.ones(features)
-        with np.errstate(divide="ignore"):
-            ridge = np.where(upper > 0.0, 0.5 / upper, 0.0) if squared else np.zeros(samples)
-        box = np.where(upper > 0.0, np.inf, 0.0) if squared else upper
-        _, squares = design.moments(ones)
-        if not np.isfinite(squares).all():
-            raise InputError(
-                f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
-            )
-        columns = design.columns
-        entries = np.diff(columns.indptr) if isinstance(columns, SparseColumns) else np.full(samples, features)
-        coefficients = Coefficients(
-            Box(labels, box, ridge),
-            squares + self._constant**2,
-            np.full(samples, self._constant),
-            np.zeros(samples),
-            entries.astype(np.int64),
-            np.zeros(samples),
-            np.array([0.0, 1.0, float(features), 0.0]),
-        )
-        rows = make_rows(columns, Quadratic(np.zeros(features), ones), np.zeros(features))
-        return CoordinateModel(rows, coefficients)
-
-    def _objectives(
-        self, design: LocalDesign, model: CoordinateModel, upper: NDArray[np.float64]
-    ) -> tuple[float, float]:
-        """Return the primal and the dual objective."""
-        w, scalars, penalty = model.rows.predictor, model.coefficients.scalars, model.coefficients.penalty
-        assert isinstance(penalty, Box)
-        offset = float(scalars[OFFSET])
-        losses = np.maximum(1.0 - penalty.labels * (design.correlate(w) + self._constant * offset), 0.0)
-        scalars[SAMPLES] += design.entries
-        if self.loss == "squared_hinge":
-            losses **= 2
-        norm, alpha = 0.5 * (float(w @ w) + offset**2), penalty.labels * model.coefficients.coef
-        curvature = 0.5 * float(penalty.ridge @ alpha**2)
-        return norm + float(upper @ losses), float(alpha.sum()) - curvature - norm
-
-    def _record(
-        self, model: CoordinateModel, number: int, epochs: int, seconds: float, objective: float, gap: float
-    ) -> None:
-        self.history_.append(
-            {
-                "class_index": number,
-                "iteration": epochs,
-                "seconds": seconds,
-                "samples": int(model.coefficients.scalars[SAMPLES]),
-                "objective": objective,
-                "gap": gap,
-                "active": int(np.count_nonzero(model.coefficients.coef)),
-            }
-        )
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return x_iᵀw + b of each class, of shape (n_samples, n_classes); of two, of the second: (n_samples,).

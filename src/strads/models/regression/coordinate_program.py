@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.models.kernels.columns import Columns
 from strads.models.kernels.coordinate_model import (
     OFFSET,
     RATE,
@@ -20,9 +22,12 @@ from strads.models.kernels.coordinate_model import (
     change_coefficients,
     fill_changes,
     fill_pulls,
+    make_rows,
 )
-from strads.models.kernels.datafits import Quadratic
+from strads.models.kernels.datafits import Datafit, Quadratic
+from strads.models.regression.column_samples import cut_rows
 from strads.schedule.dynamic import CompiledSchedule, DynamicSchedule, ViolationSchedule
+from strads.schmp.dynamic_engine import DynamicEngine
 from strads.schmp.dynamic_program import DynamicProgram
 
 
@@ -120,6 +125,45 @@ class CoordinateProgram(DynamicProgram):
         return CoordinateRounds(schedule.state, model, team, entries=float(self.coefficients.entries.mean())).run
 
 
+def start_engine(
+    coefficients: Coefficients,
+    columns: Columns,
+    datafit: Datafit,
+    predictor: NDArray[np.float64],
+    make_schedule: Callable[[int, range], DynamicSchedule],
+    **options: Any,
+) -> DynamicEngine:
+    """Start coordinate descent on the nodes of `strads.init`, with a worker for each of their threads.
+
+    Parameters
+    ----------
+    coefficients
+        Where to begin.
+    columns, datafit, predictor
+        Of all rows, which are cut over the workers; a single worker gets a copy of the predictor only.
+    make_schedule
+        As of `CoordinateProgram`.
+    **options
+        Of `DynamicEngine`.
+    """
+    runtime, samples = cluster.current(), len(predictor)
+    workers = 1 if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
+    bounds = np.linspace(0, samples, workers + 1).astype(np.int64)
+    parts = []
+    for number, own_columns in enumerate(cut_rows(columns, samples, workers)):
+        own = slice(bounds[number], bounds[number + 1])
+        own_datafit = type(datafit)(*(np.ascontiguousarray(array[own]) for array in datafit))
+        rows = make_rows(own_columns, own_datafit, predictor[own].copy())
+        parts.append(RowPart(rows, float(coefficients.scalars[OFFSET]), leads=number == 0))
+    program = CoordinateProgram(coefficients, make_schedule, quadratic=is_quadratic(datafit), workers=workers)
+    return DynamicEngine(program, parts, **options)
+
+
+def is_quadratic(datafit: Datafit) -> bool:
+    """Whether a loss is quadratic, so that curvatures are constant."""
+    return isinstance(datafit, Quadratic)
+
+
 # What the driver asks of the nodes between runs, as functions of their program and data.
 
 
@@ -159,8 +203,3 @@ def refresh_schedules(program: CoordinateProgram, violations: NDArray[np.float64
     for schedule in program.schedules:
         if isinstance(schedule, ViolationSchedule):
             schedule.refresh(violations[schedule.parameters.start : schedule.parameters.stop])
-
-
-def is_quadratic(datafit: Any) -> bool:
-    """Whether a loss is quadratic, so that curvatures are constant."""
-    return isinstance(datafit, Quadratic)

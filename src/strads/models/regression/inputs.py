@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from strads import cluster
+from strads.cluster import ThreadTeam
 from strads.errors import ArgumentError, InputError, StradsError
 from strads.models._parameters import is_number
 from strads.models.regression.column_shards import ColumnShards
@@ -73,9 +74,9 @@ def as_features_to_predict(estimator: Any, X: Any) -> Any:
         return validate_data(estimator, X, reset=False, accept_sparse=("csr", "csc"), dtype=_DTYPES)
 
 
-def as_design(X: Any) -> Design:
-    """Return what solvers see of X; its columns lie on all nodes, if there are several."""
-    design = SparseDesign(X) if scipy.sparse.issparse(X) else DenseDesign(X)
+def as_design(X: Any, team: ThreadTeam | None = None) -> Design:
+    """Return what solvers see of X; its columns lie on all nodes, if there are several, else `team` reads them."""
+    design = SparseDesign(X, team) if scipy.sparse.issparse(X) else DenseDesign(X, team)
     return design if cluster.current().is_local else ColumnShards(design)
 
 

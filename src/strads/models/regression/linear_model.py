@@ -5,7 +5,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.extmath import safe_sparse_dot
 
-from strads import cluster
-from strads.cluster.interrupts import interrupted_later
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, is_number
-from strads.models._patience import wants_to_stop
 from strads.models._saving import load_model, plain, save_model
+from strads.models._stopping import Stopping
 from strads.models.kernels.datafits import Datafit
 from strads.models.regression.fitting import SCHEDULES, Method, Regression, standard_deviations
 from strads.models.regression.inputs import as_design, as_features, as_features_to_predict, refuse_not_finite
@@ -76,30 +74,19 @@ class PenalizedLinearModel(BaseEstimator):
         X, regression = self._prepare(X, y, sample_weight)
         coef, intercept = self._begin(regression)
         self.history_: list[IterationRecord] = []
-        stopped: list[BaseException | None] = []
-        with ExitStack() as calm:
+        with Stopping() as stopping:
 
             def look(progress: Progress) -> bool:
                 self._record(progress, regression, time.perf_counter() - start)
-                try:
-                    calm.close()  # a Ctrl-C that has waited is raised here, where there is a solution to keep
-                    if on_iteration is not None and wants_to_stop(on_iteration(self.history_[-1])):
-                        stopped.append(None)
-                except BaseException as error:
-                    stopped.append(error)
-                calm.enter_context(interrupted_later(cluster.current().cluster))
-                return bool(stopped)
+                return stopping.look(self.history_[-1], on_iteration)
 
-            calm.enter_context(interrupted_later(cluster.current().cluster))
             with self._explained(X):
                 problem = regression.problem(self._strength_of(getattr(self, self._penalized_by), regression))
                 solution = self._method().minimize(problem, coef, intercept, look)
-                if not solution.converged and not stopped:
+                if not solution.converged and not stopping.is_wanted:
                     refuse_not_finite(self, X)
             self._take_over(solution, regression)
-        if stopped and stopped[0] is not None:
-            raise stopped[0]
-        if not solution.converged and not stopped:
+        if not solution.converged and not stopping.is_wanted:
             self._warn(solution)
         return self
 

@@ -17,8 +17,8 @@ from strads.models.kernels.columns import Columns, SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, add_changes, largest_entries, make_rows
 from strads.models.kernels.penalties import ElasticNet
 from strads.models.regression import coordinate_program as on_node
-from strads.models.regression.column_samples import ColumnSample, cut_rows, sample_columns
-from strads.models.regression.coordinate_program import CoordinateProgram, RowPart, is_quadratic
+from strads.models.regression.column_samples import ColumnSample, sample_columns
+from strads.models.regression.coordinate_program import is_quadratic, start_engine
 from strads.models.regression.problem import Problem
 from strads.models.regression.solution import OnProgress, Progress, Solution
 from strads.schedule.dynamic import (
@@ -41,7 +41,7 @@ _GROWTH, _MOST_TURNS = 1.2, 50.0
 
 
 @dataclass(frozen=True, eq=False)
-class _ScheduleMaker:
+class ScheduleMaker:
     """Makes the schedule of an instance, on its node."""
 
     name: str
@@ -53,6 +53,7 @@ class _ScheduleMaker:
     seed: int
 
     def __call__(self, instance: int, parameters: range) -> DynamicSchedule:
+        """Return the schedule of an instance's own parameters."""
         if self.name == "random":
             return RandomSchedule(parameters, self.concurrency, seed=self.seed)
         if self.name == "cyclic":
@@ -136,7 +137,7 @@ def solve_scheduled(
     if isinstance(schedule, str):
         checked = check_dependencies and schedule in ("dynamic_regression", "kkt_violation")
         sample = run.sample() if checked else None
-        make = _ScheduleMaker(schedule, count, threshold, prioritize, sample, run.norms(), seed)
+        make = ScheduleMaker(schedule, count, threshold, prioritize, sample, run.norms(), seed)
     rounds = max(1, -(-features // count))
     with run.engine(make, pipeline_depth=pipeline_depth, reorder=reorder) as engine:
         for iteration in range(1, max_iter + 1):
@@ -246,19 +247,15 @@ class _Run:
 
     def engine(self, make: ScheduleFactory, *, pipeline_depth: int, reorder: bool) -> DynamicEngine:
         """Start the program on the nodes."""
-        runtime = cluster.current()
-        workers = 1 if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
-        samples = len(self.predictor)
-        bounds = np.linspace(0, samples, workers + 1).astype(np.int64)
-        offset = float(self.coefficients.scalars[0])
-        parts = []
-        for number, columns in enumerate(cut_rows(self.columns, samples, workers)):
-            own = slice(bounds[number], bounds[number + 1])
-            datafit = type(self.datafit)(*(np.ascontiguousarray(array[own]) for array in self.datafit))
-            rows = make_rows(columns, datafit, self.predictor[own].copy())
-            parts.append(RowPart(rows, offset, leads=number == 0))
-        program = CoordinateProgram(self.coefficients, make, quadratic=self.quadratic, workers=workers)
-        return DynamicEngine(program, parts, pipeline_depth=pipeline_depth, reorder=reorder)
+        return start_engine(
+            self.coefficients,
+            self.columns,
+            self.datafit,
+            self.predictor,
+            make,
+            pipeline_depth=pipeline_depth,
+            reorder=reorder,
+        )
 
     def look(self, engine: DynamicEngine, iteration: int, tol: float) -> _Look:
         """Find the gap, and put the intercept where it is best."""

@@ -1,0 +1,47 @@
+"""What may stop training between two iterations: a Ctrl-C, which waits until then, and a callback."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from strads import cluster
+from strads.cluster.interrupts import interrupted_later
+from strads.models._patience import wants_to_stop
+
+
+class Stopping:
+    """A context in which Ctrl-C waits for `look`, and whatever is raised there for the end, when a model is whole.
+
+    Attributes
+    ----------
+    is_wanted
+        Whether training is to stop.
+    """
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self._error: BaseException | None = None
+        self._calm = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._calm.enter_context(interrupted_later(cluster.current().cluster))
+        return self
+
+    def look(self, record: Any, on_iteration: Callable[[Any], object] | None) -> bool:
+        """Hear a Ctrl-C that has waited, then the callback; returns whether to stop. Training may not go on then."""
+        try:
+            self._calm.close()
+            if on_iteration is not None and wants_to_stop(on_iteration(record)):
+                self.is_wanted = True
+        except BaseException as error:
+            self.is_wanted, self._error = True, error
+        self._calm.enter_context(interrupted_later(cluster.current().cluster))
+        return self.is_wanted
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._calm.close()
+        if error is None and self._error is not None:
+            raise self._error

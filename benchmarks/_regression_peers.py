@@ -105,6 +105,14 @@ def sklearn_logistic(problem: Problem, penalty: float, tol: float, *, solver: st
     return model.fit(problem.X_by_rows, problem.y).coef_.ravel()
 
 
+def sklearn_svc(problem: Problem, penalty: float, tol: float, *, dual: bool) -> NDArray[Any]:
+    """Coordinate descent on the dual with shrinking (Hsieh et al. 2008), or Newton steps on the primal."""
+    from sklearn.svm import LinearSVC
+
+    model = LinearSVC(C=1.0 / penalty, dual=dual, tol=tol, fit_intercept=False, max_iter=NEVER, random_state=0)
+    return model.fit(problem.X_by_rows, problem.y).coef_.ravel()
+
+
 def tolerances(first: int, last: int) -> tuple[float, ...]:
     return tuple(float(f"{digit}e-{power}") for power in range(first, last) for digit in (1, 0.3))
 
@@ -122,6 +130,11 @@ def variants(loss: str) -> list[Variant]:
 
     paths = [{"steps": steps, "n_threads": threads} for steps in (10, 30) for threads in (1, 2)]
     sets = [{"p0": p0, "ws_strategy": strategy} for p0 in (10, 100) for strategy in ("subdiff", "fixpoint")]
+    if loss == "squared_hinge":
+        return [
+            make("liblinear", sklearn_svc, 1, 8, dual=True),
+            make("liblinear, primal", sklearn_svc, 1, 10, dual=False),
+        ]
     if loss == "quadratic":
         return [
             *(make("celer", celer_lasso, 5, 11, p0=p0, prune=True) for p0 in (10, 100)),

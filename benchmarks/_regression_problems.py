@@ -18,7 +18,8 @@ COLUMNS_AT_A_TIME = 1 << 13
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Data of a Lasso ("quadratic", y centred) or of ℓ1-penalized logistic regression ("logistic", y is ±1).
+    """Data of a Lasso ("quadratic", y centred), of ℓ1-penalized logistic regression ("logistic", y is ±1), or of a
+    linear support vector machine ("squared_hinge", y is ±1).
 
     Attributes
     ----------
@@ -38,7 +39,12 @@ class Problem:
 
     @cached_property
     def largest_penalty(self) -> float:
-        """The smallest penalty on Σ|w_j| at which w = 0 is optimal, of the loss summed over the samples."""
+        """The smallest penalty on Σ|w_j| at which w = 0 is optimal, of the loss summed over the samples.
+
+        There is none on ‖w‖² / 2; then it is 1, the inverse of which is C.
+        """
+        if self.loss == "squared_hinge":
+            return 1.0
         return largest_correlation(self.X, self.y if self.loss == "quadratic" else self.y / 2.0)
 
 

@@ -1,4 +1,4 @@
-"""Lasso and ℓ1 logistic regression: time to a relative duality gap of 1e-6, beside other solvers, all on 2 threads.
+"""Lasso, ℓ1 logistic regression, LinearSVC: time to a relative duality gap of 1e-6 beside other solvers, on 2 threads.
 
 The gap is measured from the coefficients alone by `_regression_gaps.py`, relative to the objective at 0; no side's own
 number counts. A tolerance means something else to each solver, so each variant (a solver with options,
@@ -7,10 +7,11 @@ Then the fastest variant of each solver solves again, all in turn, and medians a
 compile, are printed apart. Each variant runs in a process of its own, which is ended after a time limit; what it has
 got by then is printed.
 
-strads is there twice: as it is, and with the original's schedule (`dynamic_regression`; thesis §5.1).
+strads is there twice: as it is, and with the original's schedule (`dynamic_regression`; thesis §5.1). A ratio is
+λmax / λ, or C of a support vector machine.
 
     pip install celer==0.7.4 skglm==0.5 adelie==1.1.52
-    python benchmarks/regression.py [--problems imdb sentiment genes gene-labels correlated] [--ratios 10 100]
+    python benchmarks/regression.py [--problems imdb sentiment sentiment-svm genes gene-labels correlated] [--ratios 10 100]
     python benchmarks/regression.py --memory        # peak memory on 463 × 500,000 in single precision
 """
 
@@ -44,11 +45,12 @@ CACHE = Path(tempfile.gettempdir()) / "strads-benchmark-reviews.npz"
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "imdb": partial(imdb, "quadratic", CACHE),
     "sentiment": partial(imdb, "logistic", CACHE),
+    "sentiment-svm": partial(imdb, "squared_hinge", CACHE),
     "genes": partial(genes, "quadratic"),
     "gene-labels": partial(genes, "logistic"),
     "correlated": correlated,
 }
-RATIOS = {"correlated": (10, 50, 100)}
+RATIOS = {"correlated": (10, 50, 100), "sentiment-svm": (0.1, 1, 10)}
 
 
 @cache
@@ -70,7 +72,17 @@ def strads_solve(problem: Problem, penalty: float, tol: float, *, schedule: str)
     return np.ravel(model.fit(problem.X, problem.y).coef_)
 
 
-def strads_variants() -> list[Variant]:
+def strads_svc(problem: Problem, penalty: float, tol: float) -> np.ndarray:
+    from strads.models import LinearSVC
+
+    start_strads()
+    model = LinearSVC(C=1.0 / penalty, tol=tol, fit_intercept=False, max_iter=1_000_000)
+    return model.fit(problem.X_by_rows, problem.y).coef_.ravel()
+
+
+def strads_variants(loss: str) -> list[Variant]:
+    if loss == "squared_hinge":
+        return [Variant("strads", "", strads_svc, tolerances(4, 8))]
     own, original = (partial(strads_solve, schedule=name) for name in ("working_set", "dynamic_regression"))
     return [
         Variant("strads", "", own, tolerances(5, 9)),
@@ -112,7 +124,7 @@ def attempt(variant: Variant, problem: Problem, penalty: float, tol: float) -> T
     start = time.perf_counter()
     coef = variant.solve(problem, penalty, tol)
     seconds = time.perf_counter() - start
-    gap = relative_gap(problem.loss, problem.X, problem.y, penalty, coef)
+    gap = relative_gap(problem, penalty, coef)
     return Trial(tol, seconds, gap, int(np.count_nonzero(coef)))
 
 
@@ -189,9 +201,14 @@ def compare(problem: Problem, ratio: float, options: argparse.Namespace) -> None
     """Print the table of a problem at one penalty."""
     penalty = problem.largest_penalty / ratio
     print(
-        f"\n{problem.name}, {problem.loss}, {problem.X.shape[0]:,} × {problem.X.shape[1]:,}, λmax/{ratio:g}", flush=True
+        f"\n{problem.name}, {problem.loss}, {problem.X.shape[0]:,} × {problem.X.shape[1]:,}, ratio {ratio:g}",
+        flush=True,
     )
-    wanted = [v for v in strads_variants() + variants(problem.loss) if not options.sides or v.solver in options.sides]
+    wanted = [
+        v
+        for v in strads_variants(problem.loss) + variants(problem.loss)
+        if not options.sides or v.solver in options.sides
+    ]
     every = []
     for variant in wanted:
         side = look(variant, problem, penalty, options.limit)
@@ -243,7 +260,7 @@ def peak_memory() -> None:
     generated = _peak()
     for ratio in (10, 100):
         penalty = problem.largest_penalty / ratio
-        trial = attempt(strads_variants()[0], problem, penalty, GOAL)
+        trial = attempt(strads_variants(problem.loss)[0], problem, penalty, GOAL)
         print(
             f"{problem.name}, float32, λmax/{ratio}: {trial.seconds:.2f} s, gap {trial.gap:.1e}; "
             f"X {size / 1e6:.0f} MB, peak {_peak() / size:.2f} × X (target ≤ 3), "
@@ -261,7 +278,7 @@ def main() -> None:
     """Run the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--ratios", type=float, nargs="+", help="λmax / λ; 10 and 100, and 50 where columns correlate")
+    parser.add_argument("--ratios", type=float, nargs="+", help="λmax / λ or C; by default some of each")
     parser.add_argument("--sides", nargs="+", help="solvers; all by default")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for all tolerances of a variant")
     parser.add_argument("--repeats", type=int, default=5)

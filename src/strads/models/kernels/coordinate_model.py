@@ -12,8 +12,8 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.engine import coordinate_rounds
-from strads.models.kernels.columns import Columns, DenseColumns, column_dot, column_weighted_square
-from strads.models.kernels.datafits import Datafit, Quadratic, curvature_at, negative_gradient_at
+from strads.models.kernels.columns import Columns, DenseColumns, column_add, column_dot, column_weighted_square
+from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step
 
 _STRIP = 2048  # rows that stay in the first cache while all columns of a round are added
@@ -31,11 +31,11 @@ class Rows(NamedTuple):
     columns, datafit
         Of n samples.
     predictor, gradient, curvature
-        Shape (n,): z, u = −∂loss/∂z and ∂²loss/∂z².
+        Shape (n,): z, u = −∂loss/∂z and ∂²loss/∂z². The latter two are not kept of a squared norm.
     """
 
     columns: Columns
-    datafit: Datafit
+    datafit: Datafit | SquaredNorm
     predictor: NDArray[np.float64]
     gradient: NDArray[np.float64]
     curvature: NDArray[np.float64]
@@ -80,7 +80,7 @@ class CoordinateModel(NamedTuple):
     coefficients: Coefficients
 
 
-def make_rows(columns: Columns, datafit: Datafit, predictor: NDArray[np.float64]) -> Rows:
+def make_rows(columns: Columns, datafit: Datafit | SquaredNorm, predictor: NDArray[np.float64]) -> Rows:
     """Return samples at their predictor, which changes in place from now on."""
     rows = Rows(columns, datafit, predictor, *np.zeros((2, len(predictor))))
     fill_rows(rows, 0, len(predictor))
@@ -94,6 +94,8 @@ def refresh_row(rows: Any, i: int) -> None:
 
 @overload(refresh_row, inline="always")
 def _refresh_row(rows, i):  # type: ignore[no-untyped-def]
+    if _loss_of(rows) is SquaredNorm:
+        return lambda rows, i: None
     if _has_quadratic_loss(rows):
 
         def quadratic(rows, i):  # type: ignore[no-untyped-def]
@@ -115,19 +117,35 @@ def fill_rows(rows: Any, first: int, last: int) -> None:
         refresh_row(rows, i)
 
 
+def _loss_of(rows: Any) -> Any:
+    return rows.types[rows.fields.index("datafit")].instance_class
+
+
 def _has_quadratic_loss(rows: Any) -> bool:
-    return rows.types[rows.fields.index("datafit")].instance_class is Quadratic
+    return _loss_of(rows) in (Quadratic, SquaredNorm)
 
 
 def _is_dense(rows: Any) -> bool:
     return rows.types[rows.fields.index("columns")].instance_class is DenseColumns
 
 
+def column_pull(rows: Any, j: int) -> float:
+    """x_jᵀu; for compiled code only."""
+    raise NotImplementedError
+
+
+@overload(column_pull)
+def _column_pull(rows, j):  # type: ignore[no-untyped-def]
+    if _loss_of(rows) is SquaredNorm:
+        return lambda rows, j: -column_dot(rows.columns, j, rows.predictor)
+    return lambda rows, j: column_dot(rows.columns, j, rows.gradient)
+
+
 @njit(nogil=True, cache=True)
 def pull_of(rows: Any, j: int, count: int) -> float:
     """x_jᵀu, where column `count` is that of the intercept."""
     if j < count:
-        return column_dot(rows.columns, j, rows.gradient)
+        return column_pull(rows, j)
     total = 0.0
     for i in range(len(rows.gradient)):
         total += rows.gradient[i]
@@ -194,7 +212,7 @@ def _coordinate_change(model, parameter):  # type: ignore[no-untyped-def]
 
         def quadratic(model, parameter):  # type: ignore[no-untyped-def]
             coefficients = model.coefficients
-            pull = column_dot(model.rows.columns, parameter, model.rows.gradient)
+            pull = column_pull(model.rows, parameter)
             pull -= coefficients.scalars[OFFSET] * coefficients.sums[parameter]
             return quadratic_change(coefficients, parameter, pull)
 
@@ -235,6 +253,10 @@ def add_columns(rows: Any, parameters: Any, changes: Any, count: int, first: int
 def _add_columns(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
     if _is_dense(rows):
         return lambda rows, parameters, changes, count, first, last, intercept: _add_dense(
+            rows, parameters, changes, count, first, last, intercept
+        )
+    if _loss_of(rows) is SquaredNorm:
+        return lambda rows, parameters, changes, count, first, last, intercept: _add_to_norm(
             rows, parameters, changes, count, first, last, intercept
         )
     return lambda rows, parameters, changes, count, first, last, intercept: _add_sparse(
@@ -290,6 +312,17 @@ def _add_sparse(rows, parameters, changes, count, first, last, intercept):  # ty
                     predictor[row] += changes[k] * columns.values[entry]
                 else:
                     refresh_row(rows, row)
+
+
+@njit(nogil=True, cache=True)
+def _add_to_norm(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
+    """As `_add_sparse`, which would look for the first and the last of all rows, and at each a second time."""
+    if last - first < len(rows.predictor):
+        _add_sparse(rows, parameters, changes, count, first, last, intercept)
+        return
+    for k in range(count):
+        if changes[k] != 0.0 and parameters[k] != intercept:
+            column_add(rows.columns, parameters[k], changes[k], rows.predictor)
 
 
 @overload(coordinate_rounds.commit_rows)

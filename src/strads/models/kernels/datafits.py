@@ -26,6 +26,10 @@ class Logistic(NamedTuple):
     weights: NDArray[float64]
 
 
+class SquaredNorm(NamedTuple):
+    """f(z) = z² / 2, of weight 1: of samples without a response. The negative gradient −z needs no array of its own."""
+
+
 Datafit = Quadratic | Logistic
 
 

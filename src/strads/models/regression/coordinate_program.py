@@ -24,7 +24,7 @@ from strads.models.kernels.coordinate_model import (
     fill_pulls,
     make_rows,
 )
-from strads.models.kernels.datafits import Datafit, Quadratic
+from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm
 from strads.models.regression.column_samples import cut_rows
 from strads.schedule.dynamic import CompiledSchedule, DynamicSchedule, ViolationSchedule
 from strads.schmp.dynamic_engine import DynamicEngine
@@ -128,7 +128,7 @@ class CoordinateProgram(DynamicProgram):
 def start_engine(
     coefficients: Coefficients,
     columns: Columns,
-    datafit: Datafit,
+    datafit: Datafit | SquaredNorm,
     predictor: NDArray[np.float64],
     make_schedule: Callable[[int, range], DynamicSchedule],
     **options: Any,
@@ -159,9 +159,9 @@ def start_engine(
     return DynamicEngine(program, parts, **options)
 
 
-def is_quadratic(datafit: Datafit) -> bool:
+def is_quadratic(datafit: Datafit | SquaredNorm) -> bool:
     """Whether a loss is quadratic, so that curvatures are constant."""
-    return isinstance(datafit, Quadratic)
+    return isinstance(datafit, Quadratic | SquaredNorm)
 
 
 # What the driver asks of the nodes between runs, as functions of their program and data.

@@ -14,7 +14,7 @@ from strads.errors import InputError
 from strads.models._patience import wants_to_stop
 from strads.models.kernels.columns import SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, add_changes, make_rows
-from strads.models.kernels.datafits import Quadratic
+from strads.models.kernels.datafits import SquaredNorm
 from strads.models.kernels.penalties import Box
 from strads.models.regression import coordinate_program as on_node
 from strads.models.regression.column_samples import sample_columns
@@ -33,7 +33,7 @@ class DualProblem:
 
     Here w = Σ a_i y_i x_i, and v = constant · Σ a_i y_i is the weight of the constant feature. The hinge loss has the
     bounds C_i and no ridge, the squared one no bounds and the ridge 1/(2 C_i). The variables that are updated are
-    y_i a_i: so this is least squares with Xᵀ for the matrix, 0 for the response, and a `Box` for the penalty.
+    y_i a_i: so this is least squares with Xᵀ for the matrix, no response, and a `Box` for the penalty.
 
     Attributes
     ----------
@@ -72,15 +72,11 @@ class DualProblem:
         """The primal objective at w = 0."""
         return float(self.strengths.sum())
 
-    def datafit(self) -> Quadratic:
-        """Return ½ ‖w‖² as a loss of the predictor w."""
-        return Quadratic(np.zeros(self.design.shape[0]), np.ones(self.design.shape[0]))
-
     def predictor(self, variables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w of variables."""
         w, support = np.zeros(self.design.shape[0]), np.flatnonzero(variables)
         if len(support):
-            rows = make_rows(self.design.columns, self.datafit(), w)
+            rows = make_rows(self.design.columns, SquaredNorm(), w)
             add_changes(rows, support, variables[support], len(support), 0, len(w), -1)
         return w
 
@@ -213,7 +209,7 @@ def _states(
     norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
     make = ScheduleMaker("dynamic_regression", count, _THRESHOLD, True, sample, norms, seed)
     options = {"instances": 1, "pipeline_depth": 1, "threads": threads}
-    with on_node.start_engine(coefficients, columns, problem.datafit(), w, make, **options) as engine:
+    with on_node.start_engine(coefficients, columns, SquaredNorm(), w, make, **options) as engine:
         epochs, between = 0, 1
         while epochs < max_iter:
             between = min(between, max_iter - epochs)

@@ -11,7 +11,7 @@ strads is there twice: as it is, and with the original's schedule (`dynamic_regr
 λmax / λ, or C of a support vector machine.
 
     pip install celer==0.7.4 skglm==0.5 adelie==1.1.52
-    python benchmarks/regression.py [--problems imdb sentiment sentiment-svm genes gene-labels correlated] [--ratios 10 100]
+    python benchmarks/regression.py [--problems imdb sentiment sentiment-svm genes …] [--ratios 10 100]
     python benchmarks/regression.py --memory        # peak memory on 463 × 500,000 in single precision
 """
 

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_design import PlainDesign
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 import strads
 from strads.engine import coordinate_rounds
 from strads.errors import ArgumentError, InputError
 from strads.models.kernels.datafits import Logistic, Quadratic
+from strads.models.regression.inputs import as_design
 from strads.models.regression.problem import Problem
 from strads.models.regression.scheduled import SCHEDULES, solve_scheduled
 from strads.schedule.dynamic import DynamicSchedule
@@ -29,13 +29,13 @@ def data(seed, kind, dtype=np.float64, samples=60, features=25):
 def elastic_net(X, y, intercept, l1=4.0, l2=0.7, weights=None):
     features = X.shape[1]
     datafit = Quadratic(y, np.ones(len(y)) if weights is None else weights)
-    return Problem(PlainDesign(X), datafit, np.full(features, l1), np.full(features, l2), intercept)
+    return Problem(as_design(X), datafit, np.full(features, l1), np.full(features, l2), intercept)
 
 
 def sparse_logistic(X, y, intercept, l1=1.0):
     labels, features = np.where(y > np.median(y) - 0.2, 1.0, -1.0), X.shape[1]
     datafit = Logistic(labels, np.ones(len(y)))
-    return Problem(PlainDesign(X), datafit, np.full(features, l1), np.zeros(features), intercept)
+    return Problem(as_design(X), datafit, np.full(features, l1), np.zeros(features), intercept)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -570,7 +570,7 @@ def sends(node):
     return fine and len(array) == size and int(array[-1]) == 7 and int(array[0]) == 1
 print(runtime.run(sends))
 """
-    ended = run_under_mpi(2, programs.write(text), timeout=280)
+    ended = run_under_mpi(2, programs.write(text), timeout=900)
     assert ended.stdout == "[True, True]\n", ended.stderr
 
 

@@ -1,5 +1,6 @@
 """Dense Lasso problems with correlated blocks of columns, as genes in linkage are, and one-node rounds on them."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,12 +49,21 @@ class Lasso:
 
 
 def block_correlated(
-    samples: int, features: int, block: int, share: float, *, noise: float = 3.0, seed: int = 0
+    samples: int,
+    features: int,
+    block: int,
+    share: float,
+    *,
+    correlation: float = 0.72,
+    noise: float = 3.0,
+    seed: int = 0,
 ) -> Lasso:
-    """Make columns that share a factor with the others of their block (correlation 0.72), and 50 that count.
+    """Make columns that share a factor with the others of their block, and 50 that count.
 
     Parameters
     ----------
+    correlation
+        Of two columns of a block.
     share
         λ as a share of the largest that has a solution other than 0.
     """
@@ -61,7 +71,9 @@ def block_correlated(
     factors = rng.normal(size=(samples, features // block))
     X = np.empty((samples, features), np.float32, order="F")
     for member in range(block):
-        X[:, member::block] = 0.85 * factors + 0.53 * rng.normal(size=factors.shape)
+        X[:, member::block] = math.sqrt(correlation) * factors + math.sqrt(1.0 - correlation) * rng.normal(
+            size=factors.shape
+        )
     w = np.zeros(features)
     w[rng.choice(features, 50, replace=False)] = rng.normal(size=50)
     X -= X.mean(0)

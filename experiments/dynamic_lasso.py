@@ -2,7 +2,8 @@
 
 Samples, in passes over X, until the objective is within a thousandth of the optimum, from w = 0; an update counts the
 entries of its column once, and once more if the coefficient changes. "kkt violation" counts its looks at all columns
-too. On one node, so each round sees what all before it have changed.
+too, but not the one that finds the target reached, as the other schedules are looked at for nothing. On one node, so
+each round sees what all before it have changed.
 
 Usage:
     python experiments/dynamic_lasso.py [--concurrency 256]
@@ -24,9 +25,12 @@ from strads.schedule.dynamic import CompiledSchedule, CyclicSchedule, DynamicReg
 
 MOST = 150.0  # passes
 PROBLEMS = {
-    "blocks of 12": lambda: block_correlated(1000, 24_000, 12, 0.05),
-    "blocks of 60": lambda: block_correlated(1000, 6_000, 60, 0.1),
+    "463 × 20,004 in blocks of 12, λmax / 50": lambda: block_correlated(463, 20_004, 12, 0.02),
+    "463 × 20,004 in blocks of 12, λmax / 10": lambda: block_correlated(463, 20_004, 12, 0.1),
+    "1000 × 24,000 in blocks of 12, λmax / 20": lambda: block_correlated(1000, 24_000, 12, 0.05),
+    "1000 × 6,000 in blocks of 60, λmax / 10": lambda: block_correlated(1000, 6_000, 60, 0.1),
 }
+RANDOM, DYNAMIC, RESTING = "random (Shotgun)", "both (dynamic_regression)", "both, resting"
 
 
 def schedules(lasso: Lasso, concurrency: int) -> Iterator[tuple[str, Callable[[], CompiledSchedule]]]:
@@ -37,45 +41,78 @@ def schedules(lasso: Lasso, concurrency: int) -> Iterator[tuple[str, Callable[[]
         dependencies = dense_dependencies(lasso.X, concurrency)
         return DynamicRegression(parameters, concurrency, dependencies=dependencies, scales=scales, **options)
 
-    yield "random (Shotgun)", lambda: RandomSchedule(parameters, concurrency)
+    yield RANDOM, lambda: RandomSchedule(parameters, concurrency)
     yield "cyclic", lambda: CyclicSchedule(parameters, concurrency)
     yield "prioritized, no check", lambda: dynamic(check_dependencies=False)
     yield "check, not prioritized", lambda: dynamic(prioritize=False)
     yield "both, pairs only", lambda: dynamic(crowding=math.inf)
-    yield "both (dynamic_regression)", dynamic
+    yield DYNAMIC, dynamic
+    yield "both, pairs only, resting", lambda: dynamic(crowding=math.inf, rest=5)
+    yield RESTING, lambda: dynamic(rest=5)
+
+
+def optimum(lasso: Lasso) -> tuple[float, int]:
+    """Return a thousandth more than the least objective, and how many coefficients are not 0 there."""
+    solution = solve(lasso.problem(), tol=1e-9, max_iter=100)
+    return 1.001 * (solution.objective - solution.gap), int(np.count_nonzero(solution.coef))
 
 
 def shown(passes: float, objective: float, target: float) -> str:
     """Say how it ended."""
     if objective <= target:
-        return f"{passes:9.2f}"
-    return f"stalls at {objective / target * 1.001:.3g}" if passes > MOST else f"diverges ({passes:.1f})"
+        return f"{passes:.1f}"
+    return f"over {MOST:g}, at {objective / target * 1.001:.4f}" if passes > MOST else f"diverges ({passes:.1f})"
 
 
 def kkt_violation(lasso: Lasso, concurrency: int, target: float) -> tuple[float, float]:
-    """Return passes, looks counted, and the objective then."""
+    """Return passes, looks counted but the last, and the objective then."""
     found: list[tuple[float, float]] = []
 
     def look(progress):
-        found.append((progress.samples / lasso.X.size, progress.objective))
+        found.append((progress.samples / lasso.X.size - 1.0, progress.objective))
         return progress.objective <= target
 
     solve_scheduled(lasso.problem(), "kkt_violation", concurrency=concurrency, tol=1e-9, on_progress=look)
     return found[-1]
 
 
-def by_width(concurrency: int, team: ThreadTeam) -> None:
-    """Print passes of random and of dynamic updates as blocks grow, of 1000 × 6,000 at λmax / 10."""
-    print(f"{concurrency} updates at once, blocks of")
-    for block in (24, 40, 50, 60, 75, 100):
-        lasso = block_correlated(1000, 6_000, block, 0.1)
-        solution = solve(lasso.problem(), tol=1e-8, max_iter=100)
-        target = 1.001 * (solution.objective - solution.gap)
-        row = [f"  {block:5}:"]
+def compare(name: str, lasso: Lasso, concurrency: int, team: ThreadTeam) -> None:
+    """Print a table of all schedules, and of the most important ones with more updates at once."""
+    target, support = optimum(lasso)
+    print(f"{name}: {support} coefficients not 0 at the optimum")
+    print(f"  {concurrency} updates at once{'':13}{'passes':>20}   random needs   updates a round")
+    base = math.nan
+    for label, build in schedules(lasso, concurrency):
+        passes, objective, size = samples_until(lasso, build(), target, MOST, team)
+        if label == RANDOM and (objective <= target or passes > MOST):
+            base = passes
+        show(label, passes, objective, target, base, f"{size:12.0f}")
+    show("kkt_violation", *kkt_violation(lasso, concurrency, target), target, base)
+    row = [f"  {2 * concurrency} at once:"]
+    for label, build in schedules(lasso, 2 * concurrency):
+        if label.startswith((RANDOM, "both, ")):
+            passes, objective, _ = samples_until(lasso, build(), target, MOST / 3, team)
+            row.append(f"{label} {shown(passes, objective, target)}")
+    print("  ".join(row), flush=True)
+
+
+def show(label: str, passes: float, objective: float, target: float, base: float, rest: str = "") -> None:
+    """Print a row; `base` is what random takes, or NaN where it diverges."""
+    times = f"{'over ' if base > MOST else ''}{base / passes:.1f} ×" if objective <= target and base > 0.0 else ""
+    print(f"  {label:28} {shown(passes, objective, target):>20} {times:>14} {rest}", flush=True)
+
+
+def by_correlation(concurrency: int, team: ThreadTeam) -> None:
+    """Print passes as the columns of a block are more alike, of 1000 × 6,000 in blocks of 60 at λmax / 10."""
+    print(f"1000 × 6,000 in blocks of 60, λmax / 10, {concurrency} updates at once, correlation")
+    for correlation in (0.2, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7):
+        lasso = block_correlated(1000, 6_000, 60, 0.1, correlation=correlation)
+        target, _ = optimum(lasso)
+        row = [f"  {correlation:4}:"]
         for label, build in schedules(lasso, concurrency):
-            if label.startswith(("random", "both (")):
+            if label in (RANDOM, DYNAMIC, RESTING):
                 passes, objective, _ = samples_until(lasso, build(), target, MOST, team)
-                row.append(f"{label} {shown(passes, objective, target).strip()}")
+                row.append(f"{label} {shown(passes, objective, target)}")
         print("  ".join(row), flush=True)
 
 
@@ -86,23 +123,8 @@ def main() -> None:
     concurrency = parser.parse_args().concurrency
     with closing(ThreadTeam(2)) as team, np.errstate(over="ignore", invalid="ignore"):
         for name, make in PROBLEMS.items():
-            lasso = make()
-            solution = solve_scheduled(lasso.problem(), "kkt_violation", concurrency=32, tol=1e-8)
-            target = 1.001 * (solution.objective - solution.gap)
-            print(f"{name}: X {lasso.X.shape}, {np.count_nonzero(solution.coef)} coefficients not 0 at the optimum")
-            print(f"  {concurrency} updates at once{'':13}passes   updates a round")
-            for label, build in schedules(lasso, concurrency):
-                passes, objective, size = samples_until(lasso, build(), target, MOST, team)
-                print(f"  {label:28} {shown(passes, objective, target):>16} {size:8.0f}", flush=True)
-            print(f"  {'kkt_violation':28} {shown(*kkt_violation(lasso, concurrency, target), target):>16}", flush=True)
-            for at_once in (16, 64, 512, 1024):
-                row = [f"  {at_once:5} at once:"]
-                for label, build in schedules(lasso, at_once):
-                    if label.startswith(("random", "both (")):
-                        passes, objective, _ = samples_until(lasso, build(), target, MOST / 3, team)
-                        row.append(f"{label} {shown(passes, objective, target).strip()}")
-                print("  ".join(row), flush=True)
-        by_width(concurrency, team)
+            compare(name, make(), concurrency, team)
+        by_correlation(concurrency, team)
 
 
 if __name__ == "__main__":

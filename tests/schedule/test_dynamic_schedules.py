@@ -28,6 +28,8 @@ def correlated(count, seed=0):
 
 def make(kind, count, concurrency, seed, *, checked=False, first=5):
     options = {"seed": seed}
+    if kind == "dynamic":
+        options |= {"rest": seed % 3}
     if checked and kind in ("dynamic", "violation"):
         options |= {"dependencies": dense_dependencies(correlated(count), concurrency), "crowding": 1.0}
     return KINDS[kind](range(first, first + count), concurrency, **options)
@@ -102,6 +104,9 @@ def test_arrays_of_another_length_are_refused():
         with pytest.raises(ArgumentError, match=f"7 columns for {count} parameters"):
             DynamicRegression(range(count), 2, dependencies=d)
     assert DynamicRegression(range(8), 2, dependencies=d).propose()[0].size  # the last one is an intercept
+    for rest in (-1, 7, 1.5):
+        with pytest.raises(ArgumentError, match="rest"):
+            DynamicRegression(range(5), 1, rest=rest)
 
 
 def test_feedback_on_a_victim_is_refused():
@@ -192,3 +197,26 @@ def test_what_a_look_has_excluded_is_not_drawn_until_the_next():
     assert len(schedule.propose()[0]) == 0
     with pytest.raises(ArgumentError, match="shape"):
         schedule.refresh(np.ones(9))
+
+
+@pytest.mark.parametrize("rest", [0, 3])
+def test_what_never_changes_rests_ever_longer(rest):
+    schedule, turns = DynamicRegression(range(60), 4, rest=rest, seed=0), [[] for _ in range(60)]
+    for _ in range(3000):
+        plan, _ = schedule.propose()
+        for parameter in plan[plan >= 10]:
+            turns[parameter].append(schedule.state.counters[4])
+        schedule.feedback(plan, np.where(plan < 10, 1.0, 0.0))
+    for drawn in turns[10:]:
+        assert np.diff(drawn[3 + rest :]).mean() == pytest.approx(2**rest, rel=0.05)
+
+
+def test_what_changes_again_no_longer_rests():
+    schedule, drawn = DynamicRegression(range(20), 4, rest=6, seed=0), 0
+    for n in range(3000):
+        plan, _ = schedule.propose()
+        drawn += n >= 1500 and 3 in plan
+        change = np.where(plan < 2, 1.0, 0.0)
+        change[plan == 3] = 10.0 if n >= 1000 else 0.0
+        schedule.feedback(plan, change)
+    assert drawn > 1000

@@ -11,9 +11,11 @@ from strads.errors import ArgumentError
 from strads.schedule import dynamic_state
 from strads.schedule.dependencies import Dependencies, NoDependencies, no_dependencies
 from strads.schedule.dynamic_state import CyclicState, PrioritizedState, RandomState
-from strads.schedule.priorities import make_tree, set_priorities
+from strads.schedule.priorities import make_tree, set_priorities, total_priority
 
 Plan = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+_LONGEST_REST = 6
 
 
 class DynamicSchedule(ABC):
@@ -83,8 +85,8 @@ class CompiledSchedule(DynamicSchedule):
         if not dynamic_state.feedback(self.state, back, by, len(back)):
             raise ArgumentError("feedback for a parameter that is not in flight")
 
-    def _limits(self, candidates: int = 0) -> NDArray[np.int64]:
-        return np.array([self.parameters.start, self.concurrency, candidates], np.int64)
+    def _limits(self, candidates: int = 0, rest: int = 0) -> NDArray[np.int64]:
+        return np.array([self.parameters.start, self.concurrency, candidates, rest], np.int64)
 
 
 class CyclicSchedule(CompiledSchedule):
@@ -102,7 +104,7 @@ class CyclicSchedule(CompiledSchedule):
 
     def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
         super().__init__(parameters, concurrency)
-        self.state = CyclicState(self._limits(), np.zeros(4, np.int64), np.zeros(len(parameters), np.bool_))
+        self.state = CyclicState(self._limits(), np.zeros(5, np.int64), np.zeros(len(parameters), np.bool_))
 
 
 class RandomSchedule(CompiledSchedule):
@@ -124,7 +126,7 @@ class RandomSchedule(CompiledSchedule):
     def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
         super().__init__(parameters, concurrency)
         count = len(parameters)
-        counters = np.zeros(4, np.int64)
+        counters = np.zeros(5, np.int64)
         counters[dynamic_state.AVAILABLE] = count
         generator = _generator(seed, parameters)
         self.state = RandomState(self._limits(), counters, generator, np.arange(count), np.arange(count))
@@ -164,6 +166,10 @@ class DynamicRegression(CompiledSchedule):
         False: all candidates are kept.
     eta : float, default 0.1
         Share of the draws that ignore the priorities.
+    rest : int, default 0
+        Up to 2^rest − 1 turns go by without a parameter whose updates have had no effect: 1 after the first such
+        update, 3 after the second … (0: the thesis' rule). Of a sparse model, most coefficients stay 0 and are far from
+        entering, so most draws in turn are saved (shrinking: Joachims 1999, Hsieh et al. 2008).
     scales : float64 array of shape (len(parameters),), optional
         What changes are multiplied by before they are compared: the norms of the columns, where these differ.
     seed : int
@@ -184,6 +190,7 @@ class DynamicRegression(CompiledSchedule):
         prioritize: bool = True,
         check_dependencies: bool = True,
         eta: float = 0.1,
+        rest: int = 0,
         scales: NDArray[np.float64] | None = None,
         seed: int = 0,
     ):
@@ -194,6 +201,8 @@ class DynamicRegression(CompiledSchedule):
         for name, value, most in (("threshold", threshold, 1.0), ("eta", eta, 1.0), ("crowding", crowding, np.inf)):
             if not 0.0 <= value <= most:
                 raise ArgumentError(f"{name}={value!r}: give a number from 0 to {most:g}")
+        if rest not in range(_LONGEST_REST + 1):
+            raise ArgumentError(f"rest={rest!r}: give a whole number from 0 to {_LONGEST_REST}")
         count = len(parameters)
         if scales is not None and np.shape(scales) != (count,):
             raise ArgumentError(f"scales of shape {np.shape(scales)} for {count} parameters")
@@ -202,11 +211,11 @@ class DynamicRegression(CompiledSchedule):
         elif not isinstance(dependencies, NoDependencies) and count - len(dependencies.means) not in (0, 1):
             raise ArgumentError(f"dependencies of {len(dependencies.means)} columns for {count} parameters")
         weights = np.full(count, dynamic_state.UNSEEN if prioritize else 1.0)
-        counters = np.zeros(4, np.int64)
+        counters = np.zeros(5, np.int64)
         counters[dynamic_state.MEMBERS] = count
         self._random = np.random.default_rng((seed, parameters.start))
         self.state = PrioritizedState(
-            self._limits(limit),
+            self._limits(limit, rest),
             counters,
             _generator(seed, parameters),
             make_tree(weights),
@@ -214,6 +223,7 @@ class DynamicRegression(CompiledSchedule):
             np.ones(count) if scales is None else np.array(scales, np.float64),
             np.full(count, dynamic_state.FREE, np.int8),
             np.zeros(count, np.bool_),
+            np.zeros(count, np.int8),
             self._random.permutation(count),
             np.empty(limit, np.int64),
             np.empty(self.concurrency, np.int64),
@@ -262,8 +272,13 @@ class ViolationSchedule(DynamicRegression):
         state.sweep[: len(members)] = members
         state.counters[dynamic_state.MEMBERS] = len(members)
         state.counters[dynamic_state.CURSOR] = 0
+        state.idle[:] = 0
         state.weights[:] = np.clip(values, 0.0, 1e60) ** 2 if state.rules[dynamic_state.PRIORITIZE] else values >= 0.0
         set_priorities(state.tree, state.weights)
+
+    def expected(self) -> float:
+        """Return the sum of the squared changes that the parameters which are not in flight lead one to expect."""
+        return float(total_priority(self.state.tree))
 
 
 def _generator(seed: int, parameters: range) -> NDArray[np.uint64]:

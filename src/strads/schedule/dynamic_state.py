@@ -30,8 +30,8 @@ IN_TURN, PROMISED, DELIVERED = range(3)
 # Values of `PrioritizedState.taken`.
 FREE, IN_FLIGHT, VICTIM = range(3)
 # Fields of `limits`, and of `counters`.
-FIRST, CONCURRENCY, CANDIDATES = range(3)
-CURSOR, VICTIMS, MEMBERS, AVAILABLE = range(4)
+FIRST, CONCURRENCY, CANDIDATES, REST = range(4)
+CURSOR, VICTIMS, MEMBERS, AVAILABLE, TURN = range(5)
 
 
 class CyclicState(NamedTuple):
@@ -57,8 +57,9 @@ class PrioritizedState(NamedTuple):
 
     `taken` tells those in flight and the victims of the last round; in the tree their priority is 0 meanwhile.
     The first `counters[MEMBERS]` of `sweep` are those that may be drawn at all, in random order; `in_turn` says which
-    were last drawn from there. `gains` are running means of squared changes: of those drawn in turn, and of those drawn
-    by priority before (what was promised) and after (what was delivered).
+    were last drawn from there. One whose last k updates had no effect is only drawn in each 2^min(k, REST)-th turn:
+    that exponent is `idle`. `gains` are running means of squared changes: of those drawn in turn, and of those drawn by
+    priority before (what was promised) and after (what was delivered).
     """
 
     limits: NDArray[np.int64]
@@ -69,6 +70,7 @@ class PrioritizedState(NamedTuple):
     scales: NDArray[np.float64]
     taken: NDArray[np.int8]
     in_turn: NDArray[np.bool_]
+    idle: NDArray[np.int8]
     sweep: NDArray[np.int64]
     victims: NDArray[np.int64]
     batch: NDArray[np.int64]
@@ -153,11 +155,14 @@ def _feedback_random(state, parameters, changes, count):  # type: ignore[no-unty
 @njit(nogil=True, cache=True)
 def _next_of_sweep(state):  # type: ignore[no-untyped-def]
     members = state.counters[MEMBERS]
-    for _ in range(members):
+    for _ in range(members << state.limits[REST]):
         place = state.counters[CURSOR]
         state.counters[CURSOR] = (place + 1) % members
+        if place == 0:
+            state.counters[TURN] += 1
         leaf = state.sweep[place]
-        if state.taken[leaf] == FREE:
+        is_due = (state.counters[TURN] + leaf) & ((1 << state.idle[leaf]) - 1) == 0
+        if is_due and state.taken[leaf] == FREE:
             return leaf
     return -1
 
@@ -271,6 +276,7 @@ def _feedback_prioritized(state, parameters, changes, count):  # type: ignore[no
             weight = change * change if change < _LARGEST_CHANGE else _LARGEST_CHANGE * _LARGEST_CHANGE
             _learn(state, leaf, weight)
         state.taken[leaf] = FREE
+        state.idle[leaf] = 0 if weight > 0.0 else min(state.idle[leaf] + 1, state.limits[REST])
         state.weights[leaf] = weight
         set_priority(state.tree, leaf, weight)
     return True

@@ -203,3 +203,8 @@ def refresh_schedules(program: CoordinateProgram, violations: NDArray[np.float64
     for schedule in program.schedules:
         if isinstance(schedule, ViolationSchedule):
             schedule.refresh(violations[schedule.parameters.start : schedule.parameters.stop])
+
+
+def expected_of(program: CoordinateProgram) -> float:
+    """Return the sum of the squared changes that the schedules of a node expect."""
+    return sum(schedule.expected() for schedule in program.schedules if isinstance(schedule, ViolationSchedule))

@@ -35,7 +35,10 @@ SCHEDULES = ("dynamic_regression", "random", "cyclic", "kkt_violation")
 
 _DIVERGED = 10.0  # objectives of the start
 _MARGIN = 0.5  # share of l1 by which a column may miss it and still be drawn, by "kkt_violation"
-_TURNS = 10  # updates of each column that is drawn between two looks, by "kkt_violation"; p / 2 in all: a look is p
+# Between two looks, by "kkt_violation", violations fall to a share of what the first look has found, if that does not
+# take more than so many updates of each column that is drawn and p / 2 in all: a look is p.
+_SETTLED, _TURNS = 1e-3, 20
+_LEAST_DRAWN = 512  # columns between two looks
 # By other schedules the turns between two looks grow: so looks cost little, and the end is not overrun by far.
 _GROWTH, _MOST_TURNS = 1.2, 50.0
 
@@ -130,31 +133,20 @@ def solve_scheduled(
     if isinstance(schedule, str) and schedule not in SCHEDULES:
         raise ArgumentError(f"schedule={schedule!r} is unknown; choose one of {', '.join(SCHEDULES)}, or a function")
     check_count("concurrency", concurrency)
-    features = problem.design.shape[1]
-    run = _Run(problem, coef, intercept)
-    count = min(concurrency, features)
+    run = _Run(problem, coef, intercept, schedule, min(concurrency, problem.design.shape[1]))
     make: Any = schedule
     if isinstance(schedule, str):
         checked = check_dependencies and schedule in ("dynamic_regression", "kkt_violation")
         sample = run.sample() if checked else None
-        make = ScheduleMaker(schedule, count, threshold, prioritize, sample, run.norms(), seed)
-    rounds = max(1, -(-features // count))
+        make = ScheduleMaker(schedule, run.concurrency, threshold, prioritize, sample, run.norms(), seed)
     with run.engine(make, pipeline_depth=pipeline_depth, reorder=reorder) as engine:
         for iteration in range(1, max_iter + 1):
             look = run.look(engine, iteration, tol)
-            if wants_to_stop(None if on_progress is None else on_progress(look.progress)):
+            stop = wants_to_stop(None if on_progress is None else on_progress(look.progress))
+            if stop or look.is_done or iteration == max_iter:
                 break
-            if look.is_done or iteration == max_iter:
-                break
-            run.check(look.progress.objective, schedule, concurrency)
-            updates = round(features * min(_GROWTH ** (iteration - 1), _MOST_TURNS))
-            if schedule == "kkt_violation":
-                violations = run.violations(look, 4 * count)
-                engine.each_node(on_node.refresh_schedules, violations)
-                updates = max(_TURNS * int(np.count_nonzero(violations >= 0.0)), features // 2)
-            while updates > 0:  # Ctrl-C is heard between two runs
-                done = engine.run(min(rounds, -(-updates // count))).updates
-                updates = updates - done if done > 0 else 0
+            run.check(look.progress.objective)
+            run.update(engine, look)
     return look.solution(run.null_objective)
 
 
@@ -185,8 +177,11 @@ class _Look:
 class _Run:
     """A problem being solved: what the engine begins with, and looks at how far it is."""
 
-    def __init__(self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float):
+    def __init__(
+        self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float, schedule: Any, concurrency: int
+    ):
         self.problem, self.datafit = problem, problem.datafit
+        self.schedule, self.concurrency = schedule, concurrency
         self.columns: Columns = problem.design.columns
         samples, self.features = problem.design.shape
         self.quadratic = is_quadratic(self.datafit)
@@ -291,16 +286,37 @@ class _Run:
         z += change
         return intercept
 
-    def check(self, objective: float, schedule: Any, concurrency: int) -> None:
+    def update(self, engine: DynamicEngine, look: _Look) -> None:
+        """Update coefficients until it is worth another look."""
+        if self.schedule != "kkt_violation":
+            turns = min(_GROWTH ** (look.progress.iteration - 1), _MOST_TURNS)
+            self._update_times(engine, round(self.features * turns), self.features)
+            return
+        violations = self.violations(look, max(4 * self.concurrency, _LEAST_DRAWN))
+        engine.each_node(on_node.refresh_schedules, violations)
+        drawn = int(np.count_nonzero(violations >= 0.0))
+        enough = _SETTLED * sum(engine.each_node(on_node.expected_of))
+        most = max(_TURNS * drawn, self.features // 2)
+        self._update_times(engine, most, drawn, lambda: sum(engine.each_node(on_node.expected_of)) <= enough)
+
+    def _update_times(
+        self, engine: DynamicEngine, times: int, at_a_time: int, is_enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Make so many updates, in several runs: between two, Ctrl-C is heard."""
+        while times > 0:
+            done = engine.run(-(-min(times, at_a_time) // self.concurrency)).updates
+            times = times - done if done > 0 and not is_enough() else 0
+
+    def check(self, objective: float) -> None:
         """Refuse to go on where the objective grows."""
         if self._limit == 0.0:
             self._limit = _DIVERGED * max(self.null_objective, objective)
         if objective <= self._limit:
             return
         raise InputError(
-            f"coordinate descent diverges with {concurrency} updates at a time chosen by {schedule!r}: take a smaller "
-            "concurrency, or a schedule that checks dependencies (Bradley et al. 2011: fewer than p / ρ + 1 of p "
-            "standardized columns, with ρ the largest eigenvalue of XᵀX)"
+            f"coordinate descent diverges with {self.concurrency} updates at a time chosen by {self.schedule!r}: take "
+            "a smaller concurrency, or a schedule that checks dependencies (Bradley et al. 2011: fewer than p / ρ + 1 "
+            "of p standardized columns, with ρ the largest eigenvalue of XᵀX)"
         )
 
     def violations(self, look: _Look, least: int) -> NDArray[np.float64]:

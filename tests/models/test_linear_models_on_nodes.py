@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import strads
+from strads.errors import InputError
 from strads.models import Lasso, LogisticRegression, lasso_path
 
 RNG = np.random.default_rng(0)
@@ -33,9 +35,22 @@ def test_paths_by_a_schedule(runtime):
     assert (gaps >= 0.0).all()
 
 
-def test_the_parts_of_a_schedule_can_be_switched_off():
-    expected = Lasso(0.1, tol=1e-12).fit(X, Z).coef_
-    for off in ("prioritize", "check_dependencies", "reorder"):
-        options = {off: False, "pipeline_depth": 1, "threshold": 0.5, "random_state": 7}
-        model = Lasso(0.1, schedule="dynamic_regression", concurrency=2, tol=1e-11, **options).fit(X, Z)
-        assert np.allclose(model.coef_, expected, atol=1e-5)
+@pytest.mark.parametrize("part", ["prioritize", "reorder"])
+def test_priorities_and_their_order_can_be_switched_off(part):
+    def fit(**options):
+        model = Lasso(0.1, schedule="dynamic_regression", concurrency=4, tol=1e-11, random_state=7, **options)
+        with strads.init("threads", nodes=2, threads=1):  # plans are reordered where they are sent to nodes
+            return model.fit(X, Z)
+
+    on, again, off = fit(), fit(**{part: True}), fit(**{part: False})
+    assert np.array_equal(on.coef_, again.coef_)
+    assert not np.array_equal(on.coef_, off.coef_)
+    assert np.allclose(on.coef_, off.coef_, atol=1e-5)
+
+
+def test_the_check_of_dependencies_can_be_switched_off():
+    alike = X[:, :1] + 0.1 * X[:, :12]
+    options = {"schedule": "dynamic_regression", "concurrency": 12, "tol": 1e-3, "threshold": 0.5}
+    Lasso(0.1, **options).fit(alike, Z)
+    with pytest.raises(InputError, match="diverges with 12 updates at a time"):
+        Lasso(0.1, check_dependencies=False, **options).fit(alike, Z)

@@ -11,6 +11,7 @@ import strads
 from strads.engine import coordinate_rounds
 from strads.errors import ArgumentError, InputError
 from strads.models.kernels.datafits import Logistic, Quadratic
+from strads.models.regression import scheduled
 from strads.models.regression.inputs import as_design
 from strads.models.regression.problem import Problem
 from strads.models.regression.scheduled import SCHEDULES, solve_scheduled
@@ -36,6 +37,12 @@ def sparse_logistic(X, y, intercept, l1=1.0):
     labels, features = np.where(y > np.median(y) - 0.2, 1.0, -1.0), X.shape[1]
     datafit = Logistic(labels, np.ones(len(y)))
     return Problem(as_design(X), datafit, np.full(features, l1), np.zeros(features), intercept)
+
+
+def test_there_may_be_many_looks(monkeypatch):
+    monkeypatch.setattr(scheduled, "_GROWTH", 1e40)  # instead of thousands of looks
+    X, y = data(0, "dense", features=4)
+    assert solve_scheduled(elastic_net(X, y, False), "cyclic", tol=-1.0, max_iter=20).iterations == 20
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -200,6 +200,7 @@ class _Run:
         self._best_dual = -math.inf
         self._looked_at = 0
         self._limit = 0.0  # of the objective; above, it diverges
+        self._turns = 1.0  # until the next look
 
     def _coefficients(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> Coefficients:
         problem, samples = self.problem, len(self.predictor)
@@ -289,8 +290,8 @@ class _Run:
     def update(self, engine: DynamicEngine, look: _Look) -> None:
         """Update coefficients until it is worth another look."""
         if self.schedule != "kkt_violation":
-            turns = min(_GROWTH ** (look.progress.iteration - 1), _MOST_TURNS)
-            self._update_times(engine, round(self.features * turns), self.features)
+            self._update_times(engine, round(self.features * self._turns), self.features)
+            self._turns = min(_GROWTH * self._turns, _MOST_TURNS)
             return
         violations = self.violations(look, max(4 * self.concurrency, _LEAST_DRAWN))
         engine.each_node(on_node.refresh_schedules, violations)

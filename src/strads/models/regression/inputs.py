@@ -38,13 +38,10 @@ def as_features(estimator: Any, X: Any) -> Any:
     """
     with _by_name():
         X = validate_data(estimator, X, accept_sparse="csc", dtype=_DTYPES, ensure_all_finite=False)
-    if not scipy.sparse.issparse(X):
-        X = np.asarray(X)
-        return X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    if scipy.sparse.issparse(X):
+        return _canonical(X)
+    X = np.asarray(X)
+    return X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
 
 
 def as_rows(estimator: Any, X: Any) -> Any:
@@ -59,7 +56,16 @@ def as_rows(estimator: Any, X: Any) -> Any:
     """
     with _by_name():
         X = validate_data(estimator, X, accept_sparse="csr", dtype=_DTYPES, order="C")
-    return X if not scipy.sparse.issparse(X) or X.has_sorted_indices else X.sorted_indices()
+    return _canonical(X) if scipy.sparse.issparse(X) else X
+
+
+def _canonical(X: Any) -> Any:
+    """Return CSC or CSR with sorted indices, each once; a copy unless it is so."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def as_features_to_predict(estimator: Any, X: Any) -> Any:

@@ -22,7 +22,7 @@ from strads.models.regression.design import Design
 from strads.models.regression.scheduled import ScheduleMaker
 from strads.models.regression.solution import OnProgress, Progress, Solution
 
-_DIVERGED = 1e3  # objectives at w = 0 below 0
+_DIVERGED = 1e3  # objectives at w = 0 below the best
 _THRESHOLD = 0.3  # largest correlation of samples that are updated together, as of the coefficients of a Lasso
 _GROWTH = 5  # as many epochs pass between two looks as have passed so far, divided by this: a look costs half an epoch
 
@@ -80,15 +80,19 @@ class DualProblem:
             add_changes(rows, support, variables[support], len(support), 0, len(w), -1)
         return w
 
-    def coefficients(self, variables: NDArray[np.float64]) -> Coefficients:
-        """Return the variables, as coordinate descent needs them."""
+    def coefficients(self, variables: NDArray[np.float64], concurrency: int) -> Coefficients:
+        """Return the variables, as coordinate descent on so many at a time needs them.
+
+        Samples that hardly correlate have the constant feature in common all the same. As (Σ δ)² ≤ P Σ δ² for P of
+        them, steps as of a feature √P times as large are safe (Richtárik & Takáč 2016).
+        """
         features, samples = self.design.shape
         columns, entries = self.design.columns, np.full(samples, features, np.int64)
         if isinstance(columns, SparseColumns):
             entries = np.diff(columns.indptr).astype(np.int64)
         return Coefficients(
             self.box,
-            self.squares + self.constant**2,
+            self.squares + concurrency * self.constant**2,
             np.full(samples, self.constant),
             np.zeros(samples),
             entries,
@@ -154,15 +158,16 @@ def solve_dual(
     start = np.zeros(len(problem.labels))
     if variables is not None:
         start = problem.labels * np.clip(problem.labels * variables, 0.0, problem.box.upper)
-    null, looked_at = problem.null_objective, 0
+    null, looked_at, least = problem.null_objective, 0, -np.inf
     with closing(_states(problem, start, concurrency, max_iter, threads, seed)) as states:
         for state in states:
             objective, dual = problem.objectives(state.w, state.variables)
             looked_at += problem.design.entries
-            if not dual >= -_DIVERGED * null:  # one at a time, it only rises
+            if not dual >= least:  # one at a time, it only rises
                 raise InputError(
                     f"dual coordinate descent diverges with concurrency={concurrency}: choose a smaller one"
                 )
+            least = max(least, dual - _DIVERGED * null)
             gap, active = max(objective - dual, 0.0), int(np.count_nonzero(state.variables))
             progress = Progress(state.epochs, state.touched + looked_at, objective, gap, active)
             stops = wants_to_stop(None if on_progress is None else on_progress(progress))
@@ -201,9 +206,9 @@ def _states(
     """Yield the start, and where coordinate descent has come after ever more epochs."""
     w, columns = problem.predictor(variables), problem.design.columns
     yield _State(0, w, variables, 0)
-    coefficients = problem.coefficients(variables)
     features, samples = problem.design.shape
     count, sample = min(concurrency, samples), None
+    coefficients = problem.coefficients(variables, count)
     if count > 1:
         sample = sample_columns(columns, features, centre=False, local=cluster.current().is_local)
     norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC as Peer
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -83,6 +83,16 @@ def test_history_and_saving(tmp_path):
     assert clone(model).get_params() == model.get_params()
 
 
+def test_files_keep_the_names_of_features(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = data(2)
+    X = pd.DataFrame(X, columns=list("abcdefghijkl"))
+    LinearSVC().fit(X, y).save(tmp_path / "model.npz")
+    LinearSVC.load(tmp_path / "model.npz").predict(X)
+    with pytest.raises(InputError, match="feature names"):
+        LinearSVC.load(tmp_path / "model.npz").predict(X[X.columns[::-1]])
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_the_gap_bounds_the_distance_to_the_minimum(loss):
     X, y = data(6)
@@ -107,6 +117,9 @@ def test_a_warm_start_goes_on_from_the_last():
     model.set_params(C=0.05).fit(X, y)  # some variables were above the new bound
     expected = LinearSVC(C=0.05, loss="hinge", tol=1e-9, max_iter=100_000).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
+    model = LinearSVC(C=1e6, warm_start=True, tol=1e-2, max_iter=10_000).fit(X, y)
+    model.set_params(C=1e-3, tol=1e-9).fit(X, y)  # from far below the objective at w = 0
+    np.testing.assert_allclose(model.coef_, LinearSVC(C=1e-3, tol=1e-9).fit(X, y).coef_, atol=1e-4)
     with pytest.raises(InputError, match=r"shape \(1, 80\), but 1 problems of 79 samples"):
         model.fit(X[:79], y[:79])
 
@@ -147,6 +160,22 @@ def test_data_are_not_changed():
     np.testing.assert_allclose(LinearSVC(tol=1e-12).fit(rows[::2, ::2], y).coef_, peer.coef_, atol=1e-5)
 
 
+def test_entries_of_csr_may_be_in_several_parts():
+    X, y = data(3)
+    parts = sp.csr_matrix((np.repeat(X.ravel() / 8, 8), np.tile(np.arange(96) // 8, 80), np.arange(81) * 96), X.shape)
+    np.testing.assert_allclose(LinearSVC(C=10.0).fit(parts, y).coef_, LinearSVC(C=10.0).fit(X, y).coef_, rtol=1e-9)
+    assert parts.nnz == 8 * X.size
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_samples_that_have_only_the_intercept_in_common(loss):
+    X, y = np.eye(64), np.arange(64) % 3 > 0
+    together = LinearSVC(loss=loss, concurrency=16, tol=1e-9, max_iter=10_000).fit(X, y)
+    one_by_one = LinearSVC(loss=loss, tol=1e-9, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(together.coef_, one_by_one.coef_, atol=1e-3)
+    assert together.history_[-1]["relative_gap"] <= 1e-9
+
+
 def test_scikit_learns_own_checks():
     within_tol = (
         "two orders of the samples end at two points within tol; weights are compared with scikit-learn's above"
@@ -171,7 +200,15 @@ def test_bad_input_is_named():
         LinearSVC(class_weight={"maybe": 2.0}).fit(X, y)
     with pytest.raises(ArgumentError, match="class_weight of 'no' is -1"):
         LinearSVC(class_weight={"no": -1}).fit(X, y)
-    for name, value in (("C", 0.0), ("tol", -1.0), ("max_iter", 0), ("loss", "log"), ("concurrency", 0)):
+    for name, value in (
+        ("C", 0.0),
+        ("C", 1e200),
+        ("intercept_scaling", 1e200),
+        ("tol", -1.0),
+        ("max_iter", 0),
+        ("loss", "log"),
+        ("concurrency", 0),
+    ):
         with pytest.raises(ArgumentError, match=name):
             LinearSVC(**{name: value}).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="duality gap"):
@@ -184,4 +221,6 @@ def test_samples_that_depend_on_each_other_are_not_updated_together():
     assert LinearSVC(concurrency=50, C=1e-4).fit(same, labels).dual_gap_ <= 1e-4 * 50 * 1e-4
     same[:, ::2] = 0.0  # of many features only some are looked at: here those that are 0
     with pytest.raises(InputError, match="smaller one"):
-        LinearSVC(concurrency=50, C=1e6).fit(same, labels)
+        (model := LinearSVC(concurrency=50, C=1e6, fit_intercept=False)).fit(same, labels)
+    with pytest.raises(NotFittedError):
+        model.predict(same)

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from strads import cluster
-from strads.errors import InputError
+from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
 from strads.models._saving import load_model, plain, save_model
 from strads.models._stopping import Stopping
@@ -31,7 +31,7 @@ from strads.models.regression.solution import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, solve_dual
 
 _LOSSES = ("hinge", "squared_hinge")
-_DIVERGED = 1e3  # objectives at w = 0 below 0
+_LARGEST = 1e100  # C or constant: squares of larger ones may overflow
 
 
 class LinearSVC(LinearClassifierMixin, BaseEstimator):
@@ -169,8 +169,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
                 problem = DualProblem(design, squares, labels, strength, self._constant, self.loss == "squared_hinge")
                 found.append(self._solve(problem, number, starts[number], stopping, on_iteration))
             self._take_over(found, X.dtype)
-        missed = max(solution.gap / solution.null_objective for solution in found)
-        if missed > self.tol and not stopping.is_wanted:
+        if not (stopping.is_wanted or all(solution.converged for solution in found)):
+            missed = max(solution.gap / solution.null_objective for solution in found)
             warnings.warn(
                 f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
@@ -261,6 +261,9 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_positive(self, "C", "tol", "intercept_scaling")
+        for name in ("C", "intercept_scaling"):
+            if getattr(self, name) > _LARGEST:
+                raise ArgumentError(f"{name}={getattr(self, name)!r}: give {_LARGEST:g} at most")
         check_whole_numbers(self, "max_iter", "concurrency")
         check_whole_numbers(self, "random_state", least=0)
         check_choice(self, "loss", _LOSSES)
@@ -274,13 +277,13 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         InputError
             If X has another number of columns than in `fit`, or entries that are not finite.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         scores = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle); `LinearSVC.load` reads it."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if self.classes_.dtype == object:
             raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
         parameters = {
@@ -290,6 +293,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
             "history": self.history_,
         }
         arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": self.classes_}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
         save_model(path, type(self).__name__, parameters, arrays)
 
     @classmethod
@@ -310,6 +315,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
             model.n_iter_, model.dual_gap_ = int(parameters["n_iter"]), float(parameters["dual_gap"])
             model.history_ = list(parameters["history"])
             model.n_features_in_ = model.coef_.shape[1]
+            if "feature_names_in" in arrays:
+                model.feature_names_in_ = arrays["feature_names_in"].astype(object)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
         return model

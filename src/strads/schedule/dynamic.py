@@ -277,7 +277,7 @@ class ViolationSchedule(DynamicRegression):
         set_priorities(state.tree, state.weights)
 
     def expected(self) -> float:
-        """Return the sum of the squared changes that the parameters which are not in flight lead one to expect."""
+        """Return the sum of the squared changes expected of the parameters, but for those in flight and the victims."""
         return float(total_priority(self.state.tree))
 
 

@@ -35,8 +35,8 @@ SCHEDULES = ("dynamic_regression", "random", "cyclic", "kkt_violation")
 
 _DIVERGED = 10.0  # objectives of the start
 _MARGIN = 0.5  # share of l1 by which a column may miss it and still be drawn, by "kkt_violation"
-# Between two looks, by "kkt_violation", violations fall to a share of what the first look has found, if that does not
-# take more than so many updates of each column that is drawn and p / 2 in all: a look is p.
+# Between two looks, by "kkt_violation", squared violations fall to a share of what the first of them has found, if that
+# does not take more than so many updates of each column that is drawn, or p / 2 in all where that is more: a look is p.
 _SETTLED, _TURNS = 1e-3, 20
 _LEAST_DRAWN = 512  # columns between two looks
 # By other schedules the turns between two looks grow: so looks cost little, and the end is not overrun by far.

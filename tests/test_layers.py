@@ -18,6 +18,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"cluster", "dds", "schedule"},
     "loops": {"cluster", "dds", "schedule", "engine"},
     "schmp": {"cluster", "dds", "schedule", "engine"},
+    "ps": {"cluster", "dds", "schedule", "engine"},
     "models": {"cluster", "dds", "schedule", "engine", "loops", "schmp"},
 }
 _SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees

@@ -1,0 +1,305 @@
+"""A node's side of a table: a state machine (DESIGN §4.9). Reads and updates of workers in, messages to servers out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from strads.engine.ps.cache import Cache
+from strads.engine.ps.dense_rows import Coalesced, DenseRows
+from strads.engine.ps.in_transit import InTransit
+from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update
+from strads.engine.ps.own_writes import OwnWrites
+from strads.engine.ps.profile import REACH
+from strads.schedule.consistency import Consistency, Push
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """A table, as far as clients and servers need to know it.
+
+    Attributes
+    ----------
+    rows, columns, dtype
+        Of the values.
+    cache_bytes
+        That a client may keep of it; None: all rows.
+    read_my_writes
+        Whether a worker's reads hold its own updates at once.
+    """
+
+    rows: int
+    columns: int
+    dtype: DTypeLike
+    cache_bytes: int | None = None
+    read_my_writes: bool = False
+
+    @property
+    def slots(self) -> int:
+        """Rows that a client may keep."""
+        if self.cache_bytes is None:
+            return self.rows
+        row = self.columns * np.dtype(self.dtype).itemsize + 17  # with what the cache keeps about it
+        return min(self.rows, self.cache_bytes // row)
+
+
+class Lookup:
+    """A worker's read of some rows.
+
+    Attributes
+    ----------
+    out
+        Array (rows, columns), filled as they come.
+    missing
+        Rows that have not come yet.
+    """
+
+    def __init__(self, worker: int, clock: int, required: int, rows: RowNumbers, out: NDArray[Any]):
+        self.worker = worker
+        self.clock = clock
+        self.required = required
+        self.rows = rows
+        self.out = out
+        self.missing = len(rows)
+        self.found = np.zeros(len(rows), np.bool_)
+        self.asked = np.zeros(len(rows), np.bool_)
+        self.own_clocks = np.zeros(len(rows), np.int64)  # before which the reader's own updates are in each row
+
+
+@dataclass(eq=False)
+class _Worker:
+    """What a client keeps of one of its workers."""
+
+    pending: Coalesced
+    transit: InTransit
+    own: OwnWrites | None
+    clock: int = 0
+    is_draining: bool = False
+    asked: int = -1  # clock at which it asked whether it may write
+
+
+class Client:
+    """One node's side of a table, in one run.
+
+    Parameters
+    ----------
+    table
+        Its number.
+    shape
+        Of it.
+    shards
+        How many there are.
+    workers
+        Those of this node.
+    count
+        Workers on all nodes.
+    consistency
+        The rules.
+
+    Attributes
+    ----------
+    outbox
+        Messages to send: (shard, message). Who sends them empties it.
+    histogram
+        Clock differentials of reads so far, from -REACH to REACH.
+    """
+
+    def __init__(
+        self, table: int, shape: TableShape, shards: int, workers: Sequence[int], count: int, consistency: Consistency
+    ):
+        self._table = table
+        self._shards = shards
+        self._rules = consistency
+        self._share = 1 / count
+        self.outbox: list[tuple[int, ToServer]] = []
+        self.histogram = np.zeros(2 * REACH + 1, np.int64)
+        self._cache = Cache(shape.rows, shape.slots, shards, count)
+        self._store = DenseRows.zeros(shape.slots, shape.columns, shape.dtype)
+        self._slowest = 0  # clock of the slowest worker, as far as known here
+        self._lookups: list[Lookup] = []
+        self._tickets: dict[int, tuple[Lookup, NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._next_ticket = 0
+        bounded = consistency.bound(0) < np.inf
+        self._workers = {
+            worker: _Worker(
+                Coalesced(shape.rows, shape.columns, shape.dtype),
+                InTransit(shape.rows, shape.columns, shape.dtype, bounded),
+                OwnWrites() if shape.read_my_writes else None,
+            )
+            for worker in workers
+        }
+
+    # -- reads -------------------------------------------------------------------------------------------------
+
+    def clock_of(self, worker: int) -> int:
+        """Return a worker's clock."""
+        return self._workers[worker].clock
+
+    def read(self, worker: int, rows: RowNumbers, out: NDArray[Any]) -> Lookup:
+        """Begin to read rows, which may repeat, into `out`; it has ended when none is missing."""
+        clock = self._workers[worker].clock
+        lookup = Lookup(worker, clock, self._rules.required(clock), rows, out)
+        self._look(lookup)
+        if lookup.missing:
+            self._lookups.append(lookup)
+        return lookup
+
+    def _look(self, lookup: Lookup) -> None:
+        stamps = np.full(len(lookup.rows), -1, np.int64)
+        slots, lookup.missing = self._cache.find(lookup.rows, lookup.required, lookup.found, stamps)
+        self._store.read_into(slots, lookup.out)
+        self._account(lookup, stamps)
+        if lookup.missing:
+            wanted = slots == -2 if self._rules.push is not Push.NEVER else (slots == -2) | (slots == -1)
+            self._ask(lookup, np.flatnonzero(wanted & ~lookup.asked))
+
+    def _ask(self, lookup: Lookup, positions: NDArray[np.int64]) -> None:
+        """Ask the servers for the rows at positions of a lookup."""
+        if not len(positions):
+            return
+        lookup.asked[positions] = True
+        rows, inverse = np.unique(lookup.rows[positions], return_inverse=True)
+        for shard in range(self._shards):
+            of_shard = np.flatnonzero(rows % self._shards == shard)
+            if len(of_shard):
+                chosen = (rows % self._shards)[inverse] == shard
+                places = np.searchsorted(of_shard, inverse[chosen])
+                self._tickets[self._next_ticket] = lookup, positions[chosen], places
+                self.outbox.append((shard, Read(self._table, self._next_ticket, rows[of_shard], lookup.required)))
+                self._next_ticket += 1
+
+    def _account(self, lookup: Lookup, stamps: NDArray[np.int64]) -> None:
+        """Note how old what has just been found is."""
+        self._cache.count_reads(stamps, lookup.clock, self.histogram)
+        worker = self._workers[lookup.worker]
+        if worker.own is not None:
+            new = np.flatnonzero(stamps >= 0)
+            lookup.own_clocks[new] = self._cache.stamps.clocks[stamps[new], lookup.worker]
+            if lookup.missing == 0:
+                worker.own.overlay(lookup.rows, lookup.own_clocks, lookup.out)
+                worker.pending.overlay(lookup.rows, lookup.out)
+
+    # -- what servers send ---------------------------------------------------------------------------------------
+
+    def receive(self, shard: int, message: ToClient) -> None:
+        """Take in a message of a server."""
+        if isinstance(message, Rows):
+            self._arrived(shard, message)
+        else:
+            self._visible(shard, self._workers[message.worker], message.number)
+
+    def _visible(self, shard: int, state: _Worker, number: int) -> None:
+        state.transit.visible(shard, number)
+        if state.transit.is_empty:
+            if state.is_draining and state.own is not None:
+                state.own.clear()
+            state.is_draining = False
+            if not state.pending.count:
+                state.transit.reset()
+
+    def _arrived(self, shard: int, message: Rows) -> None:
+        self._slowest = max(self._slowest, int(message.clocks.min()))
+        stamp = self._cache.stamps.add(message.clocks)
+        if message.ticket >= 0:
+            self._answer(message, stamp)
+            slots, evicted = self._cache.place(message.rows, stamp)
+            if len(evicted) and self._rules.push is not Push.NEVER:
+                self._forget(evicted)
+        else:
+            slots = self._cache.pushed(shard, message.rows, stamp)
+        self._store.write(slots, message.values)
+        if message.number >= 0:
+            self.outbox.append((shard, Seen(self._table, message.number)))
+        for lookup in self._lookups:
+            if lookup.missing:
+                self._look(lookup)
+        self._lookups = [lookup for lookup in self._lookups if lookup.missing]
+
+    def _answer(self, message: Rows, stamp: int) -> None:
+        """Give rows to the lookup that waits for them, even if the cache has no room."""
+        if message.ticket not in self._tickets:
+            return
+        lookup, positions, places = self._tickets.pop(message.ticket)
+        new = ~lookup.found[positions]
+        positions, places = positions[new], places[new]
+        lookup.out[positions] = message.values[places]
+        lookup.found[positions] = True
+        lookup.missing -= len(positions)
+        stamps = np.full(len(lookup.rows), -1, np.int64)
+        stamps[positions] = stamp
+        self._account(lookup, stamps)
+
+    def _forget(self, rows: RowNumbers) -> None:
+        for shard in range(self._shards):
+            of_shard = rows[rows % self._shards == shard]
+            if len(of_shard):
+                self.outbox.append((shard, Forget(self._table, of_shard)))
+
+    # -- updates -----------------------------------------------------------------------------------------------
+
+    def add(self, worker: int, rows: RowNumbers, deltas: NDArray[Any]) -> NDArray[Any] | None:
+        """Take a worker's updates of rows, which may repeat.
+
+        Returns
+        -------
+        None, or what could not be taken: to be given again when something has arrived.
+        """
+        state = self._workers[worker]
+        if self._slowest < self._rules.required(state.clock):
+            if state.asked < state.clock:
+                state.asked = state.clock
+                self._ask_for_clock(worker, state.clock)
+            return deltas
+        if not state.transit.is_bounded:
+            state.pending.add(rows, deltas)
+            return None
+        if state.is_draining:
+            return deltas
+        taken, rest = state.transit.within(rows, deltas, self._bound(state))
+        state.pending.add(rows, taken)
+        state.transit.add(rows, taken)
+        if rest is not None:
+            state.is_draining = True  # until all can see what has been sent
+            self._send(worker, state.clock)
+        return rest
+
+    def _bound(self, state: _Worker) -> float:
+        """Return what one worker may have in transit."""
+        return self._rules.bound(state.clock) * self._share
+
+    def _ask_for_clock(self, worker: int, clock: int) -> None:
+        """Ask to be told when the slowest worker has come near enough; any shard knows."""
+        none = np.empty(0, np.int64)
+        read = Read(self._table, self._next_ticket, none, self._rules.required(clock))
+        self.outbox.append((worker % self._shards, read))
+        self._next_ticket += 1  # of no lookup
+
+    def advance(self, worker: int) -> None:
+        """Send a worker's updates, and advance its clock."""
+        state = self._workers[worker]
+        self._send(worker, state.clock + 1)
+
+    def retire(self, worker: int) -> None:
+        """Send a worker's last updates: it has ended."""
+        self._send(worker, RETIRED)
+
+    def may_go_on(self, worker: int) -> bool:
+        """Whether a worker's updates in transit are within the bound."""
+        state = self._workers[worker]
+        return not state.transit.is_bounded or state.transit.largest <= self._bound(state)
+
+    def _send(self, worker: int, after: int) -> None:
+        state = self._workers[worker]
+        rows, deltas = state.pending.take()
+        if state.own is not None:
+            state.own.sent(state.clock, rows, deltas, self._rules.required(min(after, RETIRED)))
+        for shard in range(self._shards):
+            which = slice(None) if self._shards == 1 else np.flatnonzero(rows % self._shards == shard)
+            part = rows[which]
+            if len(part) or after != state.clock:
+                number = state.transit.sent(shard, part, deltas[which]) if len(part) else -1
+                update = Update(self._table, worker, state.clock, after, part, deltas[which], number)
+                self.outbox.append((shard, update))
+        state.clock = after

@@ -1,0 +1,156 @@
+"""Rows of a table as arrays."""
+
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import DTypeLike, NDArray
+
+from strads.engine.ps.messages import RowNumbers
+
+Places = NDArray[np.int64]
+
+
+class DenseRows:
+    """Rows in one array, by place.
+
+    Parameters
+    ----------
+    values
+        Array (places, columns).
+    """
+
+    def __init__(self, values: NDArray[Any]):
+        self.values = values
+
+    @classmethod
+    def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
+        """Make rows of zeros; memory is taken when it is written."""
+        return cls(np.zeros((places, columns), dtype))
+
+    @staticmethod
+    def select(values: NDArray[Any], which: NDArray[Any]) -> NDArray[Any]:
+        """Return some of many rows."""
+        return values[which]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read(self, places: Places) -> NDArray[Any]:
+        """Return rows."""
+        out = np.empty((len(places), self.values.shape[1]), self.values.dtype)
+        gather(self.values, places, out)
+        return out
+
+    def read_into(self, places: Places, out: NDArray[Any]) -> None:
+        """Copy rows to those of `out`; where a place is negative, nothing."""
+        gather(self.values, places, out)
+
+    def add(self, places: Places, deltas: NDArray[Any]) -> None:
+        """Add to rows, which may repeat."""
+        scatter_add(self.values, places, deltas)
+
+    def write(self, places: Places, values: NDArray[Any]) -> None:
+        """Replace rows."""
+        scatter(self.values, places, values)
+
+
+@njit(nogil=True, cache=True)
+def gather(values, places, out):  # type: ignore[no-untyped-def]
+    """out[i] = values[places[i]], but where places[i] is negative."""
+    for i in range(len(places)):
+        place = places[i]
+        if place >= 0:
+            for column in range(out.shape[1]):
+                out[i, column] = values[place, column]
+
+
+@njit(nogil=True, cache=True)
+def scatter(values, places, rows):  # type: ignore[no-untyped-def]
+    """values[places[i]] = rows[i]."""
+    for i in range(len(places)):
+        place = places[i]
+        if place >= 0:
+            for column in range(rows.shape[1]):
+                values[place, column] = rows[i, column]
+
+
+@njit(nogil=True, cache=True)
+def scatter_add(values, places, deltas):  # type: ignore[no-untyped-def]
+    """values[places[i]] += deltas[i]."""
+    for i in range(len(places)):
+        place = places[i]
+        for column in range(deltas.shape[1]):
+            values[place, column] += deltas[i, column]
+
+
+class Coalesced:
+    """Updates that a worker has made and not sent: one row each, however often it was updated.
+
+    Parameters
+    ----------
+    rows, columns, dtype
+        Of the table.
+    """
+
+    def __init__(self, rows: int, columns: int, dtype: DTypeLike):
+        self._place_of = np.full(rows, -1, np.int32)
+        self._rows = np.empty(64, np.int64)
+        self._deltas = np.zeros((64, columns), dtype)
+        self.count = 0
+
+    def add(self, rows: RowNumbers, deltas: NDArray[Any]) -> None:
+        """Add updates of rows, which may repeat."""
+        self._reserve(self.count + len(rows))
+        self.count = _coalesce(self._place_of, self._rows, self._deltas, self.count, rows, deltas)
+
+    def overlay(self, rows: RowNumbers, out: NDArray[Any]) -> None:
+        """Add what is here to values of rows."""
+        if self.count:
+            _overlay(self._place_of, self._deltas, rows, out)
+
+    def take(self) -> tuple[RowNumbers, NDArray[Any]]:
+        """Return rows and their updates, in the order of first use, and begin anew."""
+        rows, deltas = self._rows[: self.count].copy(), self._deltas[: self.count].copy()
+        self._place_of[rows] = -1
+        self.count = 0
+        return rows, deltas
+
+    @property
+    def largest(self) -> float:
+        """Largest entry, whatever its sign."""
+        return float(np.abs(self._deltas[: self.count]).max(initial=0))
+
+    def _reserve(self, count: int) -> None:
+        limit = min(count, len(self._place_of))
+        if limit > len(self._rows):
+            size = min(max(limit, 2 * len(self._rows)), max(len(self._place_of), 1))
+            rows, deltas = np.empty(size, np.int64), np.zeros((size, self._deltas.shape[1]), self._deltas.dtype)
+            rows[: self.count], deltas[: self.count] = self._rows[: self.count], self._deltas[: self.count]
+            self._rows, self._deltas = rows, deltas
+
+
+@njit(nogil=True, cache=True)
+def _coalesce(place_of, kept, sums, count, rows, deltas):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        place = place_of[rows[i]]
+        if place < 0:
+            place = count
+            place_of[rows[i]] = place
+            kept[place] = rows[i]
+            count += 1
+            for column in range(deltas.shape[1]):
+                sums[place, column] = deltas[i, column]
+        else:
+            for column in range(deltas.shape[1]):
+                sums[place, column] += deltas[i, column]
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _overlay(place_of, sums, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        place = place_of[rows[i]]
+        if place >= 0:
+            for column in range(out.shape[1]):
+                out[i, column] += sums[place, column]

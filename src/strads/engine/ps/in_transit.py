@@ -1,0 +1,82 @@
+"""A worker's updates that not all others can see yet, kept below a bound (VAP; ESSP, "VAP condition")."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from strads.engine.ps.dense_rows import Coalesced
+from strads.engine.ps.messages import RowNumbers
+
+
+class InTransit:
+    """Sums of the updates of one worker that are in transit.
+
+    Parameters
+    ----------
+    rows, columns, dtype
+        Of the table.
+    is_bounded
+        Whether anybody asks; if not, nothing is kept.
+    """
+
+    def __init__(self, rows: int, columns: int, dtype: DTypeLike, is_bounded: bool):
+        self.is_bounded = is_bounded
+        self._shape = rows, columns, dtype
+        self._sums = Coalesced(rows, columns, dtype) if is_bounded else None
+        self._sent: dict[tuple[int, int], tuple[RowNumbers, NDArray[Any]]] = {}
+        self._next = 0
+
+    def within(self, rows: RowNumbers, deltas: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Split updates into what the bound leaves room for, entry by entry, and the rest (None: nothing).
+
+        Of a row that repeats, the first few may be taken and the others left.
+        """
+        assert self._sums is not None
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        if len(distinct) < len(rows):  # what is left of a row is not for its first update alone
+            sums = np.zeros((len(distinct), deltas.shape[1]), deltas.dtype)
+            np.add.at(sums, inverse, deltas)
+            first = np.unique(inverse, return_index=True)[1]
+            deltas = np.zeros_like(deltas)
+            deltas[first] = sums
+        now = np.zeros_like(deltas)
+        self._sums.overlay(rows, now)
+        taken = np.clip(now + deltas, -bound, bound) - now
+        taken = np.where(np.abs(now + deltas) <= bound, deltas, taken)  # the very update, not one rounded
+        rest = deltas - taken
+        return taken.astype(deltas.dtype), rest.astype(deltas.dtype) if rest.any() else None
+
+    def add(self, rows: RowNumbers, deltas: NDArray[Any]) -> None:
+        """Count updates as in transit from now on."""
+        assert self._sums is not None
+        self._sums.add(rows, deltas)
+
+    def sent(self, shard: int, rows: RowNumbers, deltas: NDArray[Any]) -> int:
+        """Remember what goes to a shard; returns its number, -1 if nobody asks."""
+        if not self.is_bounded:
+            return -1
+        self._next += 1
+        self._sent[shard, self._next] = rows, deltas
+        return self._next
+
+    def visible(self, shard: int, number: int) -> None:
+        """All can see an update."""
+        assert self._sums is not None
+        rows, deltas = self._sent.pop((shard, number))
+        self._sums.add(rows, -deltas)
+
+    def reset(self) -> None:
+        """Begin anew, without the rounding errors of the past: nothing is in transit, or about to be."""
+        assert self._sums is not None
+        self._sums.take()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all can see what was sent."""
+        return not self._sent
+
+    @property
+    def largest(self) -> float:
+        """Largest entry of the sums."""
+        return 0.0 if self._sums is None else self._sums.largest

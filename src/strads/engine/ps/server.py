@@ -1,0 +1,198 @@
+"""A shard of a table: a state machine (DESIGN §4.9). Messages of clients in, messages to clients out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
+from strads.schedule.consistency import Consistency, Push
+
+
+class Server:
+    """One shard's side of a table, in one run.
+
+    Parameters
+    ----------
+    table
+        Its number.
+    store
+        The rows of this shard: row r of the table at place r // shards.
+    shard, shards
+        Which this is, of how many.
+    node_of
+        Node of each worker; a client is a node.
+    consistency
+        The rules.
+
+    Attributes
+    ----------
+    outbox
+        Messages to send: (client, message). Who sends them empties it.
+    clock
+        Of the table: of the slowest worker.
+    """
+
+    def __init__(
+        self, table: int, store: Any, shard: int, shards: int, node_of: Sequence[int], consistency: Consistency
+    ):
+        self._table = table
+        self._store = store
+        self._shards = shards
+        self._node_of = node_of
+        self._rules = consistency
+        self.outbox: list[tuple[int, ToClient]] = []
+        self.clock = 0
+        self._clocks = np.zeros(len(node_of), np.int64)
+        self._parked: list[tuple[int, Read]] = []
+        self._held: list[Update] = []
+        self._readers = {
+            client: _Reader(np.zeros((len(store) + 7) // 8, np.uint8)) for client in sorted(set(node_of))
+        }  # fmt: skip
+        self._in_transit: dict[tuple[int, int], dict[int, int]] = {}  # (worker, number): {client: push that brings it}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all workers have ended, and know that their updates can be seen."""
+        return self.clock == RETIRED and not self._in_transit
+
+    def receive(self, client: int, message: ToServer) -> None:
+        """Take in a message of a client."""
+        match message:
+            case Read():
+                self._read(client, message)
+            case Update():
+                self._update(message)
+            case Seen():
+                self._seen(client, message.number)
+            case Forget():
+                _mark(self._readers[client].registered, message.rows // self._shards, False)
+
+    # -- reads -------------------------------------------------------------------------------------------------
+
+    def _read(self, client: int, read: Read) -> None:
+        if self.clock < read.required:
+            self._parked.append((client, read))
+            return
+        if self._rules.push is not Push.NEVER:
+            _mark(self._readers[client].registered, read.rows // self._shards, True)
+        self._send(client, read.ticket, read.rows, -1)
+
+    def _send(self, client: int, ticket: int, rows: RowNumbers, number: int) -> None:
+        values = self._store.read(rows // self._shards)
+        self.outbox.append((client, Rows(self._table, ticket, rows, values, self._clocks_within(), number)))
+
+    def _clocks_within(self) -> NDArray[np.int64]:
+        """Return before which clock all updates of a worker are in the rows."""
+        return np.full_like(self._clocks, self.clock) if self._rules.in_order else self._clocks.copy()
+
+    # -- updates -----------------------------------------------------------------------------------------------
+
+    def _update(self, update: Update) -> None:
+        if len(update.rows):
+            if self._rules.in_order:
+                self._held.append(update)
+            else:
+                self._apply(update)
+        self._clocks[update.worker] = update.after
+        if self._rules.push is Push.UPDATE:
+            self._follow(update)
+            for client in self._readers:
+                self._push_if_free(client)
+        if (slowest := int(self._clocks.min())) > self.clock:
+            self.clock = slowest
+            self._advance()
+
+    def _apply(self, update: Update) -> None:
+        places = update.rows // self._shards
+        self._store.add(places, update.deltas)
+        if self._rules.push is not Push.NEVER:
+            for reader in self._readers.values():
+                concerned = update.rows[_marked(reader.registered, places)]
+                if len(concerned):
+                    reader.changed.append(concerned)
+
+    def _advance(self) -> None:
+        """Do what the new clock of the table allows."""
+        due = [update for update in self._held if update.clock < self.clock]
+        self._held = [update for update in self._held if update.clock >= self.clock]
+        for update in sorted(due, key=lambda update: (update.clock, update.worker)):  # stable: parts stay in order
+            self._apply(update)
+        waiting, self._parked = self._parked, []
+        for client, read in waiting:
+            self._read(client, read)
+        if self._rules.push is Push.CLOCK and self.clock < RETIRED:
+            for client, reader in self._readers.items():
+                if reader.is_listening:
+                    self._send(client, -1, reader.take_changed(), -1)
+
+    # -- pushes that are acknowledged -----------------------------------------------------------------------------
+
+    def _follow(self, update: Update) -> None:
+        """Note which clients have to see an update before its worker is told."""
+        if update.number < 0:
+            return
+        concerned = {client: reader.pushes + 1 for client, reader in self._readers.items() if reader.changed}
+        if concerned:
+            self._in_transit[update.worker, update.number] = concerned
+        else:
+            self._visible(update.worker, update.number)
+
+    def _visible(self, worker: int, number: int) -> None:
+        self.outbox.append((self._node_of[worker], Visible(self._table, worker, number)))
+
+    def _push_if_free(self, client: int) -> None:
+        reader = self._readers[client]
+        if reader.changed and reader.pushes == reader.seen:
+            reader.pushes += 1
+            self._send(client, -1, reader.take_changed(), reader.pushes)
+
+    def _seen(self, client: int, number: int) -> None:
+        self._readers[client].seen = number
+        for (worker, update), concerned in list(self._in_transit.items()):
+            if concerned.get(client, number + 1) <= number:
+                del concerned[client]
+                if not concerned:
+                    del self._in_transit[worker, update]
+                    self._visible(worker, update)
+        self._push_if_free(client)
+
+
+class _Reader:
+    """What a server knows of a client."""
+
+    def __init__(self, registered: NDArray[np.uint8]):
+        self.registered = registered  # a bit for each place
+        self.changed: list[RowNumbers] = []  # since it was sent them
+        self.pushes = 0
+        self.seen = 0
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it has read any row."""
+        return bool(self.registered.any())
+
+    def take_changed(self) -> RowNumbers:
+        """Return the rows to send."""
+        rows = np.unique(np.concatenate(self.changed)) if self.changed else np.empty(0, np.int64)
+        self.changed.clear()
+        return rows
+
+
+@njit(nogil=True, cache=True)
+def _mark(bits, places, value):  # type: ignore[no-untyped-def]
+    for place in places:
+        if value:
+            bits[place >> 3] |= np.uint8(1 << (place & 7))
+        else:
+            bits[place >> 3] &= np.uint8(~(1 << (place & 7)) & 255)
+
+
+@njit(nogil=True, cache=True)
+def _marked(bits, places):  # type: ignore[no-untyped-def]
+    out = np.empty(len(places), np.bool_)
+    for i in range(len(places)):
+        out[i] = (bits[places[i] >> 3] >> (places[i] & 7)) & 1
+    return out

@@ -1,0 +1,197 @@
+"""Workers of a parameter server, run on all nodes."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.cluster import Node
+from strads.cluster.cores import check_count
+from strads.engine.ps.client import Client, TableShape
+from strads.engine.ps.execution import Endpoint, WorkerThreads
+from strads.engine.ps.profile import StalenessProfile
+from strads.engine.ps.server import Server
+from strads.errors import ArgumentError
+from strads.ps.table import Table, WorkerTable
+from strads.schedule.consistency import Consistency
+from strads.schedule.itinerary import place_workers
+
+
+class Worker:
+    """What a worker knows of itself.
+
+    Attributes
+    ----------
+    number, count
+        Of this worker, from 0, and how many there are.
+    data
+        Its own, as given to `run`.
+    """
+
+    def __init__(self, number: int, count: int, data: Any, tables: Sequence[WorkerTable]):
+        self.number = number
+        self.count = count
+        self.data = data
+        self._tables = tables
+
+    def clock(self) -> None:
+        """Send the updates of all tables, and begin the next clock on all."""
+        for table in self._tables:
+            table.clock()
+
+
+@dataclass(frozen=True)
+class RunStatistics:
+    """How a run went.
+
+    Attributes
+    ----------
+    values
+        What the program returned, by worker.
+    seconds
+        In all.
+    computing, communicating
+        Seconds of each worker in the program, and in `get`, `inc` and `clock`.
+    bytes_sent, messages_sent
+        By each node to others.
+    """
+
+    values: list[Any]
+    seconds: float
+    computing: list[float]
+    communicating: list[float]
+    bytes_sent: list[int]
+    messages_sent: list[int]
+
+
+def run(
+    program: Callable[..., Any],
+    *arguments: Any,
+    workers: int | None = None,
+    data: Sequence[Any] | Callable[[int], Any] | None = None,
+) -> RunStatistics:
+    """Run `program(worker, *arguments)` for each worker, on threads of all nodes.
+
+    Parameters
+    ----------
+    program
+        A function; its first argument is a `Worker`. Tables among the other arguments become `WorkerTable`. When it
+        returns, what it has not sent yet is sent, and nobody waits for this worker any more.
+    *arguments
+        The same for all workers.
+    workers
+        How many; by default one for each thread of each node.
+    data
+        Of each worker, `worker.data`, or a function of the worker's number that makes them where the worker is.
+
+    Returns
+    -------
+    RunStatistics
+        What the workers returned, and how long it took. `staleness` of each table is renewed.
+
+    Raises
+    ------
+    Whatever a worker raises first.
+    """
+    runtime = cluster.current()
+    count = runtime.cluster.size * runtime.threads if workers is None else check_count("workers", workers)
+    if data is not None and not callable(data) and len(data) != count:
+        raise ArgumentError(f"data for {len(data)} workers were given, but there are {count}")
+    tables = list({id(table): table for table in arguments if isinstance(table, Table)}.values())
+    if any(table._cluster is not runtime.cluster for table in tables):
+        raise ArgumentError("a table was made before strads.init: its nodes are gone")
+    plan = _Plan(
+        tuple(place_workers(count, runtime.cluster.size)),
+        [(table._name, table._shape, table.consistency) for table in tables],
+    )
+    passed = [_Place(tables.index(value)) if isinstance(value, Table) else value for value in arguments]
+    each = [_data_of(rank, plan.node_of, data) for rank in range(runtime.cluster.size)]
+    start = time.perf_counter()
+    outcomes = runtime.run(_run_workers, plan, program, passed, each=each)
+    seconds = time.perf_counter() - start
+    for number, table in enumerate(tables):
+        table.staleness = StalenessProfile.of(sum(outcome.histograms[number] for outcome in outcomes))
+    ended = {worker: end for outcome in outcomes for worker, end in outcome.ends.items()}
+    ends = [ended[worker] for worker in range(count)]
+    return RunStatistics(
+        [end.value for end in ends],
+        seconds,
+        [end.computing for end in ends],
+        [end.communicating for end in ends],
+        [outcome.bytes_sent for outcome in outcomes],
+        [outcome.messages_sent for outcome in outcomes],
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Node of each worker, and name, shape and rules of each table."""
+
+    node_of: tuple[int, ...]
+    tables: list[tuple[str, TableShape, Consistency]]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Stands for a table among the arguments."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a worker ended."""
+
+    value: Any
+    computing: float
+    communicating: float
+
+
+@dataclass(frozen=True)
+class _NodeOutcome:
+    """What a node reports."""
+
+    ends: dict[int, _End]
+    histograms: list[NDArray[np.int64]]
+    bytes_sent: int
+    messages_sent: int
+
+
+def _data_of(rank: int, node_of: Sequence[int], data: Any) -> tuple[Any]:
+    if data is None or callable(data):
+        return (data,)
+    return ({worker: data[worker] for worker, place in enumerate(node_of) if place == rank},)
+
+
+def _run_workers(
+    node: Node, plan: _Plan, program: Callable[..., Any], arguments: Sequence[Any], data: Any
+) -> _NodeOutcome:
+    """Run the workers of this node."""
+    own = [worker for worker, place in enumerate(plan.node_of) if place == node.rank]
+    sent = node.comm.traffic.copy()
+    endpoints = []
+    for number, (name, shape, rules) in enumerate(plan.tables):
+        client = Client(number, shape, node.size, own, len(plan.node_of), rules)
+        server = Server(number, node.store[name], node.rank, node.size, plan.node_of, rules)
+        endpoints.append(Endpoint(node, client, server))
+
+    def work(number: int) -> _End:
+        tables = [
+            WorkerTable(endpoint, shape, number) for endpoint, (_, shape, _) in zip(endpoints, plan.tables, strict=True)
+        ]
+        content = data(number) if callable(data) else (data or {}).get(number)
+        worker = Worker(number, len(plan.node_of), content, tables)
+        passed = [tables[value.number] if isinstance(value, _Place) else value for value in arguments]
+        start = time.perf_counter()
+        value = program(worker, *passed)
+        seconds, communicating = time.perf_counter() - start, sum(table.seconds for table in tables)
+        return _End(value, seconds - communicating, communicating)
+
+    ends = WorkerThreads(node, endpoints, own, work).run()
+    traffic = node.comm.traffic.since(sent)
+    histograms = [endpoint.histogram for endpoint in endpoints]
+    return _NodeOutcome(ends, histograms, traffic.bytes_sent, traffic.messages_sent)

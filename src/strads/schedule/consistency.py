@@ -1,0 +1,139 @@
+"""Consistency models: how old what a worker reads may be, and when servers tell it more (thesis §2.1; ESSP).
+
+A worker's clock starts at 0 and advances by 1 with `clock()`. An update made at clock c carries that clock. A row has
+*age* a when it holds all updates of all workers made before clock a; it may hold some later ones. The *table's clock*
+is that of the slowest worker.
+
+A model is an object of the few rules below: derive from `Consistency` to try another one.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+
+from strads.errors import ArgumentError
+
+
+class Push(Enum):
+    """When a server sends rows to those who have read them before, without being asked."""
+
+    NEVER = "never"
+    CLOCK = "clock"  # those that have changed, when the table's clock advances
+    UPDATE = "update"  # those that have changed, as soon as the receiver has taken in what it was sent before
+
+
+class Consistency(ABC):
+    """Rules of a consistency model.
+
+    Attributes
+    ----------
+    push
+        When servers send rows by themselves.
+    in_order
+        Whether servers hold an update back until the table's clock has passed it, and apply those of one clock in
+        the order of workers. Then what is read depends on nothing but the program: the same bits on every backend.
+    """
+
+    push: Push = Push.NEVER
+    in_order: bool = False
+
+    @abstractmethod
+    def required(self, clock: int) -> int:
+        """Return the age that rows must have for a read at a clock; with the slowest worker behind it, workers wait."""
+
+    def bound(self, clock: int) -> float:
+        """Return how large the sum of all updates that not every worker can see may be, in any entry."""
+        return math.inf
+
+
+class BSP(Consistency):
+    """Bulk synchronous parallel (thesis §2.1.1): at clock c a worker sees all updates made before c, and no other."""
+
+    in_order = True
+
+    def required(self, clock: int) -> int:
+        """Return the reader's clock."""
+        return clock
+
+    def __repr__(self) -> str:
+        return "BSP()"
+
+
+@dataclass(frozen=True)
+class SSP(Consistency):
+    """Stale synchronous parallel (Ho et al. 2013; ESSP, "SSP Condition").
+
+    At clock c a worker sees all updates made up to clock c − staleness − 1. It goes on with the rows that it has while
+    they are new enough and asks for new ones only then.
+
+    Parameters
+    ----------
+    staleness
+        By how many clocks a worker may be ahead of the slowest.
+    """
+
+    staleness: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.staleness, bool) or not isinstance(self.staleness, int) or self.staleness < 0:
+            raise ArgumentError(f"staleness={self.staleness!r}: give the number of clocks, 0 or more")
+
+    def required(self, clock: int) -> int:
+        """Return the reader's clock less the staleness."""
+        return clock - self.staleness
+
+
+@dataclass(frozen=True)
+class ESSP(SSP):
+    """Eager SSP (ESSP, "ESSPTable"): the guarantee of SSP; servers push rows to their readers with each clock.
+
+    Parameters
+    ----------
+    staleness
+        By how many clocks a worker may be ahead of the slowest.
+    """
+
+    push = Push.CLOCK
+
+
+class ASP(Consistency):
+    """Asynchronous parallel (thesis §2.1.2): nobody waits for anybody, and nothing bounds the age of what is read."""
+
+    push = Push.UPDATE
+
+    def required(self, clock: int) -> int:
+        """Return 0: any row will do."""
+        return 0
+
+    def __repr__(self) -> str:
+        return "ASP()"
+
+
+@dataclass(frozen=True)
+class VAP(ASP):
+    """Value-bounded asynchronous parallel (ESSP, "VAP condition").
+
+    Updates are in transit until all workers can see them. Their sum stays below vₜ = v0 / (t + 1)^decay at clock t in
+    every entry: each of P workers may have vₜ / P of its own in transit, and waits with the rest.
+
+    Parameters
+    ----------
+    v0
+        The bound at clock 0.
+    decay
+        How fast it shrinks.
+    """
+
+    v0: float
+    decay: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.v0 < math.inf:
+            raise ArgumentError(f"v0={self.v0!r}: give the bound of updates in transit, more than 0")
+        if not 0 <= self.decay < math.inf:
+            raise ArgumentError(f"decay={self.decay!r}: give 0 (a constant bound) or more")
+
+    def bound(self, clock: int) -> float:
+        """Return v0 / (clock + 1)^decay."""
+        return self.v0 / (clock + 1) ** self.decay

@@ -104,7 +104,8 @@ class Cache:
             self._slot_of, self._row_of, self._stamp_of, self._used, self._hand, self.stamps.references,
             rows, stamp, slots, evicted,
         )  # fmt: skip
-        return slots, evicted[:count]
+        gone = evicted[:count]
+        return slots, gone[self._slot_of[gone] < 0]  # not those that came back with the same message
 
     def pushed(self, shard: int, rows: RowNumbers, stamp: int) -> Slots:
         """Return the slots of those rows of a push that are here; the others of its shard have not changed."""

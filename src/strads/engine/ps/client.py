@@ -223,6 +223,8 @@ class Client:
             return
         lookup, positions, places = self._tickets.pop(message.ticket)
         new = ~lookup.found[positions]
+        if not new.any():  # found in the cache meanwhile
+            return
         positions, places = positions[new], places[new]
         lookup.out[positions] = message.values[places]
         lookup.found[positions] = True
@@ -232,6 +234,9 @@ class Client:
         self._account(lookup, stamps)
 
     def _forget(self, rows: RowNumbers) -> None:
+        """Tell the servers of rows that had to go; not of those asked for again, whose answer comes after this."""
+        for lookup, positions, _ in self._tickets.values():
+            rows = rows[~np.isin(rows, lookup.rows[positions])]
         for shard in range(self._shards):
             of_shard = rows[rows % self._shards == shard]
             if len(of_shard):

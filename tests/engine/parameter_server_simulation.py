@@ -1,0 +1,176 @@
+"""Random histories of a parameter server, without threads or clocks: workers take steps, messages arrive, in any order.
+
+A table has a column for each worker and clock, and an update adds 1 to that of its worker and clock: what a row holds
+tells which updates are in it.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.engine.ps.client import Client, Lookup, TableShape
+from strads.engine.ps.dense_rows import DenseRows
+from strads.engine.ps.server import Server
+from strads.schedule.consistency import Consistency
+from strads.schedule.itinerary import place_workers
+
+Script = Sequence[tuple[str, NDArray[np.int64]]]  # "get" or "inc" with rows; "clock"
+
+
+class Deadlock(AssertionError):
+    """Nothing can happen any more, but not all workers have ended."""
+
+
+class Simulation:
+    """One history.
+
+    Parameters
+    ----------
+    scripts
+        What each worker does.
+    nodes, rows
+        How many.
+    consistency
+        The rules.
+    choose
+        Called with n, returns what happens next: a number below n.
+    slots
+        Rows that a client can keep.
+    read_my_writes
+        As of the table.
+    """
+
+    def __init__(
+        self,
+        scripts: Sequence[Script],
+        nodes: int,
+        rows: int,
+        consistency: Consistency,
+        choose: Any,
+        slots: int | None = None,
+        read_my_writes: bool = False,
+    ):
+        self.scripts = scripts
+        self.rules = consistency
+        self.choose = choose
+        workers = len(scripts)
+        self.node_of = place_workers(workers, nodes)
+        self.clocks = max(sum(step == "clock" for step, _ in script) for script in scripts) + 1
+        columns = workers * self.clocks
+        cache = None if slots is None else slots * (columns * 8 + 17)
+        shape = TableShape(rows, columns, np.float64, cache, read_my_writes)
+        self.stores = [DenseRows.zeros(len(range(node, rows, nodes)), columns, np.float64) for node in range(nodes)]
+        self.servers = [
+            Server(0, store, node, nodes, self.node_of, consistency) for node, store in enumerate(self.stores)
+        ]
+        self.clients = [
+            Client(0, shape, nodes, [w for w in range(workers) if self.node_of[w] == node], workers, consistency)
+            for node in range(nodes)
+        ]
+        self.made = np.zeros((rows, columns))  # all updates that workers have made
+        self.at = [0] * workers  # place in the script
+        self.reading: list[Lookup | None] = [None] * workers
+        self.adding: list[tuple[NDArray[np.int64], NDArray[Any]] | None] = [None] * workers
+        self.waiting = [False] * workers  # after a clock
+        self.own: list[NDArray[Any]] = [np.zeros((rows, columns)) for _ in range(workers)]
+        self.channels: dict[tuple[bool, int, int], deque[Any]] = {}
+        self.messages = 0
+        self.reads: list[tuple[int, int, NDArray[np.int64], NDArray[Any]]] = []
+        self.differentials: Counter[int] = Counter()
+
+    def run(self) -> None:
+        """Let things happen until nothing can."""
+        while True:
+            ready = [worker for worker in range(len(self.scripts)) if self._can_step(worker)]
+            full = [key for key, channel in self.channels.items() if channel]
+            if not ready and not full:
+                break
+            chosen = self.choose(len(ready) + len(full))
+            if chosen < len(ready):
+                self._step(ready[chosen])
+            else:
+                self._arrive(full[chosen - len(ready)])
+            self._send()
+        unfinished = [worker for worker, script in enumerate(self.scripts) if self.at[worker] <= len(script)]
+        if unfinished or not all(server.is_over for server in self.servers):
+            raise Deadlock(f"{unfinished} wait for ever")
+
+    def table(self) -> NDArray[Any]:
+        """Return the rows of all shards."""
+        out = np.empty_like(self.made)
+        for node, store in enumerate(self.stores):
+            out[node :: len(self.stores)] = store.values
+        return out
+
+    def _can_step(self, worker: int) -> bool:
+        client = self.clients[self.node_of[worker]]
+        if self.at[worker] > len(self.scripts[worker]):
+            return False
+        lookup = self.reading[worker]
+        if lookup is not None:
+            return lookup.missing == 0
+        if self.waiting[worker]:
+            return client.may_go_on(worker)
+        return self.adding[worker] is None  # what could not be added is tried again when something arrives
+
+    def _step(self, worker: int) -> None:
+        client = self.clients[self.node_of[worker]]
+        lookup = self.reading[worker]
+        if lookup is not None:
+            self.reads.append((worker, lookup.clock, lookup.rows, lookup.out))
+            self.check_read(worker, lookup)
+            self.reading[worker] = None
+            return
+        self.waiting[worker] = False
+        script, place = self.scripts[worker], self.at[worker]
+        self.at[worker] += 1
+        if place == len(script):
+            client.retire(worker)
+            return
+        step, rows = script[place]
+        if step == "get":
+            out = np.full((len(rows), self.made.shape[1]), np.nan)
+            self.reading[worker] = client.read(worker, rows, out)
+        elif step == "inc":
+            deltas = np.zeros((len(rows), self.made.shape[1]))
+            deltas[:, worker * self.clocks + client.clock_of(worker)] = 1
+            self._add(worker, rows, deltas)
+        else:
+            client.advance(worker)
+            self.waiting[worker] = True
+
+    def _add(self, worker: int, rows: NDArray[np.int64], deltas: NDArray[Any]) -> None:
+        rest = self.clients[self.node_of[worker]].add(worker, rows, deltas)
+        taken = deltas if rest is None else deltas - rest
+        np.add.at(self.made, rows, taken)
+        np.add.at(self.own[worker], rows, taken)
+        self.adding[worker] = None if rest is None else (rows, rest)
+
+    def _arrive(self, key: tuple[bool, int, int]) -> None:
+        to_server, sender, receiver = key
+        message = self.channels[key].popleft()
+        if to_server:
+            self.servers[receiver].receive(sender, message)
+            return
+        self.clients[receiver].receive(sender, message)
+        self._send()
+        for worker, node in enumerate(self.node_of):
+            again = self.adding[worker]
+            if node == receiver and again is not None:
+                self._add(worker, *again)
+
+    def _send(self) -> None:
+        for node, client in enumerate(self.clients):
+            for shard, message in client.outbox:
+                self.channels.setdefault((True, node, shard), deque()).append(message)
+            client.outbox.clear()
+        for shard, server in enumerate(self.servers):
+            for node, answer in server.outbox:
+                self.channels.setdefault((False, shard, node), deque()).append(answer)
+            server.outbox.clear()
+
+    def check_read(self, worker: int, lookup: Lookup) -> None:
+        """Called with every read that has ended."""

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.engine.ps.client import Client, Lookup, TableShape
-from strads.engine.ps.dense_rows import DenseRows
+from strads.engine.ps.client import Client, Lookup
 from strads.engine.ps.server import Server
+from strads.engine.ps.sparse_rows import SparseResult
+from strads.engine.ps.table_format import TableFormat
+from strads.ps._values import checked_values
 from strads.schedule.consistency import Consistency
 from strads.schedule.itinerary import place_workers
 
@@ -39,7 +41,7 @@ class Simulation:
         Called with n, returns what happens next: a number below n.
     slots
         Rows that a client can keep.
-    read_my_writes
+    read_my_writes, sparse
         As of the table.
     """
 
@@ -52,6 +54,7 @@ class Simulation:
         choose: Any,
         slots: int | None = None,
         read_my_writes: bool = False,
+        sparse: bool = False,
     ):
         self.scripts = scripts
         self.rules = consistency
@@ -61,19 +64,19 @@ class Simulation:
         self.clocks = max(sum(step == "clock" for step, _ in script) for script in scripts) + 1
         columns = workers * self.clocks
         cache = None if slots is None else slots * (columns * 8 + 17)
-        shape = TableShape(rows, columns, np.float64, cache, read_my_writes)
-        self.stores = [DenseRows.zeros(len(range(node, rows, nodes)), columns, np.float64) for node in range(nodes)]
+        self.format = TableFormat(rows, columns, np.float64, cache, read_my_writes, sparse)
+        self.stores = [self.format.make_rows(len(range(node, rows, nodes))) for node in range(nodes)]
         self.servers = [
             Server(0, store, node, nodes, self.node_of, consistency) for node, store in enumerate(self.stores)
         ]
         self.clients = [
-            Client(0, shape, nodes, [w for w in range(workers) if self.node_of[w] == node], workers, consistency)
+            Client(0, self.format, nodes, [w for w in range(workers) if self.node_of[w] == node], workers, consistency)
             for node in range(nodes)
         ]
         self.made = np.zeros((rows, columns))  # all updates that workers have made
         self.at = [0] * workers  # place in the script
         self.reading: list[Lookup | None] = [None] * workers
-        self.adding: list[tuple[NDArray[np.int64], NDArray[Any]] | None] = [None] * workers
+        self.adding: list[tuple[NDArray[np.int64], Any] | None] = [None] * workers
         self.waiting = [False] * workers  # after a clock
         self.own: list[NDArray[Any]] = [np.zeros((rows, columns)) for _ in range(workers)]
         self.channels: dict[tuple[bool, int, int], deque[Any]] = {}
@@ -102,7 +105,16 @@ class Simulation:
         """Return the rows of all shards."""
         out = np.empty_like(self.made)
         for node, store in enumerate(self.stores):
-            out[node :: len(self.stores)] = store.values
+            out[node :: len(self.stores)] = self._dense(store.read(np.arange(len(store))))
+        return out
+
+    def _dense(self, values: Any) -> NDArray[Any]:
+        """Return rows as an array."""
+        if not self.format.sparse:
+            return values
+        entries = values.assembled() if isinstance(values, SparseResult) else values
+        out = np.zeros((len(entries), self.format.columns))
+        out[np.repeat(np.arange(len(entries)), np.diff(entries.starts)), entries.columns] = entries.values
         return out
 
     def _can_step(self, worker: int) -> bool:
@@ -120,8 +132,9 @@ class Simulation:
         client = self.clients[self.node_of[worker]]
         lookup = self.reading[worker]
         if lookup is not None:
-            self.reads.append((worker, lookup.clock, lookup.rows, lookup.out))
-            self.check_read(worker, lookup)
+            values = self._dense(lookup.out)
+            self.reads.append((worker, lookup.clock, lookup.rows, values))
+            self.check_read(worker, lookup, values)
             self.reading[worker] = None
             return
         self.waiting[worker] = False
@@ -132,19 +145,21 @@ class Simulation:
             return
         step, rows = script[place]
         if step == "get":
-            out = np.full((len(rows), self.made.shape[1]), np.nan)
+            out = self.format.make_result(len(rows))
+            if not self.format.sparse:
+                out[...] = np.nan
             self.reading[worker] = client.read(worker, rows, out)
         elif step == "inc":
             deltas = np.zeros((len(rows), self.made.shape[1]))
             deltas[:, worker * self.clocks + client.clock_of(worker)] = 1
-            self._add(worker, rows, deltas)
+            self._add(worker, rows, checked_values(deltas, len(rows), self.format))
         else:
             client.advance(worker)
             self.waiting[worker] = True
 
-    def _add(self, worker: int, rows: NDArray[np.int64], deltas: NDArray[Any]) -> None:
+    def _add(self, worker: int, rows: NDArray[np.int64], deltas: Any) -> None:
         rest = self.clients[self.node_of[worker]].add(worker, rows, deltas)
-        taken = deltas if rest is None else deltas - rest
+        taken = self._dense(deltas) - (0 if rest is None else self._dense(rest))
         np.add.at(self.made, rows, taken)
         np.add.at(self.own[worker], rows, taken)
         self.adding[worker] = None if rest is None else (rows, rest)
@@ -172,5 +187,5 @@ class Simulation:
                 self.channels.setdefault((False, shard, node), deque()).append(answer)
             server.outbox.clear()
 
-    def check_read(self, worker: int, lookup: Lookup) -> None:
+    def check_read(self, worker: int, lookup: Lookup, values: NDArray[Any]) -> None:
         """Called with every read that has ended."""

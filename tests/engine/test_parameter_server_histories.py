@@ -2,11 +2,13 @@
 
 import os
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from parameter_server_simulation import Script, Simulation
 
 from strads.engine.ps.client import Lookup
@@ -19,9 +21,9 @@ HISTORIES = int(os.environ.get("STRADS_HISTORIES", "40000"))  # of the slow test
 class _Checked(Simulation):
     """Checks what workers read against what the model promises."""
 
-    def check_read(self, worker: int, lookup: Lookup) -> None:
+    def check_read(self, worker: int, lookup: Lookup, values: NDArray[Any]) -> None:
         clock, rows = lookup.clock, lookup.rows
-        seen = lookup.out.reshape(len(rows), len(self.scripts), self.clocks)
+        seen = values.reshape(len(rows), len(self.scripts), self.clocks)
         made = self.made[rows].reshape(seen.shape)
         assert not np.isnan(seen).any()
         own = seen[:, worker] if self.is_reading_own_writes else None
@@ -71,12 +73,12 @@ def _script(generator: random.Random, rows: int, steps: int) -> Script:
     return script
 
 
-def _history(seed: int, model: Consistency, kind: type[_Checked], steps: int = 10) -> _Checked:
+def _history(seed: int, model: Consistency, kind: type[_Checked], steps: int = 10, sparse: bool = False) -> _Checked:
     generator = random.Random(seed)
     nodes, rows = generator.randrange(1, 4), generator.randrange(1, 5)
     scripts = [_script(generator, rows, steps) for _ in range(generator.randrange(1, 5))]
     slots = generator.choice((None, 0, 1, 2))
-    history = kind(scripts, nodes, rows, model, generator.randrange, slots, kind.is_reading_own_writes)
+    history = kind(scripts, nodes, rows, model, generator.randrange, slots, kind.is_reading_own_writes, sparse)
     history.run()
     np.testing.assert_allclose(history.table(), history.made, atol=1e-9)  # no update is lost
     expected = np.zeros_like(history.made)
@@ -95,6 +97,14 @@ def _history(seed: int, model: Consistency, kind: type[_Checked], steps: int = 1
 @settings(max_examples=100)
 def test_a_model_keeps_its_promise_and_ends_without_losing_an_update(model, seed):
     _history(seed, model, _Bounded)
+
+
+@pytest.mark.parametrize("model", [BSP(), SSP(1), ESSP(1), ASP()], ids=repr)
+@pytest.mark.parametrize("kind", [_Checked, _ReadMyWrites])
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=60)
+def test_sparse_rows_are_as_good(kind, model, seed):
+    _history(seed, model, kind, sparse=True)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)

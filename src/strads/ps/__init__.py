@@ -2,7 +2,8 @@
 
 from strads.engine.ps.profile import StalenessProfile
 from strads.ps.run import RunStatistics, Worker, run
-from strads.ps.table import Table, WorkerTable
+from strads.ps.table import Table
+from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import ASP, BSP, ESSP, SSP, VAP, Consistency, Push
 
 __all__ = [

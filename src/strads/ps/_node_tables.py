@@ -1,34 +1,32 @@
 """Node programs over the shards of a parameter server's tables; row r is at place r // nodes of node r mod nodes."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.engine.ps.client import TableShape
-from strads.engine.ps.dense_rows import DenseRows
+from strads.engine.ps.rows import RowStore, Values
+from strads.engine.ps.table_format import TableFormat
 
 
-def make(node: Node, name: str, shape: TableShape) -> None:
+def make(node: Node, name: str, format: TableFormat) -> None:
     """Make a shard of zeros."""
-    places = len(range(node.rank, shape.rows, node.size))
-    node.store[name] = DenseRows.zeros(places, shape.columns, shape.dtype)
+    places = len(range(node.rank, format.rows, node.size))
+    node.store[name] = format.make_rows(places)
 
 
-def content(node: Node, name: str) -> NDArray[Any]:
+def content(node: Node, name: str) -> Values:
     """Return all rows of this node."""
-    store: DenseRows = node.store[name]
-    return store.values
+    store: RowStore = node.store[name]
+    return store.read(np.arange(len(store)))
 
 
-def read(node: Node, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+def read(node: Node, name: str, rows: NDArray[np.int64]) -> Values:
     """Return rows of this node."""
-    store: DenseRows = node.store[name]
+    store: RowStore = node.store[name]
     return store.read(rows // node.size)
 
 
-def write(node: Node, name: str, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+def write(node: Node, name: str, rows: NDArray[np.int64], values: Values) -> None:
     """Replace rows of this node."""
-    store: DenseRows = node.store[name]
+    store: RowStore = node.store[name]
     store.write(rows // node.size, values)

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import Node
 from strads.cluster.cores import check_count
-from strads.engine.ps.client import Client, TableShape
+from strads.engine.ps.client import Client
 from strads.engine.ps.execution import Endpoint, WorkerThreads
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.server import Server
+from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError
-from strads.ps.table import Table, WorkerTable
+from strads.ps.table import Table
+from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
 from strads.schedule.itinerary import place_workers
 
@@ -106,7 +108,7 @@ def run(
         raise ArgumentError("a table was made before strads.init: its nodes are gone")
     plan = _Plan(
         tuple(place_workers(count, runtime.cluster.size)),
-        [(table._name, table._shape, table.consistency) for table in tables],
+        [(table._name, table._format, table.consistency) for table in tables],
     )
     passed = [_Place(tables.index(value)) if isinstance(value, Table) else value for value in arguments]
     each = [_data_of(rank, plan.node_of, data) for rank in range(runtime.cluster.size)]
@@ -129,10 +131,10 @@ def run(
 
 @dataclass(frozen=True)
 class _Plan:
-    """Node of each worker, and name, shape and rules of each table."""
+    """Node of each worker, and name, format and rules of each table."""
 
     node_of: tuple[int, ...]
-    tables: list[tuple[str, TableShape, Consistency]]
+    tables: list[tuple[str, TableFormat, Consistency]]
 
 
 @dataclass(frozen=True)
@@ -174,14 +176,15 @@ def _run_workers(
     own = [worker for worker, place in enumerate(plan.node_of) if place == node.rank]
     sent = node.comm.traffic.copy()
     endpoints = []
-    for number, (name, shape, rules) in enumerate(plan.tables):
-        client = Client(number, shape, node.size, own, len(plan.node_of), rules)
+    for number, (name, format, rules) in enumerate(plan.tables):
+        client = Client(number, format, node.size, own, len(plan.node_of), rules)
         server = Server(number, node.store[name], node.rank, node.size, plan.node_of, rules)
         endpoints.append(Endpoint(node, client, server))
 
     def work(number: int) -> _End:
         tables = [
-            WorkerTable(endpoint, shape, number) for endpoint, (_, shape, _) in zip(endpoints, plan.tables, strict=True)
+            WorkerTable(endpoint, format, number)
+            for endpoint, (_, format, _) in zip(endpoints, plan.tables, strict=True)
         ]
         content = data(number) if callable(data) else (data or {}).get(number)
         worker = Worker(number, len(plan.node_of), content, tables)

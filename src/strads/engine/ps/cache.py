@@ -1,7 +1,5 @@
 """A client's cache of rows: which it holds, how old they are, and which have to go (approximate LRU)."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -75,7 +73,7 @@ class Cache:
         self._stamp_of = np.full(slots, -1, np.int64)
         self._used = np.zeros(slots, np.bool_)
         self._pushed = np.full(shards, -1, np.int64)  # stamp of the last push of each shard, good for all its rows
-        self._hand = np.zeros(2, np.int64)  # of the clock that looks for what has not been used; slots taken so far
+        self._hand = np.zeros(3, np.int64)  # of the clock that looks for what has not been used; slots taken; rows here
 
     def find(
         self, rows: RowNumbers, required: int, found: NDArray[np.bool_], stamps: NDArray[np.int64]
@@ -107,6 +105,14 @@ class Cache:
         gone = evicted[:count]
         return slots, gone[self._slot_of[gone] < 0]  # not those that came back with the same message
 
+    def evict(self, count: int) -> tuple[Slots, RowNumbers]:
+        """Let so many rows go; returns their slots and numbers."""
+        slots, evicted = np.empty(count, np.int64), np.empty(count, np.int64)
+        taken = _evict(
+            self._slot_of, self._row_of, self._stamp_of, self._used, self._hand, self.stamps.references, slots, evicted
+        )
+        return slots[:taken], evicted[:taken]
+
     def pushed(self, shard: int, rows: RowNumbers, stamp: int) -> Slots:
         """Return the slots of those rows of a push that are here; the others of its shard have not changed."""
         if self._pushed[shard] >= 0:
@@ -124,7 +130,7 @@ class Cache:
     @property
     def size(self) -> int:
         """Rows that are here."""
-        return int(self._hand[1])
+        return int(self._hand[2])
 
 
 @njit(nogil=True, cache=True)
@@ -165,15 +171,14 @@ def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots
             elif len(row_of) == 0:
                 slots[i] = -1
                 continue
-            else:  # second chance: what was used since the hand came by stays
-                while used[hand[0]]:
-                    used[hand[0]] = False
-                    hand[0] = (hand[0] + 1) % len(row_of)
-                slot = hand[0]
-                hand[0] = (hand[0] + 1) % len(row_of)
-                slot_of[row_of[slot]] = -1
-                evicted[count] = row_of[slot]
-                count += 1
+            else:
+                slot = _turn(used, hand)
+                if row_of[slot] >= 0:
+                    slot_of[row_of[slot]] = -1
+                    evicted[count] = row_of[slot]
+                    count += 1
+                    hand[2] -= 1
+            hand[2] += 1
             slot_of[rows[i]] = slot
             row_of[slot] = rows[i]
         if stamp_of[slot] >= 0:
@@ -182,6 +187,33 @@ def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots
         references[stamp] += 1
         used[slot] = True
         slots[i] = slot
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _turn(used, hand):  # type: ignore[no-untyped-def]
+    """Return the next slot of the clock that has not been used since the hand came by: a second chance for each."""
+    while used[hand[0]]:
+        used[hand[0]] = False
+        hand[0] = (hand[0] + 1) % hand[1]
+    slot = hand[0]
+    hand[0] = (hand[0] + 1) % hand[1]
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  # type: ignore[no-untyped-def]
+    count = 0
+    while count < len(slots) and hand[2] > 0:
+        slot = _turn(used, hand)
+        if row_of[slot] >= 0:
+            slots[count], evicted[count] = slot, row_of[slot]
+            count += 1
+            hand[2] -= 1
+            references[stamp_of[slot]] -= 1
+            stamp_of[slot] = -1
+            slot_of[row_of[slot]] = -1
+            row_of[slot] = -1
     return count
 
 
@@ -208,8 +240,3 @@ def _count_reads(clocks, stamps, clock, histogram):  # type: ignore[no-untyped-d
                 if clocks[stamp, worker] < RETIRED:
                     differential = clocks[stamp, worker] - 1 - clock
                     histogram[min(max(differential, -REACH), REACH) + REACH] += hits[stamp]
-
-
-def bytes_of_slot(row: Any) -> int:
-    """Return the memory that a cached row takes, what is kept about it included."""
-    return int(np.asarray(row).nbytes) + 17

@@ -2,47 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from strads.engine.ps.cache import Cache
-from strads.engine.ps.dense_rows import Coalesced, DenseRows
 from strads.engine.ps.in_transit import InTransit
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update
 from strads.engine.ps.own_writes import OwnWrites
 from strads.engine.ps.profile import REACH
+from strads.engine.ps.rows import PendingUpdates, Result, Values
+from strads.engine.ps.table_format import TableFormat
 from strads.schedule.consistency import Consistency, Push
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """A table, as far as clients and servers need to know it.
-
-    Attributes
-    ----------
-    rows, columns, dtype
-        Of the values.
-    cache_bytes
-        That a client may keep of it; None: all rows.
-    read_my_writes
-        Whether a worker's reads hold its own updates at once.
-    """
-
-    rows: int
-    columns: int
-    dtype: DTypeLike
-    cache_bytes: int | None = None
-    read_my_writes: bool = False
-
-    @property
-    def slots(self) -> int:
-        """Rows that a client may keep."""
-        if self.cache_bytes is None:
-            return self.rows
-        row = self.columns * np.dtype(self.dtype).itemsize + 17  # with what the cache keeps about it
-        return min(self.rows, self.cache_bytes // row)
 
 
 class Lookup:
@@ -56,7 +27,7 @@ class Lookup:
         Rows that have not come yet.
     """
 
-    def __init__(self, worker: int, clock: int, required: int, rows: RowNumbers, out: NDArray[Any]):
+    def __init__(self, worker: int, clock: int, required: int, rows: RowNumbers, out: Result):
         self.worker = worker
         self.clock = clock
         self.required = required
@@ -72,7 +43,7 @@ class Lookup:
 class _Worker:
     """What a client keeps of one of its workers."""
 
-    pending: Coalesced
+    pending: PendingUpdates
     transit: InTransit
     own: OwnWrites | None
     clock: int = 0
@@ -87,7 +58,7 @@ class Client:
     ----------
     table
         Its number.
-    shape
+    format
         Of it.
     shards
         How many there are.
@@ -107,7 +78,7 @@ class Client:
     """
 
     def __init__(
-        self, table: int, shape: TableShape, shards: int, workers: Sequence[int], count: int, consistency: Consistency
+        self, table: int, format: TableFormat, shards: int, workers: Sequence[int], count: int, consistency: Consistency
     ):
         self._table = table
         self._shards = shards
@@ -115,18 +86,19 @@ class Client:
         self._share = 1 / count
         self.outbox: list[tuple[int, ToServer]] = []
         self.histogram = np.zeros(2 * REACH + 1, np.int64)
-        self._cache = Cache(shape.rows, shape.slots, shards, count)
-        self._store = DenseRows.zeros(shape.slots, shape.columns, shape.dtype)
+        self._cache = Cache(format.rows, format.slots, shards, count)
+        self._store = format.make_rows(format.slots)
         self._slowest = 0  # clock of the slowest worker, as far as known here
         self._lookups: list[Lookup] = []
         self._tickets: dict[int, tuple[Lookup, NDArray[np.int64], NDArray[np.int64]]] = {}
         self._next_ticket = 0
         bounded = consistency.bound(0) < np.inf
+        self._cache_bytes = format.cache_bytes if format.sparse else None
         self._workers = {
             worker: _Worker(
-                Coalesced(shape.rows, shape.columns, shape.dtype),
-                InTransit(shape.rows, shape.columns, shape.dtype, bounded),
-                OwnWrites() if shape.read_my_writes else None,
+                format.make_pending(),
+                InTransit(format.rows, format.columns, format.dtype, bounded),
+                OwnWrites(self._store.accumulate) if format.read_my_writes else None,
             )
             for worker in workers
         }
@@ -137,7 +109,7 @@ class Client:
         """Return a worker's clock."""
         return self._workers[worker].clock
 
-    def read(self, worker: int, rows: RowNumbers, out: NDArray[Any]) -> Lookup:
+    def read(self, worker: int, rows: RowNumbers, out: Result) -> Lookup:
         """Begin to read rows, which may repeat, into `out`; it has ended when none is missing."""
         clock = self._workers[worker].clock
         lookup = Lookup(worker, clock, self._rules.required(clock), rows, out)
@@ -205,11 +177,11 @@ class Client:
         if message.ticket >= 0:
             self._answer(message, stamp)
             slots, evicted = self._cache.place(message.rows, stamp)
-            if len(evicted) and self._rules.push is not Push.NEVER:
-                self._forget(evicted)
+            self._forget(evicted)
         else:
             slots = self._cache.pushed(shard, message.rows, stamp)
         self._store.write(slots, message.values)
+        self._make_room()
         if message.number >= 0:
             self.outbox.append((shard, Seen(self._table, message.number)))
         for lookup in self._lookups:
@@ -233,8 +205,17 @@ class Client:
         stamps[positions] = stamp
         self._account(lookup, stamps)
 
+    def _make_room(self) -> None:
+        """Let sparse rows go until the rest fits; of dense ones there never are too many."""
+        while self._cache_bytes is not None and self._store.nbytes > self._cache_bytes and self._cache.size:
+            slots, evicted = self._cache.evict(-(-self._cache.size // 8))
+            self._store.clear(slots)
+            self._forget(evicted)
+
     def _forget(self, rows: RowNumbers) -> None:
         """Tell the servers of rows that had to go; not of those asked for again, whose answer comes after this."""
+        if self._rules.push is Push.NEVER or not len(rows):
+            return
         for lookup, positions, _ in self._tickets.values():
             rows = rows[~np.isin(rows, lookup.rows[positions])]
         for shard in range(self._shards):
@@ -244,7 +225,7 @@ class Client:
 
     # -- updates -----------------------------------------------------------------------------------------------
 
-    def add(self, worker: int, rows: RowNumbers, deltas: NDArray[Any]) -> NDArray[Any] | None:
+    def add(self, worker: int, rows: RowNumbers, deltas: Values) -> Values | None:
         """Take a worker's updates of rows, which may repeat.
 
         Returns

@@ -7,8 +7,7 @@ from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
 from strads.engine.ps.messages import RowNumbers
-
-Places = NDArray[np.int64]
+from strads.engine.ps.rows import Places
 
 
 class DenseRows:
@@ -29,9 +28,9 @@ class DenseRows:
         return cls(np.zeros((places, columns), dtype))
 
     @staticmethod
-    def select(values: NDArray[Any], which: NDArray[Any]) -> NDArray[Any]:
-        """Return some of many rows."""
-        return values[which]
+    def accumulate(out: NDArray[Any], positions: Places, values: NDArray[Any]) -> None:
+        """Add to some rows of a result, which do not repeat."""
+        out[positions] += values
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,12 +45,21 @@ class DenseRows:
         """Copy rows to those of `out`; where a place is negative, nothing."""
         gather(self.values, places, out)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of them."""
+        return self.values.nbytes
+
+    def clear(self, places: Places) -> None:
+        """Make rows zero."""
+        self.values[places] = 0
+
     def add(self, places: Places, deltas: NDArray[Any]) -> None:
-        """Add to rows, which may repeat."""
+        """Add to rows."""
         scatter_add(self.values, places, deltas)
 
     def write(self, places: Places, values: NDArray[Any]) -> None:
-        """Replace rows."""
+        """Replace rows; where a place is negative, or comes again later, nothing."""
         scatter(self.values, places, values)
 
 

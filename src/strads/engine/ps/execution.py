@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node
 from strads.engine.ps.client import Client
 from strads.engine.ps.messages import RowNumbers, Rows, ToClient, Visible
+from strads.engine.ps.rows import Result, Values
 from strads.engine.ps.server import Server
 from strads.errors import ProgramStopped
 
@@ -83,7 +84,7 @@ class Endpoint:
 
     # -- for workers' threads --------------------------------------------------------------------------------------
 
-    def get(self, worker: int, rows: RowNumbers, out: NDArray[Any]) -> None:
+    def get(self, worker: int, rows: RowNumbers, out: Result) -> None:
         """Read rows; waits until they are new enough."""
         with self._news:
             lookup = self._client.read(worker, rows, out)
@@ -91,7 +92,7 @@ class Endpoint:
                 self._deliver()
                 self._wait(lambda: not lookup.missing)
 
-    def inc(self, worker: int, rows: RowNumbers, deltas: NDArray[Any]) -> None:
+    def inc(self, worker: int, rows: RowNumbers, deltas: Values) -> None:
         """Add to rows; waits until the model allows it."""
         with self._news:
             before = self._arrivals

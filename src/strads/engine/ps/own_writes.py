@@ -1,21 +1,28 @@
 """A worker's own updates that the rows it reads may lack (read-my-writes)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.ps.messages import RowNumbers
 
 
 class OwnWrites:
-    """What a worker has sent, for as long as a row that it reads may be without it."""
+    """What a worker has sent, for as long as a row that it reads may be without it.
 
-    def __init__(self) -> None:
-        self._sent: list[tuple[int, RowNumbers, NDArray[Any]]] = []
+    Parameters
+    ----------
+    accumulate
+        Adds values to some rows of a result.
+    """
 
-    def sent(self, clock: int, rows: RowNumbers, deltas: NDArray[Any], required: int) -> None:
+    def __init__(self, accumulate: Callable[[Any, NDArray[np.int64], Any], None]):
+        self._accumulate = accumulate
+        self._sent: list[tuple[int, RowNumbers, Any]] = []
+
+    def sent(self, clock: int, rows: RowNumbers, deltas: Any, required: int) -> None:
         """Keep updates of a clock; forget those that every row will hold from now on."""
         self._sent = [kept for kept in self._sent if kept[0] >= required]
         if len(rows):
@@ -26,17 +33,9 @@ class OwnWrites:
         """Forget all: every row holds it."""
         self._sent.clear()
 
-    def overlay(self, rows: RowNumbers, clocks: NDArray[np.int64], out: NDArray[Any]) -> None:
+    def overlay(self, rows: RowNumbers, clocks: NDArray[np.int64], out: Any) -> None:
         """Add what values of rows lack, that hold the worker's updates made before some clocks."""
         for clock, sent, deltas in self._sent:
-            _overlay(rows, clocks, out, clock, sent, deltas)
-
-
-@njit(nogil=True, cache=True)
-def _overlay(rows, clocks, out, clock, sent, deltas):  # type: ignore[no-untyped-def]
-    for i in range(len(rows)):
-        if clocks[i] <= clock:
-            place = np.searchsorted(sent, rows[i])
-            if place < len(sent) and sent[place] == rows[i]:
-                for column in range(out.shape[1]):
-                    out[i, column] += deltas[place, column]
+            places = np.minimum(np.searchsorted(sent, rows), len(sent) - 1)
+            lacking = np.flatnonzero((sent[places] == rows) & (clocks <= clock))
+            self._accumulate(out, lacking, deltas[places[lacking]])

@@ -1,13 +1,13 @@
 """A shard of a table: a state machine (DESIGN §4.9). Messages of clients in, messages to clients out."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
+from strads.engine.ps.rows import RowStore
 from strads.schedule.consistency import Consistency, Push
 
 
@@ -36,7 +36,7 @@ class Server:
     """
 
     def __init__(
-        self, table: int, store: Any, shard: int, shards: int, node_of: Sequence[int], consistency: Consistency
+        self, table: int, store: RowStore, shard: int, shards: int, node_of: Sequence[int], consistency: Consistency
     ):
         self._table = table
         self._store = store

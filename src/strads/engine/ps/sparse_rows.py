@@ -1,0 +1,283 @@
+"""Rows of a table of which few entries are not zero."""
+
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import DTypeLike, NDArray
+
+from strads.engine.ps.messages import RowNumbers
+from strads.engine.ps.rows import Places
+
+
+class SparseValues:
+    """Some rows: of each its columns, ascending, and the values there (compressed sparse rows).
+
+    Parameters
+    ----------
+    starts
+        Array (rows + 1,): where the entries of each row begin.
+    columns, values
+        Of the entries.
+    """
+
+    def __init__(self, starts: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[Any]):
+        self.starts = starts
+        self.columns = columns
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, which: Any) -> "SparseValues":
+        """Return some of the rows: a slice, a mask or places."""
+        places = np.arange(len(self))[which]
+        starts, sizes = self.starts[:-1][places], np.diff(self.starts)[places]
+        return SparseValues(*_copy_rows(self.columns, self.values, starts, sizes))
+
+
+class SparseResult:
+    """Rows that are being put together: what is given for a row is added to what it has."""
+
+    def __init__(self, count: int, dtype: DTypeLike):
+        self._count = count
+        self._dtype = dtype
+        self._parts: list[tuple[Places, SparseValues]] = []
+
+    def __setitem__(self, positions: Places, values: SparseValues) -> None:
+        if len(values.columns):
+            self._parts.append((positions, values))
+
+    def assembled(self) -> SparseValues:
+        """Return all rows."""
+        rows = [np.repeat(positions, np.diff(part.starts)) for positions, part in self._parts]
+        columns = [part.columns for _, part in self._parts]
+        values = [part.values for _, part in self._parts]
+        return coalesced(self._count, *_joined(rows, columns, values, self._dtype))
+
+
+def _joined(rows: Any, columns: Any, values: Any, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    if not rows:
+        return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, dtype)
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
+
+
+def coalesced(count: int, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> SparseValues:
+    """Return entries in any order as rows; those of the same row and column are summed in their order."""
+    order = np.lexsort((columns, rows))
+    return SparseValues(*_sum_sorted(count, rows[order], columns[order], values[order]))
+
+
+class SparseRows:
+    """Rows by place, each with some room to grow in a common pool.
+
+    Parameters
+    ----------
+    places
+        How many rows.
+    dtype
+        Of the values.
+    """
+
+    def __init__(self, places: int, dtype: DTypeLike):
+        self._starts = np.zeros(places, np.int64)
+        self._sizes = np.zeros(places, np.int64)
+        self._rooms = np.zeros(places, np.int64)
+        self._columns = np.empty(1024, np.int32)
+        self._values = np.empty(1024, dtype)
+        self._end = 0
+
+    @classmethod
+    def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
+        """Make rows of zeros."""
+        return cls(places, dtype)
+
+    @staticmethod
+    def accumulate(out: SparseResult, positions: Places, values: SparseValues) -> None:
+        """Add to some rows of a result."""
+        out[positions] = values
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the entries, with the room that rows have to grow."""
+        return int(self._rooms.sum()) * (4 + self._values.itemsize)
+
+    def read(self, places: Places) -> SparseValues:
+        """Return rows."""
+        return SparseValues(*_copy_rows(self._columns, self._values, self._starts[places], self._sizes[places]))
+
+    def read_into(self, places: Places, out: SparseResult) -> None:
+        """Give rows to a result; where a place is negative, nothing."""
+        here = np.flatnonzero(places >= 0)
+        if len(here):
+            out[here] = self.read(places[here])
+
+    def add(self, places: Places, deltas: SparseValues) -> None:
+        """Add to rows, which must not repeat; entries that become 0 go."""
+        self._reserve(places, self._sizes[places] + np.diff(deltas.starts))
+        _merge(
+            self._columns, self._values, self._starts, self._sizes,
+            places, deltas.starts, deltas.columns, deltas.values,
+        )  # fmt: skip
+
+    def write(self, places: Places, values: SparseValues) -> None:
+        """Replace rows; where a place is negative, or comes again later, nothing."""
+        last = np.unique(places[::-1], return_index=True)[1]
+        chosen = np.sort(len(places) - 1 - last)
+        chosen = chosen[places[chosen] >= 0]
+        self.clear(places[chosen])
+        self.add(places[chosen], values[chosen])
+
+    def clear(self, places: Places) -> None:
+        """Make rows zero."""
+        self._sizes[places] = 0
+
+    def _reserve(self, places: Places, sizes: NDArray[np.int64]) -> None:
+        """Give rows room for so many entries."""
+        short = sizes > self._rooms[places]
+        if not short.any():
+            return
+        places, rooms = places[short], np.maximum(2 * sizes[short], 4)
+        needed = int(rooms.sum())
+        if self._end + needed > len(self._columns):
+            self._compact(needed)
+        starts = self._end + np.cumsum(rooms) - rooms
+        _move(self._columns, self._values, self._starts[places], self._sizes[places], starts)
+        self._starts[places], self._rooms[places] = starts, rooms
+        self._end += needed
+
+    def _compact(self, needed: int) -> None:
+        """Move all rows together, and leave room for more behind."""
+        self._rooms = self._sizes.copy()
+        starts = np.cumsum(self._rooms) - self._rooms
+        live = int(self._rooms.sum())
+        columns = np.empty(2 * (live + needed), np.int32)
+        values = np.empty(len(columns), self._values.dtype)
+        _copy_to(self._columns, self._values, self._starts, self._sizes, columns, values, starts)
+        self._columns, self._values, self._starts, self._end = columns, values, starts, live
+
+
+class SparseCoalesced:
+    """Updates that a worker has made and not sent.
+
+    Parameters
+    ----------
+    dtype
+        Of the values.
+    """
+
+    def __init__(self, dtype: DTypeLike):
+        self._dtype = dtype
+        self._parts: list[tuple[RowNumbers, SparseValues]] = []
+
+    @property
+    def count(self) -> int:
+        """Rows that have been updated, those that repeat included."""
+        return sum(len(rows) for rows, _ in self._parts)
+
+    def add(self, rows: RowNumbers, deltas: SparseValues) -> None:
+        """Add updates of rows, which may repeat; what is given may be changed afterwards."""
+        self._parts.append((rows.copy(), deltas[:]))
+
+    def overlay(self, rows: RowNumbers, out: SparseResult) -> None:
+        """Add what is here to values of rows."""
+        if self._parts:
+            updated, deltas = self._coalesced()
+            self._parts = [(updated, deltas)]
+            places = np.minimum(np.searchsorted(updated, rows), len(updated) - 1)
+            here = np.flatnonzero(updated[places] == rows)
+            out[here] = deltas[places[here]]
+
+    def take(self) -> tuple[RowNumbers, SparseValues]:
+        """Return rows, ascending, and their updates, and begin anew."""
+        taken = self._coalesced()
+        self._parts = []
+        return taken
+
+    def _coalesced(self) -> tuple[RowNumbers, SparseValues]:
+        rows = [np.repeat(rows, np.diff(part.starts)) for rows, part in self._parts]
+        columns = [part.columns for _, part in self._parts]
+        values = [part.values for _, part in self._parts]
+        of_entries, *entries = _joined(rows, columns, values, self._dtype)
+        updated, places = np.unique(of_entries, return_inverse=True)
+        return updated, coalesced(len(updated), places, *entries)
+
+
+@njit(nogil=True, cache=True)
+def _copy_rows(columns, values, starts, sizes):  # type: ignore[no-untyped-def]
+    out_starts = np.zeros(len(starts) + 1, np.int64)
+    for i in range(len(starts)):
+        out_starts[i + 1] = out_starts[i] + sizes[i]
+    out_columns = np.empty(out_starts[-1], columns.dtype)
+    out_values = np.empty(out_starts[-1], values.dtype)
+    for i in range(len(starts)):
+        for k in range(sizes[i]):
+            out_columns[out_starts[i] + k] = columns[starts[i] + k]
+            out_values[out_starts[i] + k] = values[starts[i] + k]
+    return out_starts, out_columns, out_values
+
+
+@njit(nogil=True, cache=True)
+def _copy_to(columns, values, starts, sizes, out_columns, out_values, out_starts):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        for k in range(sizes[i]):
+            out_columns[out_starts[i] + k] = columns[starts[i] + k]
+            out_values[out_starts[i] + k] = values[starts[i] + k]
+
+
+@njit(nogil=True, cache=True)
+def _move(columns, values, starts, sizes, new_starts):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        for k in range(sizes[i]):
+            columns[new_starts[i] + k] = columns[starts[i] + k]
+            values[new_starts[i] + k] = values[starts[i] + k]
+
+
+@njit(nogil=True, cache=True)
+def _sum_sorted(count, rows, columns, values):  # type: ignore[no-untyped-def]
+    starts = np.zeros(count + 1, np.int64)
+    out_columns, out_values = np.empty_like(columns), np.empty_like(values)
+    end = 0
+    for i in range(len(rows)):
+        if i > 0 and rows[i] == rows[i - 1] and columns[i] == columns[i - 1]:
+            out_values[end - 1] += values[i]
+        else:
+            out_columns[end], out_values[end] = columns[i], values[i]
+            end += 1
+            starts[rows[i] + 1] += 1
+    for row in range(count):
+        starts[row + 1] += starts[row]
+    return starts, out_columns[:end].copy(), out_values[:end].copy()
+
+
+@njit(nogil=True, cache=True)
+def _merge(columns, values, starts, sizes, places, delta_starts, delta_columns, deltas):  # type: ignore[no-untyped-def]
+    longest = 0
+    for i in range(len(places)):
+        longest = max(longest, sizes[places[i]] + delta_starts[i + 1] - delta_starts[i])
+    merged_columns, merged_values = np.empty(longest, columns.dtype), np.empty(longest, values.dtype)
+    for i in range(len(places)):
+        a, a_end = starts[places[i]], starts[places[i]] + sizes[places[i]]
+        b, b_end = delta_starts[i], delta_starts[i + 1]
+        count = 0
+        while a < a_end or b < b_end:
+            if b == b_end or (a < a_end and columns[a] < delta_columns[b]):
+                column, value = columns[a], values[a]
+                a += 1
+            elif a == a_end or delta_columns[b] < columns[a]:
+                column, value = delta_columns[b], deltas[b]
+                b += 1
+            else:
+                column, value = columns[a], values[a] + deltas[b]
+                a += 1
+                b += 1
+            if value != 0:
+                merged_columns[count], merged_values[count] = column, value
+                count += 1
+        start = starts[places[i]]
+        for k in range(count):
+            columns[start + k], values[start + k] = merged_columns[k], merged_values[k]
+        sizes[places[i]] = count

@@ -3,7 +3,7 @@
 Loops are serializable: the result is that of some sequential order, without data races. See `async_for`.
 """
 
-from strads import schmp
+from strads import ps, schmp
 from strads.cluster import Cluster, Comm, Node, Runtime, init, shutdown
 from strads.dds import (
     accumulator,
@@ -63,6 +63,7 @@ __all__ = [
     "from_arrow",
     "from_numpy",
     "init",
+    "ps",
     "read_csv",
     "read_parquet",
     "read_text",

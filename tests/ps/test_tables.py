@@ -1,0 +1,205 @@
+"""Tables of the parameter server on nodes: what workers read and add, under every model."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import strads
+from strads import ps
+from strads.errors import ArgumentError, BodyIndexError, InputError, NodeFailure
+
+MODELS = [ps.BSP(), ps.SSP(2), ps.ESSP(2), ps.ASP(), ps.VAP(40.0)]
+
+
+def count(worker, table, clocks):
+    """Add 1 to random rows; returns what the worker has added."""
+    generator = np.random.default_rng(worker.number)
+    added = np.zeros(table.shape)
+    for _ in range(clocks):
+        rows = generator.integers(len(table), size=20)
+        table.get(rows)
+        table.inc(rows, 1)
+        np.add.at(added, rows, 1)
+        worker.clock()
+    return added
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_no_update_is_lost(runtime, model, is_sparse):
+    if is_sparse and isinstance(model, ps.VAP):
+        pytest.skip("VAP is for dense tables")
+    table = ps.Table(50, 3, "f8", consistency=model, sparse=is_sparse)
+    ended = ps.run(count, table, 15, workers=4)
+    np.testing.assert_allclose(table.to_numpy(), sum(ended.values), rtol=1e-12)
+    assert table.staleness.counts.sum() > 0
+    assert len(ended.computing) == len(ended.communicating) == 4
+    if isinstance(model, ps.BSP):
+        assert table.staleness.differentials.tolist() == [-1]
+
+
+def average(worker, table, clocks):
+    """Move all rows towards what the worker's generator says, by rounded arithmetic in float32."""
+    generator = np.random.default_rng(worker.number)
+    rows = np.arange(len(table))
+    for _ in range(clocks):
+        values = table.get(rows)
+        chosen = generator.choice(rows, 10)
+        table.inc(chosen, np.float32(0.1) * (generator.random((10, table.shape[1])) - values[chosen]))
+        worker.clock()
+    return table.get(rows)
+
+
+@pytest.mark.nodes
+def test_under_bsp_the_bits_do_not_depend_on_nodes(runtime):
+    found = _averages()
+    with strads.init("threads", nodes=1, threads=1):
+        alone = _averages()
+    for value, other in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+def _averages():
+    table = ps.Table(30, 4, consistency=ps.BSP())
+    ended = ps.run(average, table, 10, workers=4)
+    return [table.to_numpy(), *ended.values]
+
+
+@pytest.mark.nodes
+def test_rows_are_read_and_written_between_runs(runtime):
+    values = np.arange(21, dtype=np.float32).reshape(7, 3)
+    table = ps.Table.from_numpy(values, consistency=ps.SSP(1))
+    np.testing.assert_array_equal(table.to_numpy(), values)
+    np.testing.assert_array_equal(table.read([6, 0, 6]), values[[6, 0, 6]])
+    table.write([2, 5, 2], [[1, 1, 1], [2, 2, 2], [3, 3, 3]])
+    np.testing.assert_array_equal(table.read([2, 5]), [[3, 3, 3], [2, 2, 2]])
+    thin = ps.Table.from_numpy(sparse.random_array((7, 9), density=0.3, rng=0, format="csr"), sparse=True)
+    assert thin.dtype == np.float64
+    np.testing.assert_array_equal(thin.read([3, 1]).toarray(), thin.to_numpy()[[3, 1]])
+
+
+@pytest.mark.nodes
+def test_workers_have_data_of_their_own(runtime):
+    table = ps.Table(1, 1, "i8")
+
+    def total(worker, table):
+        table.inc(0, worker.data)
+        worker.clock()
+        return int(table.get(0)[0])
+
+    assert ps.run(total, table, workers=3, data=[1, 20, 300]).values == [321] * 3
+    assert ps.run(total, table, workers=2, data=lambda number: 10 ** (3 + number)).values == [11321] * 2
+
+
+@pytest.mark.nodes
+def test_a_small_cache_changes_no_value(runtime):
+    for model in MODELS:
+        table = ps.Table(40, 2, "f8", consistency=model, cache_bytes=200)
+        ended = ps.run(count, table, 8, workers=3)
+        np.testing.assert_allclose(table.to_numpy(), sum(ended.values), rtol=1e-12)
+
+
+@pytest.mark.nodes
+def test_a_worker_that_raises_ends_the_run_and_says_where(runtime):
+    def fail(worker, table):
+        if worker.number == 1:
+            raise ZeroDivisionError("of worker 1")
+        for _ in range(100):
+            table.get([0])
+            worker.clock()
+
+    table = ps.Table(4, 1)
+    with pytest.raises(ZeroDivisionError, match="of worker 1"):
+        ps.run(fail, table, workers=3)
+    assert ps.run(count, table, 2, workers=2).values[0].sum() == 40  # the nodes are still there
+
+
+def test_a_worker_that_never_comes_is_waited_for_no_longer_than_the_limit():
+    def sleep(worker, table):
+        if worker.number == 1:
+            time.sleep(1.5)
+        worker.clock()
+        table.get([0])
+
+    with strads.init("threads", nodes=2, threads=1, timeout=0.5), pytest.raises(NodeFailure, match="0.5 s"):
+        ps.run(sleep, ps.Table(4, 1))
+
+
+def test_reads_see_own_writes_if_that_is_wanted():
+    def add(worker, plain, own):
+        for table in (plain, own):
+            table.inc([0, 1], [[1.0], [2.0]])
+            table.inc([1], [[0.5]])
+        return plain.get([1, 0, 2]).ravel().tolist(), own.get([1, 0, 2]).ravel().tolist()
+
+    ended = ps.run(add, ps.Table(3, 1), ps.Table(3, 1, read_my_writes=True), workers=1)
+    assert ended.values == [([0, 0, 0], [2.5, 1, 0])]
+
+
+def test_results_may_be_written_to_a_given_array():
+    def read(worker, table):
+        out = np.empty((2, 2), np.float32)
+        assert table.get([1, 0], out) is out
+        with pytest.raises(ArgumentError, match="contiguous"):
+            table.get([1, 0], out.T)
+        with pytest.raises(ArgumentError, match="float64"):
+            table.get([1, 0], out.astype(float))
+        return out
+
+    values = np.arange(4, dtype=np.float32).reshape(2, 2)
+    assert ps.run(read, ps.Table.from_numpy(values), workers=1).values[0].tolist() == [[2, 3], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (lambda table: table.get([0, 5]), BodyIndexError, r"row 5 \(at place 1 of rows\).* 0 … 4"),
+        (lambda table: table.get(-1), BodyIndexError, "row -1"),
+        (lambda table: table.get([0.5]), ArgumentError, "whole numbers"),
+        (lambda table: table.inc([0], np.zeros((2, 2))), InputError, r"\(1, 2\) is needed"),
+        (lambda table: table.inc([0], ["a"]), InputError, "give numbers"),
+        (lambda table: table.inc([0], sparse.csr_array(np.zeros((1, 3)))), InputError, r"\(1, 2\) is needed"),
+    ],
+)
+def test_bad_rows_and_values_are_refused(act, error, message):
+    with pytest.raises(error, match=message):
+        ps.run(lambda worker, table: act(table), ps.Table(5, 2), workers=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ps.Table(0, 1), "rows=0"),
+        (lambda: ps.Table(1, 1, "i2"), "int16"),
+        (lambda: ps.Table(1, 1, cache_bytes=-1), "cache_bytes=-1"),
+        (lambda: ps.Table(1, 1, consistency="SSP"), "SSP"),
+        (lambda: ps.Table(1, 1, consistency=ps.VAP(1.0), sparse=True), "dense"),
+        (lambda: ps.SSP(-1), "staleness=-1"),
+        (lambda: ps.ESSP(1.5), "staleness=1.5"),
+        (lambda: ps.VAP(0), "v0=0"),
+        (lambda: ps.VAP(1, -1), "decay=-1"),
+        (lambda: ps.run(count, workers=0), "workers=0"),
+        (lambda: ps.run(count, workers=2, data=[1]), "1 workers were given"),
+    ],
+)
+def test_bad_arguments_are_refused(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_tables_of_nodes_that_are_gone_are_refused():
+    table = ps.Table(1, 1)
+    strads.init("threads", threads=1)
+    with pytest.raises(strads.StradsError, match=r"before strads.init|shut down"):
+        ps.run(count, table, 1)
+
+
+def test_a_profile_says_what_was_read():
+    table = ps.Table(3, 1, consistency=ps.BSP())
+    ps.run(count, table, 2, workers=2)
+    assert table.staleness.mean == -1
+    assert table.staleness.counts.tolist() == [2 * 2 * 20 * 2]  # workers, clocks, rows; of each worker's updates
+    assert "100.0%" in str(table.staleness)

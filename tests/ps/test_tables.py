@@ -1,5 +1,8 @@
 """Tables of the parameter server on nodes: what workers read and add, under every model."""
 
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -124,7 +127,7 @@ def test_a_worker_that_never_comes_is_waited_for_no_longer_than_the_limit():
         worker.clock()
         table.get([0])
 
-    with strads.init("threads", nodes=2, threads=1, timeout=0.5), pytest.raises(NodeFailure, match="0.5 s"):
+    with strads.init("threads", nodes=2, threads=1, timeout=0.5), pytest.raises(NodeFailure, match=r"0\.5 s"):
         ps.run(sleep, ps.Table(4, 1))
 
 
@@ -203,3 +206,33 @@ def test_a_profile_says_what_was_read():
     assert table.staleness.mean == -1
     assert table.staleness.counts.tolist() == [2 * 2 * 20 * 2]  # workers, clocks, rows; of each worker's updates
     assert "100.0%" in str(table.staleness)
+
+
+LONG_RUN = """
+import os, signal, threading, time
+import strads
+from strads import ps
+
+def work(worker, table):
+    while True:
+        table.get([0])
+        table.inc([0], 1)
+        worker.clock()
+
+if __name__ == "__main__":
+    with strads.init("threads", nodes=2, threads=2):
+        table = ps.Table(3, 1, consistency=ps.SSP(1))
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            ps.run(work, table)
+        except KeyboardInterrupt:
+            print("interrupted", table.to_numpy()[0, 0] > 0)
+"""
+
+
+def test_an_interrupt_ends_a_run_and_leaves_the_table():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", LONG_RUN], capture_output=True, text=True, env=environment, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["interrupted", "True"]

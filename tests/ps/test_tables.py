@@ -236,3 +236,11 @@ def test_an_interrupt_ends_a_run_and_leaves_the_table():
         [sys.executable, "-c", LONG_RUN], capture_output=True, text=True, env=environment, timeout=60, check=True
     )
     assert done.stdout.split() == ["interrupted", "True"]
+
+
+def test_a_bound_without_room_for_whole_numbers_is_refused():
+    with pytest.raises(ArgumentError, match="less than 1"):
+        ps.run(count, ps.Table(5, 1, "i4", consistency=ps.VAP(1.5)), 3, workers=2)
+    table = ps.Table(5, 1, "i4", consistency=ps.VAP(2, decay=0))
+    ps.run(count, table, 3, workers=2)
+    assert table.to_numpy().sum() == 2 * 3 * 20

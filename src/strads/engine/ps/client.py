@@ -13,6 +13,7 @@ from strads.engine.ps.own_writes import OwnWrites
 from strads.engine.ps.profile import REACH
 from strads.engine.ps.rows import PendingUpdates, Result, Values
 from strads.engine.ps.table_format import TableFormat
+from strads.errors import ArgumentError
 from strads.schedule.consistency import Consistency, Push
 
 
@@ -231,6 +232,11 @@ class Client:
         Returns
         -------
         None, or what could not be taken: to be given again when something has arrived.
+
+        Raises
+        ------
+        ArgumentError
+            If it never can, because the bound leaves no room for a whole number.
         """
         state = self._workers[worker]
         if self._slowest < self._rules.required(state.clock):
@@ -244,9 +250,15 @@ class Client:
         if state.is_draining:
             return deltas
         taken, rest = state.transit.within(rows, deltas, self._bound(state))
-        state.pending.add(rows, taken)
-        state.transit.add(rows, taken)
+        if taken.any():
+            state.pending.add(rows, taken)
+            state.transit.add(rows, taken)
         if rest is not None:
+            if not state.pending.count and state.transit.is_empty:
+                raise ArgumentError(
+                    f"each worker may have {self._bound(state):.3g} in transit, which is less than 1, and the table "
+                    "holds whole numbers: give VAP a larger v0, or a decay of 0"
+                )
             state.is_draining = True  # until all can see what has been sent
             self._send(worker, state.clock)
         return rest

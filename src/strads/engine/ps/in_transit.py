@@ -44,8 +44,9 @@ class InTransit:
         self._sums.overlay(rows, now)
         taken = np.clip(now + deltas, -bound, bound) - now
         taken = np.where(np.abs(now + deltas) <= bound, deltas, taken)  # the very update, not one rounded
+        taken = taken.astype(deltas.dtype)  # before the rest is known: of whole numbers nothing gets lost
         rest = deltas - taken
-        return taken.astype(deltas.dtype), rest.astype(deltas.dtype) if rest.any() else None
+        return taken, rest if rest.any() else None
 
     def add(self, rows: RowNumbers, deltas: NDArray[Any]) -> None:
         """Count updates as in transit from now on."""

@@ -1,6 +1,8 @@
 """A shard of a table: a state machine (DESIGN §4.9). Messages of clients in, messages to clients out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -9,6 +11,8 @@ from numpy.typing import NDArray
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
 from strads.engine.ps.rows import RowStore
 from strads.schedule.consistency import Consistency, Push
+
+Combine = Callable[[int, NDArray[Any]], NDArray[Any]]
 
 
 class Server:
@@ -26,6 +30,10 @@ class Server:
         Node of each worker; a client is a node.
     consistency
         The rules.
+    combine
+        What becomes of the updates of all workers at one clock, a function of the clock and of them, (updates, rows,
+        columns) with zeros in the rows that one does not have; by default they are added. For rules that are
+        `in_order`.
 
     Attributes
     ----------
@@ -36,13 +44,21 @@ class Server:
     """
 
     def __init__(
-        self, table: int, store: RowStore, shard: int, shards: int, node_of: Sequence[int], consistency: Consistency
+        self,
+        table: int,
+        store: RowStore,
+        shard: int,
+        shards: int,
+        node_of: Sequence[int],
+        consistency: Consistency,
+        combine: Combine | None = None,
     ):
         self._table = table
         self._store = store
         self._shards = shards
         self._node_of = node_of
         self._rules = consistency
+        self._combine = combine
         self.outbox: list[tuple[int, ToClient]] = []
         self.clock = 0
         self._clocks = np.zeros(len(node_of), np.int64)
@@ -118,8 +134,10 @@ class Server:
         """Do what the new clock of the table allows."""
         due = [update for update in self._held if update.clock < self.clock]
         self._held = [update for update in self._held if update.clock >= self.clock]
-        for update in sorted(due, key=lambda update: (update.clock, update.worker)):  # stable: parts stay in order
-            self._apply(update)
+        due.sort(key=lambda update: (update.clock, update.worker))  # stable: parts stay in order
+        for clock, updates in groupby(due, key=lambda update: update.clock):
+            for update in updates if self._combine is None else [self._combined(clock, list(updates))]:
+                self._apply(update)
         waiting, self._parked = self._parked, []
         for client, read in waiting:
             self._read(client, read)
@@ -127,6 +145,15 @@ class Server:
             for client, reader in self._readers.items():
                 if reader.is_listening:
                     self._send(client, -1, reader.take_changed(), -1)
+
+    def _combined(self, clock: int, updates: list[Update]) -> Update:
+        """Return one update in the place of those of a clock."""
+        assert self._combine is not None
+        rows = np.unique(np.concatenate([update.rows for update in updates]))
+        deltas = np.zeros((len(updates), len(rows), updates[0].deltas.shape[1]), updates[0].deltas.dtype)
+        for own, update in zip(deltas, updates, strict=True):
+            own[np.searchsorted(rows, update.rows)] = update.deltas
+        return updates[-1]._replace(rows=rows, deltas=self._combine(clock, deltas))
 
     # -- pushes that are acknowledged -----------------------------------------------------------------------------
 

@@ -32,11 +32,17 @@ from strads.errors import (
     ProgramStopped,
     StradsError,
 )
-from strads.loops import LoopStatistics, NodeStatistics, async_for
+from strads.loops import LoopStatistics, NodeStatistics, SyncStatistics, async_for, register_aggregation, sync_for
+from strads.schedule.consistency import ASP, BSP, ESSP, SSP, VAP, Hybrid
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ASP",
+    "BSP",
+    "ESSP",
+    "SSP",
+    "VAP",
     "AccessPatternError",
     "ArgumentError",
     "BodyError",
@@ -45,6 +51,7 @@ __all__ = [
     "Cluster",
     "Comm",
     "CompileError",
+    "Hybrid",
     "InputError",
     "LoopStatistics",
     "Node",
@@ -55,6 +62,7 @@ __all__ = [
     "ProgramStopped",
     "Runtime",
     "StradsError",
+    "SyncStatistics",
     "accumulator",
     "async_for",
     "dmap",
@@ -68,7 +76,9 @@ __all__ = [
     "read_parquet",
     "read_text",
     "readonly",
+    "register_aggregation",
     "relaxed",
     "schmp",
     "shutdown",
+    "sync_for",
 ]

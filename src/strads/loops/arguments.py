@@ -4,7 +4,7 @@ import inspect
 import numbers
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,12 +148,47 @@ class ScalarArgument:
         return "scalar", _scalar_type(self.value)
 
 
+@dataclass(frozen=True, eq=False)
+class BatchArgument(ScalarArgument):
+    """What minibatches are made of: rows of a table, or the numbers of a range.
+
+    Minibatch b is `starts[b]..stops[b] - 1`. Bound arguments have it last, whereas it is the body's first parameter.
+    Its value is what compiled code is given: rows (or, in a tuple, start and step of the range), starts and stops.
+    """
+
+    rows: TableArgument | range
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, name: str, rows: TableArgument | range, starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> "BatchArgument":
+        """Make an argument of rows, and of the first and last of each minibatch."""
+        raw = (np.array([rows.start, rows.step]),) if isinstance(rows, range) else rows.raw
+        return cls(name, read_only((raw, starts, stops)), rows, starts, stops)
+
+    @property
+    def kind(self) -> TableKind:
+        """What the analysis has to know."""
+        return TableKind(1, readonly=True) if isinstance(self.rows, range) else replace(self.rows.kind, readonly=True)
+
+    def __getitem__(self, number: int) -> Any:
+        """Return a minibatch as the interpreter reads it."""
+        chosen = slice(int(self.starts[number]), int(self.stops[number]))
+        if isinstance(self.rows, range):
+            return np.array(self.rows[chosen])
+        if self.rows.record:
+            return self.rows.dense[chosen].view(np.recarray)
+        return self.rows.storage[chosen]
+
+
 Argument = TableArgument | AccumulatorArgument | ScalarArgument
 
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """All arguments of one call, in the order of the body's parameters after the loop index."""
+    """All arguments of one call, in the order of the body's parameters after the first; then minibatches, if any."""
 
     arguments: tuple[Argument, ...]
     same: tuple[int, ...]  # for each argument the first one with the same table
@@ -184,22 +219,39 @@ class BoundArguments:
         )
 
 
-def bind_arguments(body: Callable[..., Any], arguments: Sequence[Any]) -> BoundArguments:
+def bind_arguments(
+    body: Callable[..., Any], arguments: Sequence[Any], batches: BatchArgument | None = None
+) -> BoundArguments:
     """Classify the arguments of a loop and give Python floats the tables' floating dtype.
+
+    Parameters
+    ----------
+    body
+        The function.
+    arguments
+        Of its parameters after the first.
+    batches
+        What the first parameter is a minibatch of, if it is not an index.
 
     Raises
     ------
     ArgumentError
         For a wrong number of arguments or an unsupported type, naming the parameter.
     """
-    names = _parameter_names(body, arguments)
+    names = _parameter_names(body, arguments, "the loop index" if batches is None else "the minibatch")
     bound = [_classify(name, value) for name, value in zip(names, arguments, strict=True)]
-    float_dtype = _float_dtype(bound)
+    float_dtype = _float_dtype([*bound, *_rows_of(batches)])
     bound = [
         ScalarArgument(item.name, _weak(item.value, float_dtype)) if isinstance(item, ScalarArgument) else item
         for item in bound
     ]
+    if batches is not None:
+        bound.append(batches)
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
+
+
+def _rows_of(batches: BatchArgument | None) -> list[TableArgument]:
+    return [] if batches is None or isinstance(batches.rows, range) else [batches.rows]
 
 
 def table_of(value: Any) -> dvector | None:
@@ -216,11 +268,11 @@ def map_of(value: Any) -> KeyedTable | None:
     return table if isinstance(table, KeyedTable) else None
 
 
-def check_maps(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
+def check_maps(body: Callable[..., Any], arguments: Sequence[Any], first: str = "the loop index") -> None:
     """Refuse maps that loop bodies cannot read, before they are sent anywhere."""
     keyed = {position: found for position, value in enumerate(arguments) if (found := map_of(value)) is not None}
     if keyed:
-        names = _parameter_names(body, arguments)
+        names = _parameter_names(body, arguments, first)
         for position, found in keyed.items():
             _check_map(names[position], found)
 
@@ -250,7 +302,7 @@ def read_only(raw: Any) -> Any:
     return view
 
 
-def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
+def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any], first: str) -> list[str]:
     if not inspect.isfunction(getattr(body, "py_func", body)):
         raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
     if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
@@ -260,12 +312,12 @@ def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any]) -> list
     name = body.__name__
     if not parameters or any(parameter.kind not in plain for parameter in parameters):
         raise ArgumentError(
-            f"{name} must have the loop index as its first parameter and no *args, **kwargs or keyword-only parameters"
+            f"{name} must have {first} as its first parameter and no *args, **kwargs or keyword-only parameters"
         )
     given, expected = len(arguments), len(parameters) - 1
     if given != expected:
         listed = ", ".join(parameter.name for parameter in parameters[1:])
-        raise ArgumentError(f"{name} takes {expected} arguments after the loop index ({listed}), {given} were given")
+        raise ArgumentError(f"{name} takes {expected} arguments after {first} ({listed}), {given} were given")
     return [parameter.name for parameter in parameters[1:]]
 
 

@@ -116,7 +116,7 @@ def async_for(
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     if not runtime.is_local and mode == "compiled":
-        _check_node_threads(threads, runtime.threads)
+        check_node_threads(threads, runtime.threads)
         options = LoopOptions(strategy, int(seed), fastmath, micro_sync, job_order)
         statistics = run_on_nodes(runtime.cluster, body, arguments, loop_indices, options)
         return replace(statistics, order=_plan_order(loop_indices, statistics.plan)) if record_order else statistics
@@ -165,7 +165,8 @@ def _statistics_of(execution: Execution, tasks: int, threads: int) -> NodeStatis
     )
 
 
-def _check_node_threads(threads: int | None, of_node: int) -> None:
+def check_node_threads(threads: int | None, of_node: int) -> None:
+    """Refuse another number of threads than the nodes have."""
     if threads is not None and cluster.check_threads(threads) != of_node:
         raise ArgumentError(
             f"threads={threads}: the nodes of this cluster have {of_node} threads each; strads.init(threads=…) chooses"

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -28,6 +28,9 @@ _MAX_PROGRAMS = 64
 # What vectorizing sums takes. The rest of LLVM's fast mathematics would have NaN and infinity never occur, so
 # that `math.isnan` in a body is always False.
 _REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
+
+
+Program = TypeVar("Program", bound="LoopProgram")
 
 
 class LoopProgram:
@@ -56,9 +59,8 @@ class LoopProgram:
     # -- analysis ------------------------------------------------------------------------------------------
 
     def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
-        kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
         try:
-            facts = analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars())
+            facts = self._facts(bound)
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
         for position, argument in bound.tables().items():
@@ -68,6 +70,14 @@ class LoopProgram:
                     "write it): pass strads.dvector(array), or strads.readonly(strads.dvector(array)) if it does not"
                 )
         return facts
+
+    def _facts(self, bound: BoundArguments) -> BodyAnalysis:
+        kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
+        return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars())
+
+    def _task(self, body: Any) -> Any:
+        """Return the compiled function of an index and of all arguments, given that of the body."""
+        return body
 
     # -- reconnaissance ------------------------------------------------------------------------------------
 
@@ -81,7 +91,7 @@ class LoopProgram:
                 error_model="numpy",
                 boundscheck=True,
             )
-            recorder = Recorder(body, bound, self.cast, scratch=scratch)
+            recorder = Recorder(self._task(body), bound, self.cast, scratch=scratch)
             with self._compiling():
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder
@@ -133,7 +143,7 @@ class LoopProgram:
             return recorder.run(bound, indices, team, memory)
         except TaskFailed as failure:
             index = indices[failure.task]
-            explain_failure(self.body, bound, self.cast.table_of, index)
+            self._explain(bound, index)
             if not recorder.scratch:  # only the ghosts' made-up values failed
                 return self._record_scratch(bound, indices, team)
             raise _unexplained(failure, index) from failure.__cause__
@@ -143,8 +153,12 @@ class LoopProgram:
             return self._compile_scratch(bound, indices).run(bound, indices, team)
         except TaskFailed as failure:
             index = indices[failure.task]
-            explain_failure(self.body, bound, self.cast.table_of, index)
+            self._explain(bound, index)
             raise _unexplained(failure, index) from failure.__cause__
+
+    def _explain(self, bound: BoundArguments, index: int) -> None:
+        """Run a task that has failed in the interpreter, to raise what went wrong with its line."""
+        explain_failure(self.body, bound, self.cast.table_of, index)
 
     # -- execution -----------------------------------------------------------------------------------------
 
@@ -158,21 +172,7 @@ class LoopProgram:
         """
         key = (schedule.plan.locks is not None, schedule.plan.order.dtype, schedule.indices.dtype)
         if key not in self._workers:
-            if self._live_body is None:
-                self._live_body = compile_function(
-                    self.body,
-                    bound.float_dtype,
-                    nogil=True,
-                    forceinline=True,
-                    error_model="numpy",
-                    fastmath=self.fastmath,
-                    boundscheck=self.facts.dynamic_parts or None,
-                )
-            arguments = zip(self.cast.roles, bound.arguments, strict=True)
-            constructors = tuple(
-                live_view(role, ragged=argument.ragged, keyed=argument.keyed) for role, argument in arguments
-            )
-            worker = make_worker(self._live_body, constructors, locked=key[0], fastmath=self.fastmath)
+            worker = make_worker(*self._live(bound), locked=key[0], fastmath=self.fastmath)
             try:
                 with self._compiling():
                     compile_worker(worker, schedule, storages)
@@ -180,6 +180,26 @@ class LoopProgram:
                 raise explain(error, plain_function(self.body)) from error
             self._workers[key] = worker
         return self._workers[key]
+
+    def _live(self, bound: BoundArguments) -> tuple[Any, tuple[Any | None, ...]]:
+        """Return the task over live views, and the constructors of these."""
+        if self._live_body is None:
+            body = compile_function(
+                self.body,
+                bound.float_dtype,
+                nogil=True,
+                forceinline=True,
+                error_model="numpy",
+                fastmath=self.fastmath,
+                boundscheck=self._checks_parts() or None,
+            )
+            self._live_body = self._task(body)
+        arguments = zip(self.cast.roles, bound.arguments, strict=True)
+        return self._live_body, tuple(live_view(role, ragged=a.ragged, keyed=a.keyed) for role, a in arguments)
+
+    def _checks_parts(self) -> bool:
+        """Whether rows are indexed within by what no reconnaissance could check."""
+        return self.facts.dynamic_parts
 
 
 def _unexplained(failure: TaskFailed, index: int) -> Exception:
@@ -192,11 +212,15 @@ def _unexplained(failure: TaskFailed, index: int) -> Exception:
 
 def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool) -> LoopProgram:
     """Return the compiled program for a body and argument types; programs are kept for the next call."""
-    key = (fingerprint(body), bound.type_key, fastmath)
-    program = _programs.pop(key, None)
-    if program is None:
-        program = LoopProgram(body, bound, fastmath=fastmath)
+    return find_kept(LoopProgram, body, bound, fastmath)
+
+
+def find_kept(kind: type[Program], body: Callable[..., Any], bound: BoundArguments, fastmath: bool) -> Program:
+    """Return the compiled program of a kind, the one of an earlier call if there was one."""
+    key = (kind, fingerprint(body), bound.type_key, fastmath)
+    program = _programs.pop(key, None) or kind(body, bound, fastmath=fastmath)
     _programs[key] = program  # the most recently used is last
     while len(_programs) > _MAX_PROGRAMS:
         del _programs[next(iter(_programs))]
+    assert isinstance(program, kind)
     return program

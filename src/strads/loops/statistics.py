@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.engine.ps.profile import StalenessProfile
 from strads.engine.statistics import NodeStatistics
+from strads.schedule.consistency import Consistency
 from strads.schedule.plan import Plan
 
-__all__ = ["LoopStatistics", "NodeStatistics"]
+__all__ = ["LoopStatistics", "NodeStatistics", "SyncStatistics"]
 
 
 @dataclass(frozen=True)
@@ -53,3 +55,41 @@ class LoopStatistics:
     plan: Plan = field(repr=False)
     nodes: tuple[NodeStatistics, ...] = field(default=(), repr=False)
     order: NDArray[np.integer] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class SyncStatistics:
+    """Figures of one `sync_for` call; all times in seconds.
+
+    Attributes
+    ----------
+    batches, workers
+        Minibatches that were run, and threads of all nodes.
+    consistency
+        The rules.
+    seconds
+        Time of the whole call.
+    compile_seconds, reconnaissance_seconds, execution_seconds
+        Its parts. The first two are 0, or nearly so, when an earlier call's results could be used.
+    computing, communicating
+        In bodies, and in exchanges with the parameter server, of each replica: one for each thread, or under
+        `Hybrid()` for each node, on one node summed over its threads.
+    bytes_sent, messages_sent
+        By each node to others.
+    staleness
+        By position of a written table among the arguments: clock differentials of the reads of its rows. Empty where
+        nothing was exchanged.
+    """
+
+    batches: int
+    workers: int
+    consistency: Consistency
+    seconds: float
+    compile_seconds: float
+    reconnaissance_seconds: float
+    execution_seconds: float
+    computing: list[float] = field(repr=False)
+    communicating: list[float] = field(repr=False)
+    bytes_sent: list[int]
+    messages_sent: list[int]
+    staleness: dict[int, StalenessProfile] = field(repr=False)

@@ -60,6 +60,17 @@ class BSP(Consistency):
         return "BSP()"
 
 
+class Hybrid(BSP):
+    """Hogwild! within a node, BSP between nodes (thesis §7.1.3).
+
+    In `sync_for` all threads of a node work on one replica without locks, and nodes synchronize after each round of
+    minibatches, one for each thread. To a table of a parameter server it is BSP.
+    """
+
+    def __repr__(self) -> str:
+        return "Hybrid()"
+
+
 @dataclass(frozen=True)
 class SSP(Consistency):
     """Stale synchronous parallel (Ho et al. 2013; ESSP, "SSP Condition").

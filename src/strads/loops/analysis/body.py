@@ -56,29 +56,35 @@ def analyse_body(
     kinds: Sequence[TableKind | None],
     same: Sequence[int] | None = None,
     floats: Collection[int] = (),
+    batch: TableKind | None = None,
 ) -> BodyAnalysis:
     """Analyse a loop body.
 
     Parameters
     ----------
     body
-        The function; its first parameter is the loop index.
+        The function; its first parameter is the loop index, or a minibatch.
     kinds
         For each further parameter its kind of table, or None (a scalar, an accumulator).
     same
         For each further parameter the first one that is passed the same table; by default all differ.
     floats
         The further parameters that are scalars of a floating type.
+    batch
+        What the first parameter is a minibatch of; in the facts it is the argument after the last.
 
     Raises
     ------
     ArgumentError
-        When the body surely writes a table that was declared `readonly`.
+        When the body surely writes a table that was declared `readonly`, or its minibatch.
     numba.core.errors.NumbaError
         When the bytecode is not supported.
     """
-    same = range(len(kinds)) if same is None else same
+    same = list(range(len(kinds)) if same is None else same)
     arguments = {0: Value(is_index=True, expression=("index",))}
+    if batch is not None:
+        alias = Alias(len(kinds), batch.depth, True, batch.record)
+        arguments[0] = Value(frozenset({alias}), expression=("argument", len(kinds)))
     for position, kind in enumerate(kinds):
         expression = ("argument", position)
         if kind is None:
@@ -89,6 +95,8 @@ def analyse_body(
             alias = Alias(same[position], kind.depth, True, kind.record, kind.keyed)
             value = Value(frozenset({alias}), expression=expression)
         arguments[position + 1] = value
+    if batch is not None:
+        kinds, same = [*kinds, batch], [*same, len(kinds)]
     analysis = FunctionAnalysis(body, arguments, frozenset())
     analysis.kinds = kinds
     analysis.run()
@@ -191,9 +199,11 @@ def _aligned(candidates: set[int], whole: list[Access], effects: Effects) -> set
 
 
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:
-    names = body.__code__.co_varnames[1:]
+    names = body.__code__.co_varnames[1 : body.__code__.co_argcount]
     for position in sorted(readonly & set(effects.writes)):
         where = f"{body.__code__.co_filename}:{effects.writes[position]}"
+        if position >= len(names):
+            raise ArgumentError(f"{where}: the body writes its minibatch, which is read only: pass a table to write")
         raise ArgumentError(
             f"{where}: the body writes {names[position]!r}, which was passed as strads.readonly(...); "
             "pass the table itself"

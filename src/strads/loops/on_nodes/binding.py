@@ -22,20 +22,7 @@ def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
 
 def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundArguments, LoopProgram, float]:
     """Bind the body to this node's tables: in their whole address space a row has its own number."""
-    tables: dict[str, dvector] = {}
-    values: list[Any] = []
-    table: dvector | KeyedTable
-    for argument in arguments:
-        if isinstance(argument, TableRef):
-            if argument.name not in tables:
-                tables[argument.name] = _table_over(node.store[argument.name])
-            table = tables[argument.name]
-            if argument.index is not None:
-                table = (dmultimap if table.is_ragged else dmap).of_index(node.store[argument.index], table)
-            values.append(relaxed(table) if argument.relaxed else readonly(table) if argument.readonly else table)
-        else:
-            values.append(accumulator(argument.start) if isinstance(argument, SumRef) else argument)
-    bound = bind_arguments(spec.body, values)
+    bound = bind_arguments(spec.body, values_of(node, arguments))
     with COMPILING:
         program = find_program(spec.body, bound, fastmath=spec.fastmath)
         before = program.compile_seconds if program.used else 0.0
@@ -44,13 +31,31 @@ def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundA
         return bound, program, program.compile_seconds - before
 
 
+def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the arguments of a body on this node, where they have come as references."""
+    tables: dict[str, dvector] = {}
+    values: list[Any] = []
+    table: dvector | KeyedTable
+    for argument in arguments:
+        if isinstance(argument, TableRef):
+            if argument.name not in tables:
+                tables[argument.name] = table_over(node.store[argument.name])
+            table = tables[argument.name]
+            if argument.index is not None:
+                table = (dmultimap if table.is_ragged else dmap).of_index(node.store[argument.index], table)
+            values.append(relaxed(table) if argument.relaxed else readonly(table) if argument.readonly else table)
+        else:
+            values.append(accumulator(argument.start) if isinstance(argument, SumRef) else argument)
+    return values
+
+
 def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
     """Have on every node what its tasks may read at any row."""
     everywhere = (Role.READ, Role.CHECKED, Role.RELAXED, Role.CHECKED_RELAXED)
     complete(node, *(shards[position] for position in program.cast.with_role(*everywhere) if position in shards))
 
 
-def _table_over(shard: Shard) -> dvector:
+def table_over(shard: Shard) -> dvector:
     """Return a table over a shard's address space; the shard's own arrays stay writeable."""
     if isinstance(shard.whole, RaggedArray):
         return dvector(RaggedArray(shard.whole.values.view(), shard.whole.offsets.view()), copy=False)

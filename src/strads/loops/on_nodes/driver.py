@@ -123,7 +123,7 @@ def _prepared(
     spec = LoopSpec(
         name,
         body,
-        tuple(_reference(cluster, argument) for argument in arguments),
+        tuple(reference(cluster, argument) for argument in arguments),
         indices,
         options.strategy,
         options.seed,
@@ -143,7 +143,7 @@ def _prepared(
 def _run(kept: _KeptLoop, arguments: tuple[Any, ...]) -> list[NodeResult]:
     cluster, facts = kept.cluster, kept.facts
     references = tuple(
-        _reference(cluster, argument, facts.bounds.get(position)) for position, argument in enumerate(arguments)
+        reference(cluster, argument, facts.bounds.get(position)) for position, argument in enumerate(arguments)
     )
     versions = tuple(
         table.version if table is not None and position not in facts.written else 0
@@ -170,7 +170,7 @@ def _mark_written(arguments: tuple[Any, ...], facts: LoopFacts) -> None:
         table.written_on_nodes()
 
 
-def _reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
+def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
     """Return what stands for an argument in a message to the nodes."""
     table, keyed = table_of(argument), map_of(argument)
     if table is not None:

@@ -38,7 +38,7 @@ def prepare(node: Node, spec: LoopSpec) -> LoopFacts | None:
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     own = spec.indices.part(share[node.rank], share[node.rank + 1])
-    records = node.comm.gather(_record(node, program, bound, own, shards))
+    records = node.comm.gather(record(node, program, bound, own, shards))
     recorded = time.perf_counter()
     facts, parts = None, None
     if records is not None:
@@ -80,7 +80,7 @@ def _share(
     return equal
 
 
-def _record(
+def record(
     node: Node, program: LoopProgram, bound: BoundArguments, indices: LoopIndices, shards: dict[int, Shard]
 ) -> AccessRecords:
     """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not."""

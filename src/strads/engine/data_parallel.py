@@ -1,0 +1,247 @@
+"""Data-parallel engine: minibatches on replicas of the parameters, exchanged by a parameter server (thesis §7.2.4).
+
+A *worker* of the parameter server has a replica of each written table. It is a thread, or under `Hybrid` a node, whose
+threads share the replica without locks. In each round, a clock of the tables, a worker gets the rows, runs a minibatch
+(each of its threads one), and sends what has changed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.cluster import Node
+from strads.engine.ps.client import Client, TableShape
+from strads.engine.ps.dense_rows import DenseRows, scatter
+from strads.engine.ps.execution import Endpoint, WorkerThreads, WorkerTimes
+from strads.engine.ps.server import Combine, Server
+from strads.errors import ArgumentError, BodyError
+from strads.schedule.consistency import Consistency
+from strads.schedule.minibatches import Minibatches, TouchedRows
+
+Aggregation = str | Callable[[NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A written table, in one run.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    table
+        All rows, of which those of this node are as they should be.
+    bounds
+        Node p holds the rows `bounds[p]:bounds[p + 1]`.
+    aggregation
+        "average", "sum", or a function of the changes of all tasks of a round.
+    touched
+        Rows that each minibatch touches; None: all.
+    """
+
+    name: str
+    table: NDArray[Any]
+    bounds: NDArray[np.int64]
+    aggregation: Aggregation
+    touched: TouchedRows | None
+
+    @property
+    def shape(self) -> TableShape:
+        """What the parameter server has to know."""
+        rows = len(self.table)
+        return TableShape(rows, self.table.size // max(rows, 1), self.table.dtype)
+
+    @property
+    def flat(self) -> NDArray[Any]:
+        """The rows, of one dimension each."""
+        return self.table.reshape(self.shape.rows, self.shape.columns)
+
+    def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows that some minibatches need."""
+        return np.arange(len(self.table)) if self.touched is None else self.touched.of(numbers)
+
+    def weight(self, participants: int) -> float:
+        """What the changes of one task count in a round of so many."""
+        return 1 / participants if self.aggregation == "average" else 1.0
+
+    def combine(self, participants: Callable[[int], int]) -> Combine | None:
+        """Return the function that servers apply to the changes of a round; None if they add them."""
+        function = self.aggregation
+        if isinstance(function, str):
+            return None
+
+        def combine(clock: int, deltas: NDArray[Any]) -> NDArray[Any]:
+            absent = participants(clock) - len(deltas)  # those that have touched none of the rows of this server
+            stacked = np.concatenate([deltas, np.zeros((absent, *deltas.shape[1:]), deltas.dtype)])
+            combined = np.asarray(function(stacked.reshape(*stacked.shape[:2], *self.table.shape[1:])))
+            wanted = (deltas.shape[1], *self.table.shape[1:])
+            if combined.shape != wanted:
+                raise ArgumentError(
+                    f"the aggregation of {self.name!r} has made {combined.shape} of {len(stacked)} changes of shape "
+                    f"{wanted}: it has to combine them over the first axis"
+                )
+            return combined.reshape(deltas.shape[1:]).astype(deltas.dtype)
+
+        return combine
+
+
+class Replica:
+    """A worker's replica of a parameter.
+
+    Attributes
+    ----------
+    storage
+        Array (1, rows, …). Rows that no minibatch touches take no memory.
+    """
+
+    def __init__(self, parameter: Parameter, endpoint: Endpoint, worker: int, is_bounded: bool):
+        self._parameter = parameter
+        self._endpoint = endpoint
+        self._worker = worker
+        self._is_bounded = is_bounded
+        self.storage = np.zeros((1, *parameter.table.shape), parameter.table.dtype)
+        self._flat = self.storage.reshape(parameter.shape.rows, parameter.shape.columns)
+        self._rows = np.empty(0, np.int64)
+        self._start = np.empty((0, parameter.shape.columns), self._flat.dtype)
+
+    def pull(self, numbers: NDArray[np.int64]) -> None:
+        """Get the rows that some minibatches need."""
+        if self._parameter.touched is not None or not len(self._rows):
+            self._rows = self._parameter.rows_of(numbers)
+            self._start = np.empty((len(self._rows), self._flat.shape[1]), self._flat.dtype)
+        self._endpoint.get(self._worker, self._rows, self._start)
+        scatter(self._flat, self._rows, self._start)
+
+    def push(self, participants: int) -> None:
+        """Send what has changed since."""
+        weight = self._flat.dtype.type(self._parameter.weight(participants))
+        deltas = np.empty_like(self._start)
+        _changes(self._flat, self._rows, self._start, weight, deltas)
+        if self._is_bounded and not np.isfinite(deltas).all():
+            raise BodyError(
+                f"changes of {self._parameter.name!r} are infinite or not a number, which no bound can hold: "
+                "a smaller learning rate may help"
+            )
+        self._endpoint.inc(self._worker, self._rows, deltas)
+
+
+@njit(nogil=True, cache=True)
+def _changes(values, rows, start, weight, out):  # type: ignore[no-untyped-def]
+    """out[i] = weight · (values[rows[i]] − start[i])."""
+    for i in range(len(rows)):
+        for column in range(out.shape[1]):
+            out[i, column] = weight * (values[rows[i], column] - start[i, column])
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What workers do, and what they need to know of each other.
+
+    Attributes
+    ----------
+    minibatches
+        Of all threads.
+    lanes
+        Threads that share a replica.
+    consistency
+        The rules.
+    parameters
+        The written tables.
+    run
+        Called with a worker's replicas and threads, and a clock: has each thread run its minibatch of this number.
+    """
+
+    minibatches: Minibatches
+    lanes: int
+    consistency: Consistency
+    parameters: Sequence[Parameter]
+    run: Callable[[list[Replica], range, int], None]
+
+    @property
+    def workers(self) -> int:
+        """How many replicas there are."""
+        return self.minibatches.workers // self.lanes
+
+    def participants(self, clock: int) -> int:
+        """How many of them have something to do in a round."""
+        return self.minibatches.participants(clock, self.lanes)
+
+
+@dataclass(frozen=True)
+class ExchangeOutcome:
+    """What an exchange leaves on a node: times of its workers, by their numbers, and staleness by parameter."""
+
+    times: dict[int, WorkerTimes]
+    histograms: list[NDArray[np.int64]]
+
+
+def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
+    """Run all minibatches; the parameters are changed when all workers have ended (a collective)."""
+    node_of = tuple(np.repeat(np.arange(node.size), what.workers // node.size).tolist())
+    own = [worker for worker, place in enumerate(node_of) if place == node.rank]
+    stores, endpoints = [], []
+    for number, parameter in enumerate(what.parameters):
+        store = DenseRows(_deal(node, parameter))
+        combine = parameter.combine(what.participants)
+        client = Client(number, parameter.shape, node.size, own, what.workers, what.consistency)
+        server = Server(number, store, node.rank, node.size, node_of, what.consistency, combine)
+        stores.append(store)
+        endpoints.append(Endpoint(node, client, server))
+    times = WorkerThreads(node, endpoints, own, lambda worker: _work(what, endpoints, worker)).run()
+    for parameter, store in zip(what.parameters, stores, strict=True):
+        _collect(node, parameter, store.values)
+    return ExchangeOutcome(times, [endpoint.histogram for endpoint in endpoints])
+
+
+def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerTimes:
+    """Do what a worker does."""
+    is_bounded = what.consistency.bound(0) < np.inf
+    replicas = [
+        Replica(parameter, endpoint, worker, is_bounded)
+        for parameter, endpoint in zip(what.parameters, endpoints, strict=True)
+    ]
+    threads = range(worker * what.lanes, (worker + 1) * what.lanes)
+    orders = [what.minibatches.order(thread) for thread in threads]
+    begin, computing = time.perf_counter(), 0.0
+    for clock in range(max(map(len, orders))):
+        numbers = np.array([order[clock] for order in orders if clock < len(order)])
+        for replica in replicas:
+            replica.pull(numbers)
+        start = time.perf_counter()
+        what.run(replicas, threads, clock)
+        computing += time.perf_counter() - start
+        for replica in replicas:
+            replica.push(what.participants(clock))
+        for endpoint in endpoints:
+            endpoint.clock(worker)
+    return WorkerTimes(computing, time.perf_counter() - begin - computing)
+
+
+def _deal(node: Node, parameter: Parameter) -> NDArray[Any]:
+    """Return this node's shard for the parameter server, which has row r on node r mod nodes (a collective)."""
+    flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
+    places = len(range(node.rank, len(flat), node.size))
+    values = np.empty((places, flat.shape[1]), flat.dtype)
+    sent = [np.ascontiguousarray(flat[low + (to - low) % node.size : high : node.size]) for to in range(node.size)]
+    for source, part in enumerate(node.comm.alltoall(sent)):
+        values[_places(node, parameter, source, node.rank)] = part
+    return values
+
+
+def _collect(node: Node, parameter: Parameter, values: NDArray[Any]) -> None:
+    """Bring the rows of a shard to the nodes that hold them in the table (a collective)."""
+    flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
+    sent = [values[_places(node, parameter, to, node.rank)] for to in range(node.size)]
+    for source, part in enumerate(node.comm.alltoall(sent)):
+        flat[low + (source - low) % node.size : high : node.size] = part
+
+
+def _places(node: Node, parameter: Parameter, holder: int, server: int) -> slice:
+    """Where on a server the rows are that a node holds in the table."""
+    low, high = int(parameter.bounds[holder]), int(parameter.bounds[holder + 1])
+    return slice(-((server - low) // node.size), -((server - high) // node.size))

@@ -1,0 +1,69 @@
+"""Compiled minibatches: the view that a body has of its rows, and the loop of a thread over many minibatches."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from strads.engine.atomics import load
+from strads.engine.view_types import bind_with
+from strads.engine.views import make_ragged
+
+Runner = Callable[..., int]
+
+
+def _batch_of(batches: Any, number: int) -> Any:
+    """Rows of a minibatch, without a copy; `batches` holds the rows, and the first and last of each minibatch."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_batch_of)
+def _compiled_batch_of(batches, number):  # type: ignore[no-untyped-def]
+    rows = batches[0]
+    if isinstance(rows, types.Array):
+        return lambda batches, number: batches[0][batches[1][number] : batches[2][number]]
+    if len(rows) == 2:
+
+        def ragged(batches, number):  # type: ignore[no-untyped-def]
+            values, offsets = batches[0]
+            return make_ragged((values, offsets[batches[1][number] : batches[2][number] + 1]))
+
+        return ragged
+
+    def numbers(batches, number):  # type: ignore[no-untyped-def]
+        start, step = batches[0][0]
+        return start + step * np.arange(batches[1][number], batches[2][number])
+
+    return numbers
+
+
+def make_task(body: Any) -> Any:
+    """Make the function of a minibatch's number and of the arguments, the minibatches being the last of these."""
+
+    @njit(nogil=True, forceinline=True, error_model="numpy")
+    def task(number, *arguments):  # type: ignore[no-untyped-def]
+        body(_batch_of(arguments[-1], number), *arguments[:-1])
+
+    return task
+
+
+def make_runner(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Runner:
+    """Compile-on-call loop of a thread: `run(order, first, last, worker, lane, stop, storages)`.
+
+    Runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run. Accumulators add
+    to place `worker`, and relaxed tables are replica `lane`.
+    """
+    bind = bind_with(constructors)
+
+    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    def run(order, first, last, worker, lane, stop, storages):  # type: ignore[no-untyped-def]
+        for position in range(first, last):
+            if load(stop, 0) != 0:
+                return position - first
+            number = order[position]
+            task(number, *bind(storages, (number, worker, lane, number)))
+        return last - first
+
+    return run

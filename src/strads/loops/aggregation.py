@@ -1,0 +1,43 @@
+"""How the changes that replicas have made to a table become one (thesis §7.1.3)."""
+
+import weakref
+
+from strads.dds import dvector
+from strads.engine.data_parallel import Aggregation
+from strads.errors import ArgumentError
+from strads.loops.arguments import table_of
+
+_registered: "weakref.WeakKeyDictionary[dvector, Aggregation]" = weakref.WeakKeyDictionary()
+
+
+def register_aggregation(table: object, function: Aggregation) -> None:
+    """Choose how `sync_for` combines what the tasks of a round have changed in a table.
+
+    Parameters
+    ----------
+    table
+        A dvector or a map of numbers.
+    function
+        "average", the default: replicas are averaged, over all tasks of the round, those that have not touched a row
+        included. "sum": changes are added. Or a function of the changes of all tasks, array (tasks, rows, …), that
+        returns those of the table, array (rows, …). It is called on each node for the rows that lie there (with
+        `recon=True`: those that some task has touched), so it must treat each row by itself. Tasks are in the order
+        of threads, but those that have touched none of these rows come last, as zeros. It needs rounds: `BSP()` or
+        `Hybrid()`.
+
+    Raises
+    ------
+    ArgumentError
+        For anything else.
+    """
+    found = table_of(table)
+    if found is None:
+        raise ArgumentError(f"register_aggregation takes a dvector or a map, not {type(table).__name__}")
+    if function not in ("average", "sum") and not callable(function):
+        raise ArgumentError(f'aggregation {function!r} is unknown: give "average", "sum" or a function')
+    _registered[found] = function
+
+
+def aggregation_of(table: dvector) -> Aggregation:
+    """Return what has been registered for a table."""
+    return _registered.get(table, "average")

@@ -1,0 +1,156 @@
+"""A body of minibatches, compiled: its analysis, the check of its indices, and the loop of a thread."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import typeof
+from numpy.typing import NDArray
+
+from strads.engine.minibatches import Runner, make_runner, make_task
+from strads.errors import ArgumentError, StradsError
+from strads.loops.analysis import BodyAnalysis, analyse_body
+from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
+from strads.loops.compile_errors import explain
+from strads.loops.functions import plain_function
+from strads.loops.indices import LoopIndices
+from strads.loops.program import LoopProgram
+from strads.loops.python_mode import explain_failure
+from strads.schedule.access import AccessRecords, UniformRecords
+from strads.schedule.minibatches import TouchedRows
+
+
+class BatchProgram(LoopProgram):
+    """A body of minibatches, compiled for one combination of argument types."""
+
+    _runner: Runner | None = None
+    _indices_are_unchecked = False
+
+    def _facts(self, bound: BoundArguments) -> BodyAnalysis:
+        *arguments, batches = bound.arguments
+        assert isinstance(batches, BatchArgument)
+        kinds = [item.kind if isinstance(item, TableArgument) else None for item in arguments]
+        body, floats = plain_function(self.body), bound.float_scalars()
+        facts = analyse_body(body, kinds, bound.same[:-1], floats, batch=batches.kind)
+        for position in sorted(facts.written):
+            _check_parameter(bound.tables()[position])
+        return facts
+
+    def _task(self, body: Any) -> Any:
+        return make_task(body)
+
+    def _explain(self, bound: BoundArguments, index: int) -> None:
+        function = plain_function(self.body)
+
+        batches = bound.arguments[-1]
+        assert isinstance(batches, BatchArgument)
+
+        def task(number: int, *arguments: Any) -> None:
+            function(batches[number], *arguments[:-1])
+
+        explain_failure(task, bound, self.cast.table_of, index)
+
+    def _checks_parts(self) -> bool:
+        unknown = len(self.cast.roles) - 1 in self.facts.dynamic_reads
+        return self.facts.dynamic_parts or self._indices_are_unchecked or unknown
+
+    @property
+    def may_stop_half_way(self) -> bool:
+        """Whether an index that nothing has checked beforehand may stop a run."""
+        return self._checks_parts() or bool(self.facts.dynamic or self.facts.dynamic_reads)
+
+    def compile_check(self, bound: BoundArguments) -> bool:
+        """Compile what checks indices before a run; False if each access of the run has to be checked instead.
+
+        That is so for a body that uses a table as a whole, as in `np.dot(w, x)`.
+        """
+        if self._runner is not None:
+            return not self._indices_are_unchecked
+        try:
+            self.compile_recorder(bound, LoopIndices.of(0))
+        except StradsError:
+            if any(role.is_recorded for role in self.cast.roles):
+                raise
+            self._indices_are_unchecked = True
+        return not self._indices_are_unchecked
+
+    def runner(self, bound: BoundArguments, storages: tuple[Any, ...]) -> Runner:
+        """Compile the loop of a thread over minibatches; compiling again is free.
+
+        Raises
+        ------
+        CompileError
+            With the offending line first.
+        """
+        if self._runner is None:
+            runner = make_runner(*self._live(bound), self.fastmath)
+            arguments = (np.zeros(0, np.int64), 0, 0, 0, 0, np.zeros(1, np.int64), storages)
+            try:
+                with self._compiling():
+                    runner.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
+            except Exception as error:  # Numba raises many kinds, not all of them its own
+                raise explain(error, plain_function(self.body)) from error
+            self._runner = runner
+        return self._runner
+
+
+def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:
+    """Let threads work on replicas of whatever is written, as on relaxed tables; or record the accesses to it."""
+    arguments = tuple(
+        replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
+        if isinstance(item, TableArgument)
+        else item
+        for item in bound.arguments
+    )
+    return replace(bound, arguments=arguments)
+
+
+def _check_parameter(argument: TableArgument) -> None:
+    if argument.ragged or argument.record or argument.storage.dtype.kind not in "iuf":
+        kind = "ragged rows" if argument.ragged else "records" if argument.record else "bools"
+        raise ArgumentError(
+            f"the body writes {argument.name!r}, a table of {kind}: sync_for adds up the changes of replicas, so it "
+            "needs rows of numbers"
+        )
+
+
+def touched_rows(
+    record: Callable[[LoopIndices], AccessRecords], tables: int, numbers: range, parts: int
+) -> list[TouchedRows]:
+    """Return what minibatches touch of each table.
+
+    Parameters
+    ----------
+    record
+        Runs reconnaissance over some minibatches (a collective).
+    tables
+        How many are recorded.
+    numbers
+        Of the minibatches of this node.
+    parts
+        Into which these are cut, because records are large: as many on all nodes.
+    """
+    found: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
+    for begin, end in pairwise(np.linspace(numbers.start, numbers.stop, parts + 1).astype(int).tolist()):
+        records = record(LoopIndices.of(range(begin, end)))
+        for task in range(end - begin):
+            for table in range(tables):
+                found[table].append(_rows_of(records, task, table))
+    return [_compressed(numbers.start, rows) for rows in found]
+
+
+def _rows_of(records: AccessRecords, task: int, table: int) -> NDArray[np.int64]:
+    if isinstance(records, UniformRecords):
+        rows = records.rows[task][np.array(records.access_tables, np.int64) == table]
+    else:
+        accesses = slice(records.offsets[task], records.offsets[task + 1])
+        rows = records.rows[accesses][records.tags[accesses] >> 1 == table]
+    return np.unique(rows).astype(np.int64)
+
+
+def _compressed(first: int, rows: list[NDArray[np.int64]]) -> TouchedRows:
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(part) for part in rows], out=offsets[1:])
+    return TouchedRows(first, offsets, np.concatenate([*rows, np.empty(0, np.int64)]))

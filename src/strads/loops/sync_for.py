@@ -1,0 +1,233 @@
+"""`sync_for`: a loop over minibatches, data-parallel on replicas of the parameters (thesis §7.1.3, §7.2.4)."""
+
+import time
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from strads import cluster
+from strads.cluster import Cluster, Runtime
+from strads.cluster.cores import check_count
+from strads.dds import Accumulator, KeyedTable, dvector
+from strads.engine.executor import zero_totals
+from strads.engine.ps.profile import StalenessProfile
+from strads.errors import ArgumentError
+from strads.loops.aggregation import aggregation_of
+from strads.loops.arguments import check_maps, table_of
+from strads.loops.async_for import check_node_threads
+from strads.loops.on_nodes.driver import reference
+from strads.loops.on_nodes.minibatches import SyncCall, SyncResult, run_minibatches
+from strads.loops.statistics import SyncStatistics
+from strads.schedule.consistency import BSP, Consistency
+from strads.schedule.minibatches import Minibatches
+
+
+def sync_for(
+    data: dvector | range | int,
+    body: Callable[..., Any],
+    *arguments: Any,
+    batch_size: int,
+    consistency: Consistency | None = None,
+    recon: bool = False,
+    threads: int | None = None,
+    seed: int | None = None,
+    fastmath: bool = True,
+) -> SyncStatistics:
+    """Run `body(batch, *arguments)` for all minibatches of data, in parallel, each on a replica of what it writes.
+
+    The data are cut into minibatches of `batch_size` rows, and these shared out to the threads of all nodes as
+    contiguous parts. After a minibatch, what a thread has changed goes to a parameter server, and from there to the
+    others under the rules of a consistency model. Replicas are averaged unless `register_aggregation` says otherwise.
+
+    Parameters
+    ----------
+    data
+        A dvector of rows, records or ragged rows; or a range, or a number of rows, of which the body gets the numbers.
+    body
+        A plain Python function in the subset that Numba compiles. Its first parameter is a minibatch: `len(batch)`,
+        `batch[i]`, read only; of dense rows and records, an array.
+    *arguments
+        As in `async_for`: dvectors and maps, `strads.readonly(v)`, `strads.accumulator(...)`, numbers, tuples of
+        numbers, and NumPy arrays that it only reads. Tables that the body writes are the parameters: rows of numbers,
+        which it may also use as a whole (`w -= rate * gradient`, `np.dot(w, x)`).
+    batch_size
+        Rows of a minibatch; the last one may have fewer.
+    consistency
+        `BSP()`, the default: a round is a minibatch of each thread, and all see the sum of all earlier rounds.
+        `Hybrid()`: threads of a node work on one replica without locks; on one node, on the tables themselves.
+        `SSP(s)`, `ESSP(s)`, `ASP()`, `VAP(v0)`: see there.
+    recon
+        Whether to find out which rows of the parameters each minibatch touches, so that only these travel: for sparse
+        access. Otherwise all rows do. Tables that are only read are on every node in any case.
+    threads
+        Number of threads; by default that of `strads.init`, which alone decides on a cluster.
+    seed
+        Decides the order in which each thread takes its minibatches; by default they are taken as they lie.
+    fastmath
+        Whether sums may be reordered, which lets the compiler vectorize them.
+
+    Returns
+    -------
+    SyncStatistics
+        Times, bytes, and how stale the parameters were that minibatches saw.
+
+    Raises
+    ------
+    ArgumentError
+        For a wrong argument.
+    CompileError
+        For a body that Numba cannot compile; the offending line first.
+    BodyIndexError, BodyKeyError
+        For an index out of range, or a key that is not there. No table has been changed.
+    BodyError
+        When the body raises. No table has been changed; under `Hybrid()` on one node it keeps what was done so far.
+
+    Notes
+    -----
+    Under `BSP()` the result depends on data, `batch_size`, `seed` and the number of all threads alone: the same bits on
+    any number of nodes and on every backend. The data are laid out so that each node has whole minibatches.
+    """
+    start = time.perf_counter()
+    rules = BSP() if consistency is None else consistency
+    if not isinstance(rules, Consistency):
+        raise ArgumentError(f"consistency={consistency!r}: give an object such as strads.BSP() or strads.Hybrid()")
+    rows = _check_data(data)
+    check_maps(body, arguments, "the minibatch")
+    _check_seed(seed)
+    runtime = cluster.current()
+    if not runtime.is_local:
+        check_node_threads(threads, runtime.threads)
+    each = runtime.threads if threads is None else cluster.check_threads(threads)
+    minibatches = Minibatches(
+        rows, check_count("batch_size", batch_size), runtime.cluster.size * each, None if seed is None else int(seed)
+    )
+    call = _call(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
+    results: list[SyncResult] = []
+    try:
+        results = runtime.run(run_minibatches, call)
+    finally:
+        _mark_written(runtime, arguments, results)
+    _add_sums(arguments, minibatches.workers, results)
+    return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
+
+
+def _check_data(data: Any) -> int:
+    """Return the number of rows."""
+    if isinstance(data, bool) or not isinstance(data, dvector | range | int | np.integer):
+        hint = ": give its table (m.table)" if isinstance(data, KeyedTable) else ": strads.dvector(…) makes one"
+        raise ArgumentError(f"data is a {type(data).__name__}, but sync_for takes a dvector, a range or a number{hint}")
+    if isinstance(data, int | np.integer):
+        if data < 0:
+            raise ArgumentError(f"data={data}: give a dvector, a range, or a number of rows, 0 or more")
+        return int(data)
+    return len(data)
+
+
+def _check_seed(seed: Any) -> None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+        raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more, or None")
+
+
+def _call(
+    runtime: Runtime,
+    data: Any,
+    body: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    minibatches: Minibatches,
+    rules: Consistency,
+    recon: bool,
+    fastmath: bool,
+    threads: int | None,
+) -> SyncCall:
+    """Describe a call to the nodes."""
+    nodes: Cluster = runtime.cluster
+    tables = [*map(table_of, arguments), data if isinstance(data, dvector) else None]
+    aggregations = {position: aggregation_of(table) for position, table in enumerate(tables[:-1]) if table is not None}
+    for position, aggregation in aggregations.items():
+        if callable(aggregation) and not rules.in_order:
+            raise ArgumentError(
+                f"argument {position + 1} after the minibatch has an aggregation that needs the changes of a whole "
+                f'round, but {rules} has no rounds: use BSP() or Hybrid(), or register "average" or "sum"'
+            )
+    passed, rows = arguments, data
+    if isinstance(data, int | np.integer):
+        rows = range(int(data))
+    if not runtime.is_local:
+        passed = tuple(reference(nodes, argument) for argument in arguments)
+        if isinstance(data, dvector):
+            rows = reference(nodes, data, minibatches.row_bounds(nodes.size))
+    return SyncCall(
+        body,
+        rows,
+        passed,
+        tuple(None if table is None else (_number_of(table), table.version) for table in tables),
+        aggregations,
+        minibatches,
+        rules,
+        recon,
+        fastmath,
+        runtime.team(threads) if runtime.is_local else None,
+    )
+
+
+_numbers: "weakref.WeakKeyDictionary[dvector, int]" = weakref.WeakKeyDictionary()
+_next_number = count()
+
+
+def _number_of(table: dvector) -> int:
+    """Return a number that no other table has, or has had."""
+    if table not in _numbers:
+        _numbers[table] = next(_next_number)
+    return _numbers[table]
+
+
+def _mark_written(runtime: Runtime, arguments: tuple[Any, ...], results: list[SyncResult]) -> None:
+    """Note which tables have changed; after a failure nobody knows."""
+    positions = results[0].written if results else range(len(arguments))
+    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
+    for table in written.values():
+        if runtime.is_local:
+            table.mark_written()
+        elif table.is_distributed:
+            table.written_on_nodes()
+
+
+def _add_sums(arguments: tuple[Any, ...], workers: int, results: list[SyncResult]) -> None:
+    """Add up what the threads have summed, in their order."""
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, Accumulator):
+            totals = zero_totals(workers, argument.dtype)
+            for result in results:
+                totals[:, 0] += result.totals[position]
+            argument.add(totals[:, 0].sum().item())
+
+
+def _statistics(
+    minibatches: Minibatches,
+    rules: Consistency,
+    arguments: tuple[Any, ...],
+    results: list[SyncResult],
+    seconds: float,
+) -> SyncStatistics:
+    times = [result.times[worker] for result in results for worker in sorted(result.times)]
+    histograms: dict[int, Any] = {}
+    for result in results:
+        for position, histogram in result.histograms.items():
+            histograms[position] = histograms.get(position, 0) + histogram
+    return SyncStatistics(
+        batches=minibatches.count,
+        workers=minibatches.workers,
+        consistency=rules,
+        seconds=seconds,
+        compile_seconds=max(result.compile_seconds for result in results),
+        reconnaissance_seconds=max(result.reconnaissance_seconds for result in results),
+        execution_seconds=max(result.execution_seconds for result in results),
+        computing=[worker.computing for worker in times],
+        communicating=[worker.communicating for worker in times],
+        bytes_sent=[result.bytes_sent for result in results],
+        messages_sent=[result.messages_sent for result in results],
+        staleness={position: StalenessProfile.of(histogram) for position, histogram in histograms.items()},
+    )

@@ -1,0 +1,84 @@
+"""Minibatches: which rows are one, who works on which, and in which order (thesis §7.1.3)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Minibatches:
+    """Rows cut into minibatches, and these shared out to workers as contiguous parts.
+
+    All is decided by the number of rows and of workers, so it is the same on any number of nodes.
+
+    Parameters
+    ----------
+    rows, size
+        Of the data, and of a minibatch; the last one may be smaller.
+    workers
+        Threads of all nodes.
+    seed
+        Decides the order in which a worker takes its minibatches; None: as they lie.
+    """
+
+    rows: int
+    size: int
+    workers: int
+    seed: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return -(-self.rows // self.size)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """First row of each."""
+        return np.arange(self.count, dtype=np.int64) * self.size
+
+    @cached_property
+    def stops(self) -> NDArray[np.int64]:
+        """Row after the last of each."""
+        return np.minimum(self.starts + self.size, self.rows)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """Worker w has the minibatches `bounds[w]:bounds[w + 1]`."""
+        return np.arange(self.workers + 1, dtype=np.int64) * self.count // self.workers
+
+    def row_bounds(self, nodes: int) -> NDArray[np.int64]:
+        """Node p has the rows `result[p]:result[p + 1]`, those of its workers' minibatches."""
+        return np.minimum(self.bounds[:: self.workers // nodes] * self.size, self.rows)
+
+    def order(self, worker: int) -> NDArray[np.int64]:
+        """Minibatches of a worker in the order in which it takes them."""
+        own = np.arange(self.bounds[worker], self.bounds[worker + 1])
+        return own if self.seed is None else np.random.default_rng([self.seed, worker]).permutation(own)
+
+    def participants(self, clock: int, together: int = 1) -> int:
+        """How many groups of so many neighbouring workers have a minibatch of this number, counted from 0."""
+        taking_part = np.diff(self.bounds) > clock
+        return int(taking_part.reshape(-1, together).any(axis=1).sum())
+
+
+@dataclass(frozen=True)
+class TouchedRows:
+    """Rows of a table that each of some minibatches touches: `rows[offsets[i]:offsets[i + 1]]`, ascending.
+
+    Attributes
+    ----------
+    first
+        Number of the first minibatch.
+    """
+
+    first: int
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows that any of some minibatches touches, ascending."""
+        places = numbers - self.first
+        parts = [self.rows[self.offsets[place] : self.offsets[place + 1]] for place in places]
+        return parts[0] if len(parts) == 1 else np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))

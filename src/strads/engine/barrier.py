@@ -21,3 +21,17 @@ def meet(arrivals: NDArray[int64], threads: int) -> None:
     while load(arrivals, 0) < everyone:
         attempts += 1
         pause(attempts)
+
+
+@njit(nogil=True, cache=True)
+def meet_unless(stop: NDArray[int64], arrivals: NDArray[int64], threads: int) -> bool:
+    """As `meet`, but return False as soon as `stop[0]` is set: some thread may never come."""
+    before = fetch_add(arrivals, 0, 1)
+    everyone = (before // threads + 1) * threads
+    attempts = 0
+    while load(arrivals, 0) < everyone:
+        if load(stop, 0) != 0:
+            return False
+        attempts += 1
+        pause(attempts)
+    return bool(load(stop, 0) == 0)

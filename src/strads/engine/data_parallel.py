@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.cluster import Node
+from strads.engine.minibatch_rounds import SharedTable
 from strads.engine.ps.client import Client, TableShape
 from strads.engine.ps.dense_rows import DenseRows, scatter
 from strads.engine.ps.execution import Endpoint, WorkerThreads, WorkerTimes
@@ -88,6 +89,19 @@ class Parameter:
             return combined.reshape(deltas.shape[1:]).astype(deltas.dtype)
 
         return combine
+
+
+def share(parameter: Parameter, threads: int, participants: Callable[[int], int], rounds: int) -> SharedTable:
+    """Prepare a copy of a table of a single node for compiled rounds."""
+    flat, touched = parameter.flat, parameter.touched
+    none = np.empty(0, np.int64)
+    return SharedTable(
+        flat.copy(),
+        np.zeros((threads, *flat.shape), flat.dtype),
+        np.array([parameter.weight(participants(clock)) for clock in range(rounds)], flat.dtype),
+        none if touched is None else touched.offsets,  # a single node has the minibatches from 0
+        none if touched is None else touched.rows,
+    )
 
 
 class Replica:

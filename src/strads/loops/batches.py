@@ -9,6 +9,7 @@ import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
+from strads.engine.minibatch_rounds import Rounds, SharedTable, make_rounds
 from strads.engine.minibatches import Runner, make_runner, make_task
 from strads.errors import ArgumentError, StradsError
 from strads.loops.analysis import BodyAnalysis, analyse_body
@@ -26,6 +27,8 @@ class BatchProgram(LoopProgram):
     """A body of minibatches, compiled for one combination of argument types."""
 
     _runner: Runner | None = None
+    _rounds: Rounds | None = None
+    _is_checked = False
     _indices_are_unchecked = False
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
@@ -66,12 +69,14 @@ class BatchProgram(LoopProgram):
 
         That is so for a body that uses a table as a whole, as in `np.dot(w, x)`.
         """
-        if self._runner is not None:
+        if self._is_checked:
             return not self._indices_are_unchecked
+        self._is_checked = True
         try:
             self.compile_recorder(bound, LoopIndices.of(0))
         except StradsError:
             if any(role.is_recorded for role in self.cast.roles):
+                self._is_checked = False
                 raise
             self._indices_are_unchecked = True
         return not self._indices_are_unchecked
@@ -85,15 +90,32 @@ class BatchProgram(LoopProgram):
             With the offending line first.
         """
         if self._runner is None:
-            runner = make_runner(*self._live(bound), self.fastmath)
             arguments = (np.zeros(0, np.int64), 0, 0, 0, 0, np.zeros(1, np.int64), storages)
-            try:
-                with self._compiling():
-                    runner.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
-            except Exception as error:  # Numba raises many kinds, not all of them its own
-                raise explain(error, plain_function(self.body)) from error
-            self._runner = runner
+            self._runner = self._compiled(make_runner, bound, arguments)
         return self._runner
+
+    def rounds(self, bound: BoundArguments, tables: tuple[SharedTable, ...], storages: tuple[Any, ...]) -> Rounds:
+        """Compile the rounds of a thread; compiling again is free.
+
+        Raises
+        ------
+        CompileError
+            With the offending line first.
+        """
+        if self._rounds is None:
+            flags = np.zeros(1, np.int64)
+            arguments = (np.zeros((1, 0), np.int64), 0, tables, flags, flags, storages)
+            self._rounds = self._compiled(make_rounds, bound, arguments)
+        return self._rounds
+
+    def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
+        function = make(*self._live(bound), self.fastmath)
+        try:
+            with self._compiling():
+                function.compile(tuple(map(typeof, arguments)))
+        except Exception as error:  # Numba raises many kinds, not all of them its own
+            raise explain(error, plain_function(self.body)) from error
+        return function
 
 
 def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:

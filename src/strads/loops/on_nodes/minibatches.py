@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node, ThreadTeam
 from strads.dds import dvector
 from strads.dds.shard import Shard, complete
-from strads.engine.data_parallel import Aggregation, Exchange, Parameter, Replica, exchange
+from strads.engine.data_parallel import Aggregation, Exchange, Parameter, Replica, exchange, share
 from strads.engine.executor import zero_totals
 from strads.engine.minibatches import Runner
 from strads.engine.ps.execution import WorkerTimes
@@ -33,7 +33,7 @@ from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, valu
 from strads.loops.on_nodes.preparation import record
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_kept
-from strads.schedule.consistency import Consistency, Hybrid
+from strads.schedule.consistency import BSP, Consistency, Hybrid
 from strads.schedule.minibatches import Minibatches, TouchedRows
 
 _KEPT, _MAX_KEPT = "checked minibatches", 8
@@ -233,6 +233,8 @@ class _Loop:
             with self.node.comm.inbox.calling_on_failure(self._halt):
                 if direct:
                     return self._run_directly(), {}
+                if self._runs_in_rounds():
+                    return self._run_in_rounds(touched), {}
                 return self._run_on_replicas(is_hybrid, touched)
         except StradsError:
             raise
@@ -246,7 +248,7 @@ class _Loop:
 
     def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int, int], None]:
         """Return what has a thread run minibatches `first..last - 1` of its own, on replicas by position."""
-        storages = self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
+        storages = self._storages(replicas)
         with COMPILING:
             runner: Runner = self.program.runner(self.bound, storages)
         orders = {thread: self.call.minibatches.order(thread) for thread in self.threads}
@@ -255,6 +257,10 @@ class _Loop:
             runner(orders[thread], first, last, thread, lane, self.stop, storages)
 
         return run
+
+    def _storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
+        """Return what views are made of, given (1, rows, …) of each written table."""
+        return self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
 
     def _storage(self, position: int, replicas: dict[int, NDArray[Any]]) -> Any:
         argument = self.bound.arguments[position]
@@ -281,6 +287,46 @@ class _Loop:
         self.team.run(work, on_interrupt=self._halt)
         self.node.comm.check()
         return {0: WorkerTimes(float(times.sum()), 0.0)}
+
+    def _runs_in_rounds(self) -> bool:
+        """Whether compiled rounds give what the parameter server would."""
+        plain = all(isinstance(self.call.aggregations[position], str) for position in self.written)
+        return self.node.size == 1 and type(self.call.consistency) is BSP and plain
+
+    def _run_in_rounds(self, touched: dict[int, TouchedRows]) -> dict[int, WorkerTimes]:
+        """Run rounds of minibatches on replicas, one for each thread of this process."""
+        minibatches, threads = self.call.minibatches, self.team.size
+        rounds = int(np.diff(minibatches.bounds).max(initial=0))
+        orders = np.full((threads, rounds), -1, np.int64)
+        for thread in range(threads):
+            own = minibatches.order(thread)
+            orders[thread, : len(own)] = own
+        parameters = [self._parameter(position, touched.get(position)) for position in self.written]
+        tables = tuple(share(parameter, threads, minibatches.participants, rounds) for parameter in parameters)
+        shapes = [parameter.table.shape for parameter in parameters]
+        replicas = [table.replicas.reshape(threads, *shape) for table, shape in zip(tables, shapes, strict=True)]
+        each = [
+            self._storages({p: replica[thread][None] for p, replica in zip(self.written, replicas, strict=True)})
+            for thread in range(threads)
+        ]
+        with COMPILING:
+            run = self.program.rounds(self.bound, tables, each[0])
+        arrivals, times = np.zeros(1, np.int64), np.zeros(threads)
+
+        def work(thread: int) -> None:
+            start = time.perf_counter()
+            try:
+                run(orders, thread, tables, arrivals, self.stop, each[thread])
+            except BaseException:
+                self._halt()
+                raise
+            times[thread] = time.perf_counter() - start
+
+        self.team.run(work, on_interrupt=self._halt)
+        self.node.comm.check()
+        for parameter, table in zip(parameters, tables, strict=True):
+            parameter.flat[...] = table.values
+        return {thread: WorkerTimes(float(times[thread]), 0.0) for thread in range(threads)}
 
     def _run_on_replicas(
         self, is_hybrid: bool, touched: dict[int, TouchedRows]

@@ -1,0 +1,148 @@
+"""`sync_for` on minibatch logistic regression against hand-written Numba: Hogwild! on two threads (Niu et al. 2011).
+
+All variants run in one process, one epoch each in turn, so that drifts of the machine's speed hit all alike; a
+variant's figure is its median epoch. The replica modes follow for comparison. Usage:
+
+    python benchmarks/sync_for.py [--rows 100000] [--features 100 1000] [--batches 64 256] [--epochs 9] [--threads 2]
+"""
+
+import argparse
+import statistics
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+import strads
+
+RATE = 0.01
+
+
+def logistic(batch, w, rate, loss):
+    gradient = np.zeros(len(w), w.dtype)
+    total = 0.0
+    for i in range(len(batch)):
+        x, y = batch[i].x, batch[i].y
+        margin = 0.0
+        for f in range(len(w)):
+            margin += w[f] * x[f]
+        e = np.exp(-y * margin)
+        total += np.log1p(e)
+        weight = y * e / (1.0 + e)
+        for f in range(len(w)):
+            gradient[f] += weight * x[f]
+    for f in range(len(w)):
+        w[f] += rate * gradient[f]
+    loss.add(total)
+
+
+@njit(nogil=True, fastmath=True)
+def hogwild(first, last, size, X, Y, w, rate):
+    loss = 0.0
+    gradient = np.zeros(len(w), np.float32)
+    for start in range(first, last, size):
+        gradient[:] = 0
+        for i in range(start, min(start + size, last)):
+            x, y = X[i], Y[i]
+            margin = np.float32(0.0)
+            for f in range(len(w)):
+                margin += w[f] * x[f]
+            e = np.exp(-y * margin)
+            loss += np.log1p(e)
+            weight = y * e / (np.float32(1.0) + e)
+            for f in range(len(w)):
+                gradient[f] += weight * x[f]
+        for f in range(len(w)):
+            w[f] += rate * gradient[f]
+    return loss
+
+
+class HandWritten:
+    """Each thread passes over its rows and writes to the shared weights."""
+
+    def __init__(self, rows: np.ndarray, size: int, threads: int):
+        self.X, self.Y = np.ascontiguousarray(rows["x"]), np.ascontiguousarray(rows["y"])
+        self.w = np.zeros(self.X.shape[1], np.float32)
+        self.size = size
+        batches = -(-len(rows) // size)
+        self.bounds = np.minimum(np.arange(threads + 1) * batches // threads * size, len(rows))
+        self.losses = np.zeros(threads)
+
+    def epoch(self) -> float:
+        threads = [threading.Thread(target=self._part, args=(t,)) for t in range(len(self.losses))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return float(self.losses.sum())
+
+    def _part(self, t: int) -> None:
+        first, last = self.bounds[t : t + 2]
+        self.losses[t] = hogwild(first, last, self.size, self.X, self.Y, self.w, np.float32(RATE))
+
+
+class Strads:
+    """The same loop under a consistency model."""
+
+    def __init__(self, rows: strads.dvector, features: int, size: int, rules: object):
+        self.rows, self.size, self.rules = rows, size, rules
+        self.w = strads.dvector.zeros(features)
+
+    def epoch(self) -> float:
+        loss = strads.accumulator(0.0)
+        strads.sync_for(self.rows, logistic, self.w, RATE, loss, batch_size=self.size, consistency=self.rules)
+        return loss.value
+
+
+def generate(rows: int, features: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    data = np.zeros(rows, [("x", "f4", (features,)), ("y", "f4")])
+    data["x"] = rng.standard_normal((rows, features), np.float32) / np.sqrt(features)
+    margins = data["x"] @ rng.standard_normal(features).astype(np.float32) * 3
+    data["y"] = np.where(rng.random(rows) < 1 / (1 + np.exp(-margins)), 1, -1)
+    return data
+
+
+def measure(variants: dict[str, Callable[[], float]], epochs: int) -> dict[str, tuple[float, float]]:
+    """Median seconds of an epoch, and the last loss, of each variant."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    losses = {name: run() for name, run in variants.items()}  # compiles
+    for _ in range(epochs):
+        for name, run in variants.items():
+            start = time.perf_counter()
+            losses[name] = run()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: (statistics.median(times), losses[name]) for name, times in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--features", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--batches", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    strads.init("threads", threads=options.threads)
+    for features in options.features:
+        data = generate(options.rows * 100 // features, features)
+        table = strads.dvector(data)
+        for size in options.batches:
+            rules = [strads.Hybrid(), strads.BSP(), strads.SSP(2), strads.ASP()]
+            variants = {"by hand": HandWritten(data, size, options.threads).epoch}
+            variants |= {str(rule): Strads(table, features, size, rule).epoch for rule in rules}
+            found = measure(variants, options.epochs)
+            by_hand = found["by hand"][0]
+            print(f"{len(data)} rows of {features} features, minibatches of {size}:")
+            for name, (seconds, loss) in found.items():
+                rate = len(data) / seconds / 1e6
+                print(
+                    f"  {name:18s} {seconds * 1e3:8.2f} ms  {rate:7.2f} M rows/s  loss {loss / len(data):.4f}  "
+                    f"speed {by_hand / seconds:5.2f} of by hand"
+                )
+
+
+if __name__ == "__main__":
+    main()

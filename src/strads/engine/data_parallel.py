@@ -8,6 +8,7 @@ threads share the replica without locks. In each round, a clock of the tables, a
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,18 +67,19 @@ class Parameter:
         """Rows that some minibatches need."""
         return np.arange(len(self.table)) if self.touched is None else self.touched.of(numbers)
 
-    def weight(self, participants: int) -> float:
-        """What the changes of one task count in a round of so many."""
-        return 1 / participants if self.aggregation == "average" else 1.0
+    def weights(self, participants: NDArray[np.int64]) -> NDArray[Any]:
+        """What the changes of one task count in each round, given how many take part."""
+        is_mean = self.aggregation == "average"
+        return (1 / participants if is_mean else np.ones(len(participants))).astype(self.table.dtype)
 
-    def combine(self, participants: Callable[[int], int]) -> Combine | None:
+    def combine(self, participants: NDArray[np.int64]) -> Combine | None:
         """Return the function that servers apply to the changes of a round; None if they add them."""
         function = self.aggregation
         if isinstance(function, str):
             return None
 
         def combine(clock: int, deltas: NDArray[Any]) -> NDArray[Any]:
-            absent = participants(clock) - len(deltas)  # those that have touched none of the rows of this server
+            absent = int(participants[clock]) - len(deltas)  # those that have touched none of the rows of this server
             stacked = np.concatenate([deltas, np.zeros((absent, *deltas.shape[1:]), deltas.dtype)])
             combined = np.asarray(function(stacked.reshape(*stacked.shape[:2], *self.table.shape[1:])))
             wanted = (deltas.shape[1], *self.table.shape[1:])
@@ -91,14 +93,14 @@ class Parameter:
         return combine
 
 
-def share(parameter: Parameter, threads: int, participants: Callable[[int], int], rounds: int) -> SharedTable:
+def share(parameter: Parameter, threads: int, participants: NDArray[np.int64]) -> SharedTable:
     """Prepare a copy of a table of a single node for compiled rounds."""
     flat, touched = parameter.flat, parameter.touched
     none = np.empty(0, np.int64)
     return SharedTable(
         flat.copy(),
         np.zeros((threads, *flat.shape), flat.dtype),
-        np.array([parameter.weight(participants(clock)) for clock in range(rounds)], flat.dtype),
+        parameter.weights(participants),
         none if touched is None else touched.offsets,  # a single node has the minibatches from 0
         none if touched is None else touched.rows,
     )
@@ -131,9 +133,8 @@ class Replica:
         self._endpoint.get(self._worker, self._rows, self._start)
         scatter(self._flat, self._rows, self._start)
 
-    def push(self, participants: int) -> None:
+    def push(self, weight: Any) -> None:
         """Send what has changed since."""
-        weight = self._flat.dtype.type(self._parameter.weight(participants))
         deltas = np.empty_like(self._start)
         _changes(self._flat, self._rows, self._start, weight, deltas)
         if self._is_bounded and not np.isfinite(deltas).all():
@@ -181,9 +182,10 @@ class Exchange:
         """How many replicas there are."""
         return self.minibatches.workers // self.lanes
 
-    def participants(self, clock: int) -> int:
-        """How many of them have something to do in a round."""
-        return self.minibatches.participants(clock, self.lanes)
+    @cached_property
+    def participants(self) -> NDArray[np.int64]:
+        """How many of them have something to do in each round."""
+        return self.minibatches.participants(self.lanes)
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,7 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
         Replica(parameter, endpoint, worker, is_bounded)
         for parameter, endpoint in zip(what.parameters, endpoints, strict=True)
     ]
+    weights = [parameter.weights(what.participants) for parameter in what.parameters]
     threads = range(worker * what.lanes, (worker + 1) * what.lanes)
     orders = [what.minibatches.order(thread) for thread in threads]
     begin, computing = time.perf_counter(), 0.0
@@ -229,8 +232,8 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
         start = time.perf_counter()
         what.run(replicas, threads, clock)
         computing += time.perf_counter() - start
-        for replica in replicas:
-            replica.push(what.participants(clock))
+        for replica, weight in zip(replicas, weights, strict=True):
+            replica.push(weight[clock])
         for endpoint in endpoints:
             endpoint.clock(worker)
     return WorkerTimes(computing, time.perf_counter() - begin - computing)

@@ -40,7 +40,7 @@ class SharedTable(NamedTuple):
     rows: NDArray[np.int64]
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _rows_of(table, number):  # type: ignore[no-untyped-def]
     """Rows that a minibatch touches; if all, only their number counts."""
     if len(table.offsets) == 0:
@@ -49,7 +49,7 @@ def _rows_of(table, number):  # type: ignore[no-untyped-def]
     return True, rows, len(rows)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _pull(table, number, thread, clock):  # type: ignore[no-untyped-def]
     """Copy rows to a thread's replica."""
     chosen, rows, count = _rows_of(table, number)
@@ -60,7 +60,7 @@ def _pull(table, number, thread, clock):  # type: ignore[no-untyped-def]
             own[row, column] = table.values[row, column]
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _subtract(table, number, thread, clock):  # type: ignore[no-untyped-def]
     """Turn a thread's replica into its weighted changes."""
     chosen, rows, count = _rows_of(table, number)
@@ -71,7 +71,7 @@ def _subtract(table, number, thread, clock):  # type: ignore[no-untyped-def]
             own[row, column] = weight * (own[row, column] - table.values[row, column])
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _add_part(table, number, thread, part, parts):  # type: ignore[no-untyped-def]
     """Add a thread's changes to a part of the table."""
     chosen, rows, _ = _rows_of(table, number)

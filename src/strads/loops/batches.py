@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from strads.engine.minibatch_rounds import Rounds, SharedTable, make_rounds
 from strads.engine.minibatches import Runner, make_runner, make_task
+from strads.engine.roles import Role
 from strads.errors import ArgumentError, StradsError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
@@ -55,14 +56,18 @@ class BatchProgram(LoopProgram):
 
         explain_failure(task, bound, self.cast.table_of, index)
 
+    def _live_roles(self) -> tuple[Role, ...]:
+        plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
+        return tuple(plain.get(role, role) for role in self.cast.roles)
+
     def _checks_parts(self) -> bool:
-        unknown = len(self.cast.roles) - 1 in self.facts.dynamic_reads
-        return self.facts.dynamic_parts or self._indices_are_unchecked or unknown
+        facts = self.facts
+        return bool(self._indices_are_unchecked or facts.dynamic_parts or facts.dynamic_reads)
 
     @property
     def may_stop_half_way(self) -> bool:
         """Whether an index that nothing has checked beforehand may stop a run."""
-        return self._checks_parts() or bool(self.facts.dynamic or self.facts.dynamic_reads)
+        return self._checks_parts()
 
     def compile_check(self, bound: BoundArguments) -> bool:
         """Compile what checks indices before a run; False if each access of the run has to be checked instead.

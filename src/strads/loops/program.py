@@ -11,6 +11,7 @@ from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
 from strads.engine.keyed import NO_SUCH_KEY
 from strads.engine.live import live_view
+from strads.engine.roles import Role
 from strads.errors import ArgumentError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
@@ -194,8 +195,12 @@ class LoopProgram:
                 boundscheck=self._checks_parts() or None,
             )
             self._live_body = self._task(body)
-        arguments = zip(self.cast.roles, bound.arguments, strict=True)
+        arguments = zip(self._live_roles(), bound.arguments, strict=True)
         return self._live_body, tuple(live_view(role, ragged=a.ragged, keyed=a.keyed) for role, a in arguments)
+
+    def _live_roles(self) -> tuple[Role, ...]:
+        """Return the roles of the arguments in a run."""
+        return self.cast.roles
 
     def _checks_parts(self) -> bool:
         """Whether rows are indexed within by what no reconnaissance could check."""

@@ -57,10 +57,10 @@ class Minibatches:
         own = np.arange(self.bounds[worker], self.bounds[worker + 1])
         return own if self.seed is None else np.random.default_rng([self.seed, worker]).permutation(own)
 
-    def participants(self, clock: int, together: int = 1) -> int:
-        """How many groups of so many neighbouring workers have a minibatch of this number, counted from 0."""
-        taking_part = np.diff(self.bounds) > clock
-        return int(taking_part.reshape(-1, together).any(axis=1).sum())
+    def participants(self, together: int = 1) -> NDArray[np.int64]:
+        """Return, for each round, how many groups of so many neighbouring workers have a minibatch in it."""
+        rounds = np.sort(np.diff(self.bounds).reshape(-1, together).max(axis=1))
+        return len(rounds) - np.searchsorted(rounds, np.arange(rounds[-1]), side="right")
 
 
 @dataclass(frozen=True)

@@ -167,11 +167,15 @@ class _Loop:
             )
         for position in self.written:
             table = self.bound.tables()[position]
-            if table.storage.dtype.kind in "iu" and self.call.aggregations[position] == "average":
+            if table.storage.dtype.kind == "f":
+                continue
+            if self.call.aggregations[position] == "average":
                 raise ArgumentError(
                     f"{table.name!r} holds whole numbers, which cannot be averaged: "
                     f'strads.register_aggregation({table.name}, "sum")'
                 )
+            if self.call.consistency.bound(0) < np.inf:
+                raise ArgumentError(f"{table.name!r} holds whole numbers, which {self.call.consistency} cannot bound")
 
     # -- before the run ---------------------------------------------------------------------------------------------
 
@@ -302,7 +306,7 @@ class _Loop:
             own = minibatches.order(thread)
             orders[thread, : len(own)] = own
         parameters = [self._parameter(position, touched.get(position)) for position in self.written]
-        tables = tuple(share(parameter, threads, minibatches.participants, rounds) for parameter in parameters)
+        tables = tuple(share(parameter, threads, minibatches.participants()) for parameter in parameters)
         shapes = [parameter.table.shape for parameter in parameters]
         replicas = [table.replicas.reshape(threads, *shape) for table, shape in zip(tables, shapes, strict=True)]
         each = [

@@ -147,3 +147,17 @@ def test_threads_are_chosen_by_init(nodes):
     if nodes > 1:
         with pytest.raises(strads.ArgumentError, match="threads=2"):
             strads.sync_for(5, count_words, strads.dvector.zeros(1, "i8"), 0, batch_size=1, threads=2)
+
+
+def test_minibatches_are_not_written():
+    w = strads.dvector.zeros(6)
+    with pytest.raises(strads.ArgumentError, match="'w', which is the data"):
+        strads.sync_for(w, add_first, w, batch_size=2)
+    x = strads.dvector(np.ones(6, np.float32))
+    strads.sync_for(x, add_first, w, batch_size=6)
+    strads.sync_for(x, add_first, strads.relaxed(w), batch_size=6)
+    assert w[0] == 2
+
+
+def add_first(batch, w):
+    w[0] += batch[0]

@@ -25,6 +25,8 @@ from strads.errors import ArgumentError, BodyError
 from strads.schedule.consistency import Consistency
 from strads.schedule.minibatches import Minibatches, TouchedRows
 
+_LONGEST_ROW = 1 << 14
+
 Aggregation = str | Callable[[NDArray[Any]], NDArray[Any]]
 
 
@@ -53,19 +55,31 @@ class Parameter:
     touched: TouchedRows | None
 
     @property
-    def shape(self) -> TableShape:
-        """What the parameter server has to know."""
-        rows = len(self.table)
-        return TableShape(rows, self.table.size // max(rows, 1), self.table.dtype)
+    def columns(self) -> int:
+        """Numbers in a row."""
+        return self.table.size // max(len(self.table), 1)
 
     @property
     def flat(self) -> NDArray[Any]:
         """The rows, of one dimension each."""
-        return self.table.reshape(self.shape.rows, self.shape.columns)
+        return self.table.reshape(len(self.table), self.columns)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all numbers travel, whatever rows they are in: then the rows of the parameter server are long."""
+        return self.touched is None and isinstance(self.aggregation, str)
+
+    @property
+    def shape(self) -> TableShape:
+        """What the parameter server has to know; packed rows may reach beyond the last number."""
+        if not self.is_packed:
+            return TableShape(len(self.table), self.columns, self.table.dtype)
+        columns = max(1, min(-(-self.table.size // (len(self.bounds) - 1)), _LONGEST_ROW))
+        return TableShape(-(-self.table.size // columns), columns, self.table.dtype)
 
     def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows that some minibatches need."""
-        return np.arange(len(self.table)) if self.touched is None else self.touched.of(numbers)
+        """Rows of the parameter server that some minibatches need."""
+        return np.arange(self.shape.rows) if self.touched is None else self.touched.of(numbers)
 
     def weights(self, participants: NDArray[np.int64]) -> NDArray[Any]:
         """What the changes of one task count in each round, given how many take part."""
@@ -120,10 +134,11 @@ class Replica:
         self._endpoint = endpoint
         self._worker = worker
         self._is_bounded = is_bounded
-        self.storage = np.zeros((1, *parameter.table.shape), parameter.table.dtype)
-        self._flat = self.storage.reshape(parameter.shape.rows, parameter.shape.columns)
+        shape, table = parameter.shape, parameter.table
+        self._flat = np.zeros((shape.rows, shape.columns), table.dtype)
+        self.storage = self._flat.reshape(-1)[: table.size].reshape(1, *table.shape)
         self._rows = np.empty(0, np.int64)
-        self._start = np.empty((0, parameter.shape.columns), self._flat.dtype)
+        self._start = np.empty((0, shape.columns), table.dtype)
 
     def pull(self, numbers: NDArray[np.int64]) -> None:
         """Get the rows that some minibatches need."""
@@ -242,6 +257,10 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
 def _deal(node: Node, parameter: Parameter) -> NDArray[Any]:
     """Return this node's shard for the parameter server, which has row r on node r mod nodes (a collective)."""
     flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
+    if parameter.is_packed:
+        packed = np.zeros((parameter.shape.rows, parameter.shape.columns), flat.dtype)
+        packed.reshape(-1)[: flat.size] = np.concatenate(node.comm.allgather(flat[low:high])).reshape(-1)
+        return packed[node.rank :: node.size].copy()
     places = len(range(node.rank, len(flat), node.size))
     values = np.empty((places, flat.shape[1]), flat.dtype)
     sent = [np.ascontiguousarray(flat[low + (to - low) % node.size : high : node.size]) for to in range(node.size)]
@@ -253,6 +272,12 @@ def _deal(node: Node, parameter: Parameter) -> NDArray[Any]:
 def _collect(node: Node, parameter: Parameter, values: NDArray[Any]) -> None:
     """Bring the rows of a shard to the nodes that hold them in the table (a collective)."""
     flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
+    if parameter.is_packed:
+        packed = np.empty((parameter.shape.rows, parameter.shape.columns), flat.dtype)
+        for source, part in enumerate(node.comm.allgather(values)):
+            packed[source :: node.size] = part
+        flat[low:high] = packed.reshape(-1)[: flat.size].reshape(flat.shape)[low:high]
+        return
     sent = [values[_places(node, parameter, to, node.rank)] for to in range(node.size)]
     for source, part in enumerate(node.comm.alltoall(sent)):
         flat[low + (source - low) % node.size : high : node.size] = part

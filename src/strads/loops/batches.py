@@ -27,6 +27,7 @@ from strads.schedule.minibatches import TouchedRows
 class BatchProgram(LoopProgram):
     """A body of minibatches, compiled for one combination of argument types."""
 
+    _chunk = 64  # each is many rows
     _runner: Runner | None = None
     _rounds: Rounds | None = None
     _is_checked = False

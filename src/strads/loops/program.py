@@ -20,7 +20,7 @@ from strads.loops.compile_errors import explain
 from strads.loops.functions import compile_function, fingerprint, plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
-from strads.loops.reconnaissance import Recorder, TaskFailed
+from strads.loops.reconnaissance import CHUNK, Recorder, TaskFailed
 from strads.schedule.access import AccessRecords
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
@@ -36,6 +36,8 @@ Program = TypeVar("Program", bound="LoopProgram")
 
 class LoopProgram:
     """Everything that is compiled for a body; tables and plans come with each call."""
+
+    _chunk = CHUNK  # tasks that a thread records at a time
 
     def __init__(self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool):
         self.body = body
@@ -92,7 +94,7 @@ class LoopProgram:
                 error_model="numpy",
                 boundscheck=True,
             )
-            recorder = Recorder(self._task(body), bound, self.cast, scratch=scratch)
+            recorder = Recorder(self._task(body), bound, self.cast, scratch=scratch, chunk=self._chunk)
             with self._compiling():
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder

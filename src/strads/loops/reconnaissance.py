@@ -16,7 +16,7 @@ from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 
-_CHUNK = 1 << 16  # tasks recorded by one thread at a time
+CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest the pattern of all
 _FIRST_SCRATCH_ROWS = 64
 
@@ -59,10 +59,13 @@ class Recorder:
         The arguments and their roles.
     scratch
         Whether tasks compute with copies of real rows rather than with ghosts.
+    chunk
+        Tasks recorded by one thread at a time.
     """
 
-    def __init__(self, body: Any, bound: BoundArguments, cast: Cast, *, scratch: bool):
+    def __init__(self, body: Any, bound: BoundArguments, cast: Cast, *, scratch: bool, chunk: int = CHUNK):
         self.scratch = scratch
+        self._chunk = chunk
         self.cast = cast
         self.tables = len(cast.table_of) + len(bound.arguments)
         if self.tables > MAX_TABLES:
@@ -120,14 +123,14 @@ class Recorder:
         """Record straight into the array of rows; False as soon as a chunk does not follow the pattern."""
         arity, dtype = len(pattern), rows.dtype.type
         flat = rows.reshape(-1)
-        chunks = iter(range(_chunks(len(indices))))  # shared by the threads
+        chunks = iter(range(self._chunks(len(indices))))  # shared by the threads
         follows = [True]
 
         def record(thread: int) -> None:
             # One buffer a thread: fresh memory for each chunk would cost more than recording it.
-            buffer = self._new_log(_CHUNK, _CHUNK * arity, dtype, rows=flat)
+            buffer = self._new_log(self._chunk, self._chunk * arity, dtype, rows=flat)
             for chunk in chunks:
-                first, count = _chunk_bounds(chunk, len(indices))
+                first, count = self._chunk_bounds(chunk, len(indices))
                 place = flat[first * arity : (first + count) * arity]
                 log = _Log(buffer.state, buffer.counts[:count], place, buffer.tags[: count * arity])
                 used = self._call(bound, indices, first, count, log)
@@ -147,10 +150,10 @@ class Recorder:
         shapes: tuple[TableShape, ...],
         dtype: type[np.integer],
     ) -> SparseRecords:
-        logs: list[_Log | None] = [None] * _chunks(len(indices))
+        logs: list[_Log | None] = [None] * self._chunks(len(indices))
 
         def record(chunk: int) -> None:
-            first, count = _chunk_bounds(chunk, len(indices))
+            first, count = self._chunk_bounds(chunk, len(indices))
             logs[chunk] = self._record_chunk(bound, indices, first, count, 4 * count, dtype)
 
         team.for_each(record, len(logs))
@@ -236,6 +239,13 @@ class Recorder:
         stamps, slots = np.full(rows, -1, np.int64), np.zeros(rows, np.int32)
         return recording.Scratch(*seen, state=log.state, copies=copies, stamps=stamps, slots=slots)
 
+    def _chunks(self, tasks: int) -> int:
+        return -(-tasks // self._chunk)
+
+    def _chunk_bounds(self, chunk: int, tasks: int) -> tuple[int, int]:
+        first = chunk * self._chunk
+        return first, min(self._chunk, tasks - first)
+
     def _row_dtype(self, bound: BoundArguments) -> type[np.integer]:
         longest = max((shape.rows for shape in self.cast.table_shapes(bound)), default=0)
         return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
@@ -254,12 +264,3 @@ def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.in
     if memory is None or memory.nbytes < needed or needed == 0:
         return np.empty(shape, dtype)
     return memory.reshape(-1).view(np.uint8)[:needed].view(dtype).reshape(shape)
-
-
-def _chunks(tasks: int) -> int:
-    return -(-tasks // _CHUNK)
-
-
-def _chunk_bounds(chunk: int, tasks: int) -> tuple[int, int]:
-    first = chunk * _CHUNK
-    return first, min(_CHUNK, tasks - first)

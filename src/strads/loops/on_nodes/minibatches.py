@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam
-from strads.dds import dvector
 from strads.dds.shard import Shard, complete
 from strads.engine.data_parallel import Aggregation, Exchange, Parameter, Replica, exchange, share
 from strads.engine.executor import zero_totals
@@ -25,6 +24,7 @@ from strads.loops.arguments import (
     TableArgument,
     bind_arguments,
     read_only,
+    table_of,
 )
 from strads.loops.batches import BatchProgram, as_parameters, touched_rows
 from strads.loops.failures import explain_failed_run
@@ -152,14 +152,10 @@ class _Loop:
 
     def _check(self) -> None:
         facts = self.program.facts
-        if isinstance(self.call.data, TableRef | dvector):
-            data = self.call.data.name if isinstance(self.call.data, TableRef) else self.call.data
-            for position in self.written:
-                argument = self.call.arguments[position]
-                found = argument.name if isinstance(argument, TableRef) else argument
-                if found is data:
-                    name = self.bound.arguments[position].name
-                    raise ArgumentError(f"the body writes {name!r}, which is the data that minibatches are made of")
+        for position in self.written:
+            if _identity(self.call.arguments[position]) == _identity(self.call.data):
+                name = self.bound.arguments[position].name
+                raise ArgumentError(f"the body writes {name!r}, which is the data that minibatches are made of")
         if self.call.recon and facts.dynamic:
             raise ArgumentError(
                 "recon=True cannot know which rows a minibatch touches: the body chooses them by values that the loop "
@@ -200,7 +196,7 @@ class _Loop:
         count = len(set(table_of.values()))
         parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
         rows = touched_rows(
-            lambda indices: record(self.node, self.program, self.bound, indices, self.shards),
+            lambda indices: record(self.node, self.program, self.bound, indices, self.shards, self.team),
             count,
             self.numbers,
             parts,
@@ -363,6 +359,11 @@ class _Loop:
         shard: Shard | None = self.shards.get(position)
         bounds = np.array([0, len(argument.dense)]) if shard is None else shard.bounds
         return Parameter(argument.name, argument.dense, bounds, self.call.aggregations[position], touched)
+
+
+def _identity(argument: Any) -> Any:
+    """What two references to the same table have in common."""
+    return argument.name if isinstance(argument, TableRef) else table_of(argument)
 
 
 def _batches(node: Node, call: SyncCall) -> BatchArgument:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.cluster import Node
+from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.executor import Schedule
 from strads.engine.roles import Role
@@ -81,21 +81,26 @@ def _share(
 
 
 def record(
-    node: Node, program: LoopProgram, bound: BoundArguments, indices: LoopIndices, shards: dict[int, Shard]
+    node: Node,
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    shards: dict[int, Shard],
+    team: ThreadTeam | None = None,
 ) -> AccessRecords:
     """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not."""
     recorder = program.compile_recorder(bound, indices)
     records = None
     if not recorder.scratch:
         try:
-            records = recorder.run(bound, indices, node.team)
+            records = recorder.run(bound, indices, team or node.team)
         except TaskFailed:  # a real failure, or only made-up values: real rows tell
             records = None
     if all(node.comm.allgather(records is not None)):
         assert records is not None
         return records
     complete(node, *shards.values())
-    return program.record(bound, indices, node.team)
+    return program.record(bound, indices, team or node.team)
 
 
 def _plan(

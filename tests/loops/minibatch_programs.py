@@ -39,6 +39,11 @@ def count_words(batch, counts, total):
         total.add(len(words))
 
 
+def add_items(batch, w):
+    for i in range(len(batch)):
+        w[0] += batch[i]
+
+
 def generate(rows, features, seed=0):
     """Records of x and of y = ±1."""
     rng = np.random.default_rng(seed)

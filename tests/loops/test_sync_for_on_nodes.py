@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from minibatch_programs import RULES, count_words, generate, logistic, relax_rows, simulate, sparse
+from minibatch_programs import RULES, add_items, count_words, generate, logistic, relax_rows, simulate, sparse
 
 import strads
 
@@ -152,12 +152,8 @@ def test_threads_are_chosen_by_init(nodes):
 def test_minibatches_are_not_written():
     w = strads.dvector.zeros(6)
     with pytest.raises(strads.ArgumentError, match="'w', which is the data"):
-        strads.sync_for(w, add_first, w, batch_size=2)
+        strads.sync_for(w, add_items, w, batch_size=2)
     x = strads.dvector(np.ones(6, np.float32))
-    strads.sync_for(x, add_first, w, batch_size=6)
-    strads.sync_for(x, add_first, strads.relaxed(w), batch_size=6)
-    assert w[0] == 2
-
-
-def add_first(batch, w):
-    w[0] += batch[0]
+    for table in (w, strads.relaxed(w)):
+        strads.sync_for(x, add_items, table, batch_size=6)
+    assert w[0] == 12

@@ -18,8 +18,9 @@ from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
 from strads.loops.arguments import check_maps, table_of
 from strads.loops.async_for import check_node_threads
+from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.driver import reference
-from strads.loops.on_nodes.minibatches import SyncCall, SyncResult, run_minibatches
+from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches

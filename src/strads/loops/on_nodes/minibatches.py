@@ -1,6 +1,5 @@
 """Node program `run_minibatches`: this node's part of a `sync_for`."""
 
-import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,67 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.cluster import Node, ThreadTeam
-from strads.dds.shard import Shard, complete
-from strads.engine.data_parallel import Aggregation, Exchange, Parameter, Replica, exchange, share
-from strads.engine.executor import zero_totals
-from strads.engine.minibatches import Runner
+from strads.cluster import Node
+from strads.engine.data_parallel import Exchange, Replica, exchange, share
 from strads.engine.ps.execution import WorkerTimes
-from strads.engine.roles import Role
-from strads.errors import ArgumentError, StradsError
-from strads.loops.arguments import (
-    AccumulatorArgument,
-    BatchArgument,
-    ScalarArgument,
-    TableArgument,
-    bind_arguments,
-    read_only,
-    table_of,
-)
-from strads.loops.batches import BatchProgram, as_parameters, touched_rows
+from strads.errors import StradsError
 from strads.loops.failures import explain_failed_run
-from strads.loops.functions import plain_function
-from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
-from strads.loops.on_nodes.preparation import record
-from strads.loops.on_nodes.specs import TableRef
-from strads.loops.program import find_kept
-from strads.schedule.consistency import BSP, Consistency, Hybrid
-from strads.schedule.minibatches import Minibatches, TouchedRows
-
-_KEPT, _MAX_KEPT = "checked minibatches", 8
-_RECORDED_AT_A_TIME = 4096  # minibatches
-
-
-@dataclass(frozen=True)
-class SyncCall:
-    """A `sync_for` as the driver describes it to the nodes.
-
-    Attributes
-    ----------
-    body, fastmath, recon
-        As given by the user.
-    data, arguments
-        References to what lies on the nodes; on the driver's own only node, the tables themselves.
-    contents
-        Of each argument, and last of the data: a key that changes with the content of a table, None for others.
-    aggregations
-        Of the tables among the arguments, by position.
-    minibatches, consistency
-        What runs, under which rules.
-    team
-        The threads, if they are not those of the node.
-    """
-
-    body: Callable[..., Any]
-    data: Any
-    arguments: tuple[Any, ...]
-    contents: tuple[Any, ...]
-    aggregations: dict[int, Aggregation]
-    minibatches: Minibatches
-    consistency: Consistency
-    recon: bool
-    fastmath: bool
-    team: ThreadTeam | None = None
+from strads.loops.on_nodes.binding import COMPILING
+from strads.loops.on_nodes.bound_minibatches import BoundMinibatches, SyncCall
+from strads.schedule.consistency import BSP, Hybrid
+from strads.schedule.minibatches import TouchedRows
 
 
 @dataclass(frozen=True)
@@ -90,12 +37,12 @@ class SyncResult:
 def run_minibatches(node: Node, call: SyncCall) -> SyncResult:
     """Run this node's minibatches; tables are as before if anything fails, but where threads write to them directly."""
     traffic = node.comm.traffic.copy()
-    loop = _Loop(node, call)
+    loop = BoundMinibatches(node, call)
     begin = time.perf_counter()
     touched = loop.look_ahead()
     start = time.perf_counter()
     compiled = loop.compile_seconds
-    times, histograms = loop.run(touched)
+    times, histograms = _Run(loop, touched).run()
     end = time.perf_counter()
     compiled_late = loop.compile_seconds - compiled
     sent = node.comm.traffic.since(traffic)
@@ -112,268 +59,122 @@ def run_minibatches(node: Node, call: SyncCall) -> SyncResult:
     )
 
 
-class _Loop:
-    """A call, bound to the tables of this node."""
+class _Run:
+    """One run of a node's minibatches."""
 
-    def __init__(self, node: Node, call: SyncCall):
-        self.node = node
-        self.call = call
-        self.team = call.team or node.team
-        self.shards = shards_of(node, call.arguments)
-        batches = _batches(node, call)
-        values = values_of(node, call.arguments)
-        self.bound = as_parameters(bind_arguments(call.body, values, batches), recorded=call.recon)
-        with COMPILING:
-            self.program = find_kept(BatchProgram, call.body, self.bound, call.fastmath)
-            self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
-            self.program.used = True
-            self.is_checkable = self.program.compile_check(self.bound)
-        threads = range(node.rank * self.team.size, (node.rank + 1) * self.team.size)
-        self.threads = threads
-        bounds = call.minibatches.bounds
-        self.numbers = range(int(bounds[threads.start]), int(bounds[threads.stop]))
-        self.totals = {
-            position: zero_totals(call.minibatches.workers, argument.dtype)
-            for position, argument in enumerate(self.bound.arguments)
-            if isinstance(argument, AccumulatorArgument)
-        }
-        self.stop = np.zeros(1, np.int64)
-        self._check()
+    def __init__(self, loop: BoundMinibatches, touched: dict[int, TouchedRows]):
+        self._loop = loop
+        self._minibatches = loop.call.minibatches
+        self._parameters = {position: loop.parameter(position, touched.get(position)) for position in loop.written}
+        self._orders = {thread: self._minibatches.order(thread) for thread in loop.threads}
+        self._is_hybrid = isinstance(loop.call.consistency, Hybrid)
+        self._is_alone = loop.node.size == 1
+        self._stop = np.zeros(1, np.int64)
 
-    @property
-    def compile_seconds(self) -> float:
-        """Spent on this call so far."""
-        return self.program.compile_seconds - self._compiled_before
-
-    @property
-    def written(self) -> list[int]:
-        """Positions of the written tables, each once."""
-        return sorted({self.bound.same[position] for position in self.program.facts.written})
-
-    def _check(self) -> None:
-        facts = self.program.facts
-        for position in self.written:
-            if _identity(self.call.arguments[position]) == _identity(self.call.data):
-                name = self.bound.arguments[position].name
-                raise ArgumentError(f"the body writes {name!r}, which is the data that minibatches are made of")
-        if self.call.recon and facts.dynamic:
-            raise ArgumentError(
-                "recon=True cannot know which rows a minibatch touches: the body chooses them by values that the loop "
-                "changes, or by random numbers. Draw these beforehand into a table, or use recon=False"
-            )
-        for position in self.written:
-            table = self.bound.tables()[position]
-            if table.storage.dtype.kind == "f":
-                continue
-            if self.call.aggregations[position] == "average":
-                raise ArgumentError(
-                    f"{table.name!r} holds whole numbers, which cannot be averaged: "
-                    f'strads.register_aggregation({table.name}, "sum")'
-                )
-            if self.call.consistency.bound(0) < np.inf:
-                raise ArgumentError(f"{table.name!r} holds whole numbers, which {self.call.consistency} cannot bound")
-
-    # -- before the run ---------------------------------------------------------------------------------------------
-
-    def look_ahead(self) -> dict[int, TouchedRows]:
-        """Check all indices, and with `recon` find which rows of written tables are touched; keeps what it has found.
-
-        Raises
-        ------
-        BodyIndexError, BodyKeyError, BodyError
-            When a minibatch fails; nothing has been written.
-        """
-        read = self.program.cast.with_role(Role.READ, Role.CHECKED, Role.ALIGNED)
-        complete(self.node, *(self.shards[position] for position in read if position in self.shards))
-        if not self.is_checkable:
-            return {}
-        kept: list[tuple[Any, ...]] = self.node.store.setdefault(_KEPT, [])
-        key = self._key()
-        for program, found_key, found in kept:
-            if program is self.program and found_key == key:
-                return found
-        table_of = self.program.cast.table_of
-        count = len(set(table_of.values()))
-        parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
-        rows = touched_rows(
-            lambda indices: record(self.node, self.program, self.bound, indices, self.shards, self.team),
-            count,
-            self.numbers,
-            parts,
-        )
-        touched = {position: rows[table] for position, table in table_of.items()}
-        if not self.program.facts.dynamic:
-            kept.append((self.program, key, touched))
-            del kept[:-_MAX_KEPT]
-        return touched
-
-    def _key(self) -> tuple[Any, ...]:
-        """What decides which rows are touched, and whether they exist."""
-        deciding = []
-        for position in sorted(self.program.facts.deciding):
-            argument, content = self.bound.arguments[position], self.call.contents[position]
-            if content is None and isinstance(argument, TableArgument):
-                content = argument.content_key()
-            elif content is None and isinstance(argument, ScalarArgument):
-                content = self.call.data if isinstance(argument, BatchArgument) else argument.value
-            deciding.append(content)
-        shapes = [(len(table.storage), table.values.shape) for table in self.bound.tables().values()]
-        return tuple(deciding), tuple(shapes), self.call.minibatches, self.numbers
-
-    # -- the run ----------------------------------------------------------------------------------------------------
-
-    def run(self, touched: dict[int, TouchedRows]) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
+    def run(self) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
         """Run all minibatches; returns times by replica, and clock differentials by table."""
-        is_hybrid = isinstance(self.call.consistency, Hybrid)
-        direct = is_hybrid and self.node.size == 1
+        program = self._loop.program
+        is_direct = self._is_hybrid and self._is_alone
         before = None
-        if direct and self.program.may_stop_half_way:
-            before = [self.bound.tables()[position].dense.copy() for position in self.written]
+        if is_direct and program.may_stop_half_way:
+            before = [parameter.table.copy() for parameter in self._parameters.values()]
         try:
-            with self.node.comm.inbox.calling_on_failure(self._halt):
-                if direct:
-                    return self._run_directly(), {}
-                if self._runs_in_rounds():
-                    return self._run_in_rounds(touched), {}
-                return self._run_on_replicas(is_hybrid, touched)
+            with self._loop.node.comm.inbox.calling_on_failure(self._halt):
+                if is_direct:
+                    return self._run_on_tables(), {}
+                if self._is_alone and type(self._loop.call.consistency) is BSP and self._is_summed():
+                    return self._run_in_rounds(), {}
+                return self._run_on_replicas()
         except StradsError:
             raise
         except Exception as error:
-            for position, values in zip(self.written, before or [], strict=False):
-                self.bound.tables()[position].dense[...] = values
-            raise explain_failed_run(self.program, error, restored=not direct or before is not None) from error
+            for parameter, values in zip(self._parameters.values(), before or (), strict=False):
+                parameter.table[...] = values
+            raise explain_failed_run(program, error, restored=not is_direct or before is not None) from error
+
+    def _is_summed(self) -> bool:
+        """Whether changes are added, weighted or not."""
+        return all(isinstance(parameter.aggregation, str) for parameter in self._parameters.values())
 
     def _halt(self) -> None:
-        self.stop[0] = 1
+        self._stop[0] = 1
 
-    def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int, int], None]:
-        """Return what has a thread run minibatches `first..last - 1` of its own, on replicas by position."""
-        storages = self._storages(replicas)
-        with COMPILING:
-            runner: Runner = self.program.runner(self.bound, storages)
-        orders = {thread: self.call.minibatches.order(thread) for thread in self.threads}
+    def _on_team(self, work: Callable[[int], object]) -> dict[int, WorkerTimes]:
+        """Have each thread do something to its end; returns times by thread."""
+        times: dict[int, WorkerTimes] = {}
 
-        def run(thread: int, first: int, last: int, lane: int) -> None:
-            runner(orders[thread], first, last, thread, lane, self.stop, storages)
-
-        return run
-
-    def _storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
-        """Return what views are made of, given (1, rows, …) of each written table."""
-        return self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
-
-    def _storage(self, position: int, replicas: dict[int, NDArray[Any]]) -> Any:
-        argument = self.bound.arguments[position]
-        if isinstance(argument, ScalarArgument):
-            return argument.value
-        if isinstance(argument, AccumulatorArgument):
-            return self.totals[position]
-        replica = replicas.get(self.bound.same[position])
-        if replica is None or position not in self.program.facts.written:
-            return read_only(argument.raw if replica is None else replica[0])
-        return replica if self.program.cast.roles[position].is_relaxed else replica[0]
-
-    def _run_directly(self) -> dict[int, WorkerTimes]:
-        """Let all threads work on the tables themselves: there is no other node to tell."""
-        run = self._runner({position: self.bound.tables()[position].dense[None] for position in self.written})
-        count = np.diff(self.call.minibatches.bounds)
-        times = np.zeros(self.team.size)
-
-        def work(thread: int) -> None:
-            start = time.perf_counter()
-            run(thread, 0, int(count[thread]), 0)
-            times[thread] = time.perf_counter() - start
-
-        self.team.run(work, on_interrupt=self._halt)
-        self.node.comm.check()
-        return {0: WorkerTimes(float(times.sum()), 0.0)}
-
-    def _runs_in_rounds(self) -> bool:
-        """Whether compiled rounds give what the parameter server would."""
-        plain = all(isinstance(self.call.aggregations[position], str) for position in self.written)
-        return self.node.size == 1 and type(self.call.consistency) is BSP and plain
-
-    def _run_in_rounds(self, touched: dict[int, TouchedRows]) -> dict[int, WorkerTimes]:
-        """Run rounds of minibatches on replicas, one for each thread of this process."""
-        minibatches, threads = self.call.minibatches, self.team.size
-        rounds = int(np.diff(minibatches.bounds).max(initial=0))
-        orders = np.full((threads, rounds), -1, np.int64)
-        for thread in range(threads):
-            own = minibatches.order(thread)
-            orders[thread, : len(own)] = own
-        parameters = [self._parameter(position, touched.get(position)) for position in self.written]
-        tables = tuple(share(parameter, threads, minibatches.participants()) for parameter in parameters)
-        shapes = [parameter.table.shape for parameter in parameters]
-        replicas = [table.replicas.reshape(threads, *shape) for table, shape in zip(tables, shapes, strict=True)]
-        each = [
-            self._storages({p: replica[thread][None] for p, replica in zip(self.written, replicas, strict=True)})
-            for thread in range(threads)
-        ]
-        with COMPILING:
-            run = self.program.rounds(self.bound, tables, each[0])
-        arrivals, times = np.zeros(1, np.int64), np.zeros(threads)
-
-        def work(thread: int) -> None:
+        def timed(thread: int) -> None:
             start = time.perf_counter()
             try:
-                run(orders, thread, tables, arrivals, self.stop, each[thread])
+                work(thread)
             except BaseException:
                 self._halt()
                 raise
-            times[thread] = time.perf_counter() - start
+            times[thread] = WorkerTimes(time.perf_counter() - start, 0.0)
 
-        self.team.run(work, on_interrupt=self._halt)
-        self.node.comm.check()
-        for parameter, table in zip(parameters, tables, strict=True):
-            parameter.flat[...] = table.values
-        return {thread: WorkerTimes(float(times[thread]), 0.0) for thread in range(threads)}
+        self._loop.team.run(timed, on_interrupt=self._halt)
+        self._loop.node.comm.check()
+        return times
 
-    def _run_on_replicas(
-        self, is_hybrid: bool, touched: dict[int, TouchedRows]
-    ) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
-        written = self.written
-        parameters = [self._parameter(position, touched.get(position)) for position in written]
-        runners: dict[int, Callable[[int, int, int, int], None]] = {}
-        count = np.diff(self.call.minibatches.bounds)
+    def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int], None]:
+        """Return what has a thread run its minibatches `first..last - 1`, on replicas (1, rows, …) by position."""
+        storages = self._loop.storages(replicas)
+        with COMPILING:
+            runner = self._loop.program.runner(self._loop.bound, storages)
+
+        def run(thread: int, first: int, last: int) -> None:
+            order = self._orders[thread]
+            runner(order, first, min(last, len(order)), thread, 0, self._stop, storages)
+
+        return run
+
+    def _run_on_tables(self) -> dict[int, WorkerTimes]:
+        """Let all threads write to the tables themselves: there is no other node to tell."""
+        run = self._runner({position: parameter.table[None] for position, parameter in self._parameters.items()})
+        times = self._on_team(lambda thread: run(thread, 0, self._minibatches.count))
+        return {0: WorkerTimes(sum(of_thread.computing for of_thread in times.values()), 0.0)}
+
+    def _run_in_rounds(self) -> dict[int, WorkerTimes]:
+        """Run the rounds of BSP without messages, on replicas of this process' threads."""
+        threads, participants = self._loop.team.size, self._minibatches.participants()
+        orders = np.full((threads, len(participants)), -1, np.int64)
+        for thread, order in self._orders.items():
+            orders[thread, : len(order)] = order
+        shared = {position: share(parameter, threads, participants) for position, parameter in self._parameters.items()}
+        storages = [
+            self._loop.storages(
+                {p: table.replicas[thread].reshape(1, *self._parameters[p].table.shape) for p, table in shared.items()}
+            )
+            for thread in range(threads)
+        ]
+        tables, arrivals = tuple(shared.values()), np.zeros(1, np.int64)
+        with COMPILING:
+            run = self._loop.program.rounds(self._loop.bound, tables, storages[0])
+        times = self._on_team(lambda thread: run(orders, thread, tables, arrivals, self._stop, storages[thread]))
+        for position, table in shared.items():
+            self._parameters[position].flat[...] = table.values
+        return times
+
+    def _run_on_replicas(self) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
+        """Run minibatches on replicas that a parameter server exchanges."""
+        runners: dict[int, Callable[[int, int, int], None]] = {}
 
         def run(replicas: Sequence[Replica], threads: range, clock: int) -> None:
             if threads.start not in runners:
                 storages = [replica.storage for replica in replicas]
-                runners[threads.start] = self._runner(dict(zip(written, storages, strict=True)))
+                runners[threads.start] = self._runner(dict(zip(self._parameters, storages, strict=True)))
             own = runners[threads.start]
-            if not is_hybrid:
-                own(threads.start, clock, clock + 1, 0)
-                return
-            ends = [min(clock + 1, int(count[thread])) for thread in threads]
-            self.team.run(lambda lane: own(threads[lane], clock, ends[lane], 0), on_interrupt=self._halt)
+            if self._is_hybrid:
+                self._loop.team.run(lambda lane: own(threads[lane], clock, clock + 1), on_interrupt=self._halt)
+            else:
+                own(threads.start, clock, clock + 1)
 
-        lanes = self.team.size if is_hybrid else 1
-        outcome = exchange(self.node, Exchange(self.call.minibatches, lanes, self.call.consistency, parameters, run))
-        for position in self.program.facts.written:
-            if position in self.shards:
-                self.shards[position].is_complete = False
-        return outcome.times, dict(zip(written, outcome.histograms, strict=True))
-
-    def _parameter(self, position: int, touched: TouchedRows | None) -> Parameter:
-        argument = self.bound.tables()[position]
-        shard: Shard | None = self.shards.get(position)
-        bounds = np.array([0, len(argument.dense)]) if shard is None else shard.bounds
-        return Parameter(argument.name, argument.dense, bounds, self.call.aggregations[position], touched)
-
-
-def _identity(argument: Any) -> Any:
-    """What two references to the same table have in common."""
-    return argument.name if isinstance(argument, TableRef) else table_of(argument)
-
-
-def _batches(node: Node, call: SyncCall) -> BatchArgument:
-    """Return what minibatches are made of, on this node."""
-    parameters = list(inspect.signature(plain_function(call.body)).parameters)
-    name = parameters[0] if parameters else "batch"
-    rows: range | TableArgument
-    if isinstance(call.data, range):
-        rows = call.data
-    else:
-        table = table_over(node.store[call.data.name]) if isinstance(call.data, TableRef) else call.data
-        rows = TableArgument(name, table.storage, table)
-    return BatchArgument.of(name, rows, call.minibatches.starts, call.minibatches.stops)
+        lanes = self._loop.team.size if self._is_hybrid else 1
+        parameters = list(self._parameters.values())
+        outcome = exchange(
+            self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run)
+        )
+        for position in self._loop.program.facts.written:
+            if position in self._loop.shards:
+                self._loop.shards[position].is_complete = False
+        return outcome.times, dict(zip(self._parameters, outcome.histograms, strict=True))

@@ -1,0 +1,230 @@
+"""A `sync_for` bound to a node: its tables, its minibatches, and which rows these touch."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Node, ThreadTeam
+from strads.dds.shard import Shard, complete
+from strads.engine.data_parallel import Aggregation, Parameter
+from strads.engine.executor import zero_totals
+from strads.engine.roles import Role
+from strads.errors import ArgumentError
+from strads.loops.arguments import (
+    AccumulatorArgument,
+    BatchArgument,
+    ScalarArgument,
+    TableArgument,
+    bind_arguments,
+    read_only,
+    table_of,
+)
+from strads.loops.batches import BatchProgram, as_parameters, touched_rows
+from strads.loops.functions import plain_function
+from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
+from strads.loops.on_nodes.preparation import record
+from strads.loops.on_nodes.specs import TableRef
+from strads.loops.program import find_kept
+from strads.schedule.consistency import Consistency
+from strads.schedule.minibatches import Minibatches, TouchedRows
+
+_KEPT, _MAX_KEPT = "checked minibatches", 8
+_RECORDED_AT_A_TIME = 4096  # minibatches
+
+
+@dataclass(frozen=True)
+class SyncCall:
+    """A `sync_for` as the driver describes it to the nodes.
+
+    Attributes
+    ----------
+    body, fastmath, recon
+        As given by the user.
+    data, arguments
+        References to what lies on the nodes; on the driver's own only node, the tables themselves.
+    contents
+        Of each argument, and last of the data: a key that changes with the content of a table, None for others.
+    aggregations
+        Of the tables among the arguments, by position.
+    minibatches, consistency
+        What runs, under which rules.
+    team
+        The threads, if they are not those of the node.
+    """
+
+    body: Callable[..., Any]
+    data: Any
+    arguments: tuple[Any, ...]
+    contents: tuple[Any, ...]
+    aggregations: dict[int, Aggregation]
+    minibatches: Minibatches
+    consistency: Consistency
+    recon: bool
+    fastmath: bool
+    team: ThreadTeam | None = None
+
+
+class BoundMinibatches:
+    """A `sync_for`, bound to the tables of this node.
+
+    Attributes
+    ----------
+    node, call, team
+        The node, what it has to do, and the threads that do it.
+    bound, program
+        The arguments, and what is compiled for them; `written` are the positions of the written tables.
+    threads, numbers
+        Those of this node, and their minibatches.
+    totals
+        Sums of accumulators, by position.
+    """
+
+    def __init__(self, node: Node, call: SyncCall):
+        self.node = node
+        self.call = call
+        self.team = call.team or node.team
+        self.shards = shards_of(node, call.arguments)
+        batches = _batches(node, call)
+        values = values_of(node, call.arguments)
+        self.bound = as_parameters(bind_arguments(call.body, values, batches), recorded=call.recon)
+        with COMPILING:
+            self.program = find_kept(BatchProgram, call.body, self.bound, call.fastmath)
+            self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
+            self.program.used = True
+            self.is_checkable = self.program.compile_check(self.bound)
+        threads = range(node.rank * self.team.size, (node.rank + 1) * self.team.size)
+        self.threads = threads
+        bounds = call.minibatches.bounds
+        self.numbers = range(int(bounds[threads.start]), int(bounds[threads.stop]))
+        self.totals = {
+            position: zero_totals(call.minibatches.workers, argument.dtype)
+            for position, argument in enumerate(self.bound.arguments)
+            if isinstance(argument, AccumulatorArgument)
+        }
+        self._check()
+
+    @property
+    def compile_seconds(self) -> float:
+        """Spent on this call so far."""
+        return self.program.compile_seconds - self._compiled_before
+
+    @property
+    def written(self) -> list[int]:
+        """Positions of the written tables, each once."""
+        return sorted({self.bound.same[position] for position in self.program.facts.written})
+
+    def _check(self) -> None:
+        facts = self.program.facts
+        for position in self.written:
+            if _identity(self.call.arguments[position]) == _identity(self.call.data):
+                name = self.bound.arguments[position].name
+                raise ArgumentError(f"the body writes {name!r}, which is the data that minibatches are made of")
+        if self.call.recon and facts.dynamic:
+            raise ArgumentError(
+                "recon=True cannot know which rows a minibatch touches: the body chooses them by values that the loop "
+                "changes, or by random numbers. Draw these beforehand into a table, or use recon=False"
+            )
+        for position in self.written:
+            table = self.bound.tables()[position]
+            if table.storage.dtype.kind == "f":
+                continue
+            if self.call.aggregations[position] == "average":
+                raise ArgumentError(
+                    f"{table.name!r} holds whole numbers, which cannot be averaged: "
+                    f'strads.register_aggregation({table.name}, "sum")'
+                )
+            if self.call.consistency.bound(0) < np.inf:
+                raise ArgumentError(f"{table.name!r} holds whole numbers, which {self.call.consistency} cannot bound")
+
+    def look_ahead(self) -> dict[int, TouchedRows]:
+        """Check all indices, and with `recon` find which rows of written tables are touched; keeps what it has found.
+
+        Raises
+        ------
+        BodyIndexError, BodyKeyError, BodyError
+            When a minibatch fails; nothing has been written.
+        """
+        read = self.program.cast.with_role(Role.READ, Role.CHECKED, Role.ALIGNED)
+        complete(self.node, *(self.shards[position] for position in read if position in self.shards))
+        if not self.is_checkable:
+            return {}
+        kept: list[tuple[Any, ...]] = self.node.store.setdefault(_KEPT, [])
+        key = self._key()
+        for program, found_key, found in kept:
+            if program is self.program and found_key == key:
+                return found
+        table_of = self.program.cast.table_of
+        count = len(set(table_of.values()))
+        parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
+        rows = touched_rows(
+            lambda indices: record(self.node, self.program, self.bound, indices, self.shards, self.team),
+            count,
+            self.numbers,
+            parts,
+        )
+        touched = {position: rows[table] for position, table in table_of.items()}
+        if not self.program.facts.dynamic:
+            kept.append((self.program, key, touched))
+            del kept[:-_MAX_KEPT]
+        return touched
+
+    def _key(self) -> tuple[Any, ...]:
+        """What decides which rows are touched, and whether they exist."""
+        deciding = []
+        for position in sorted(self.program.facts.deciding):
+            argument, content = self.bound.arguments[position], self.call.contents[position]
+            if content is None and isinstance(argument, TableArgument):
+                content = argument.content_key()
+            elif content is None and isinstance(argument, ScalarArgument):
+                content = self.call.data if isinstance(argument, BatchArgument) else argument.value
+            deciding.append(content)
+        shapes = [(len(table.storage), table.values.shape) for table in self.bound.tables().values()]
+        batches = self.bound.arguments[-1]
+        assert isinstance(batches, BatchArgument)
+        if isinstance(batches.rows, TableArgument) and batches.rows.ragged:
+            deciding.append(self.call.contents[-1])  # how long its rows are decides which of their items exist
+        return tuple(deciding), tuple(shapes), self.call.minibatches, self.numbers
+
+    def storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
+        """Return what views are made of, given (1, rows, …) of each written table."""
+        return self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
+
+    def _storage(self, position: int, replicas: dict[int, NDArray[Any]]) -> Any:
+        argument = self.bound.arguments[position]
+        if isinstance(argument, ScalarArgument):
+            return argument.value
+        if isinstance(argument, AccumulatorArgument):
+            return self.totals[position]
+        replica = replicas.get(self.bound.same[position])
+        if replica is None or position not in self.program.facts.written:
+            return read_only(argument.raw if replica is None else replica[0])
+        return replica if self.program.cast.roles[position].is_relaxed else replica[0]
+
+    def parameter(self, position: int, touched: TouchedRows | None) -> Parameter:
+        """Describe a written table to the engine."""
+        argument = self.bound.tables()[position]
+        shard: Shard | None = self.shards.get(position)
+        bounds = np.array([0, len(argument.dense)]) if shard is None else shard.bounds
+        return Parameter(argument.name, argument.dense, bounds, self.call.aggregations[position], touched)
+
+
+def _identity(argument: Any) -> Any:
+    """What two references to the same table have in common."""
+    return argument.name if isinstance(argument, TableRef) else table_of(argument)
+
+
+def _batches(node: Node, call: SyncCall) -> BatchArgument:
+    """Return what minibatches are made of, on this node."""
+    parameters = list(inspect.signature(plain_function(call.body)).parameters)
+    name = parameters[0] if parameters else "batch"
+    rows: range | TableArgument
+    if isinstance(call.data, range):
+        rows = call.data
+    else:
+        table = table_over(node.store[call.data.name]) if isinstance(call.data, TableRef) else call.data
+        rows = TableArgument(name, table.storage, table)
+    return BatchArgument.of(name, rows, call.minibatches.starts, call.minibatches.stops)

@@ -1,13 +1,12 @@
 """`sync_for` on minibatch logistic regression against hand-written Numba: Hogwild! on two threads (Niu et al. 2011).
 
 All variants run in one process, one epoch each in turn, so that drifts of the machine's speed hit all alike; a
-variant's figure is its median epoch. The replica modes follow for comparison. Usage:
+variant's figure is its median epoch. BSP, which copies the weights for each minibatch, is there for comparison. Usage:
 
-    python benchmarks/sync_for.py [--rows 100000] [--features 100 1000] [--batches 64 256] [--epochs 9] [--threads 2]
+    python benchmarks/sync_for.py [--rows 400000] [--features 100 1000] [--batches 64 256] [--epochs 9] [--all]
 """
 
 import argparse
-import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -105,42 +104,45 @@ def generate(rows: int, features: int) -> np.ndarray:
     return data
 
 
-def measure(variants: dict[str, Callable[[], float]], epochs: int) -> dict[str, tuple[float, float]]:
-    """Median seconds of an epoch, and the last loss, of each variant."""
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
+def measure(variants: dict[str, Callable[[], float]], epochs: int) -> dict[str, tuple[float, float, float]]:
+    """Median seconds and processor seconds of an epoch, and the last loss, of each variant."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
     losses = {name: run() for name, run in variants.items()}  # compiles
     for _ in range(epochs):
         for name, run in variants.items():
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             losses[name] = run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: (statistics.median(times), losses[name]) for name, times in seconds.items()}
+            times[name].append((time.perf_counter() - start, time.process_time() - busy))
+    return {name: (*np.median(of_variant, axis=0), losses[name]) for name, of_variant in times.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=400_000, help="of 100 features; of more features, fewer rows")
     parser.add_argument("--features", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--batches", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--epochs", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--all", action="store_true", help="also the models that exchange messages")
     options = parser.parse_args()
     strads.init("threads", threads=options.threads)
+    rules: list[object] = [strads.Hybrid(), strads.BSP()]
+    if options.all:
+        rules += [strads.SSP(2), strads.ESSP(2), strads.ASP()]
     for features in options.features:
         data = generate(options.rows * 100 // features, features)
         table = strads.dvector(data)
         for size in options.batches:
-            rules = [strads.Hybrid(), strads.BSP(), strads.SSP(2), strads.ASP()]
             variants = {"by hand": HandWritten(data, size, options.threads).epoch}
             variants |= {str(rule): Strads(table, features, size, rule).epoch for rule in rules}
             found = measure(variants, options.epochs)
-            by_hand = found["by hand"][0]
+            by_hand = found["by hand"]
             print(f"{len(data)} rows of {features} features, minibatches of {size}:")
-            for name, (seconds, loss) in found.items():
-                rate = len(data) / seconds / 1e6
+            for name, (seconds, busy, loss) in found.items():
                 print(
-                    f"  {name:18s} {seconds * 1e3:8.2f} ms  {rate:7.2f} M rows/s  loss {loss / len(data):.4f}  "
-                    f"speed {by_hand / seconds:5.2f} of by hand"
+                    f"  {name:18s} {seconds * 1e3:8.2f} ms  {len(data) / seconds / 1e6:7.2f} M rows/s  "
+                    f"loss {loss / len(data):.4f}  speed {by_hand[0] / seconds:5.2f} of by hand, "
+                    f"{by_hand[1] / busy:5.2f} by processor time"
                 )
 
 

@@ -33,6 +33,19 @@ def test_bsp_is_its_definition_to_the_last_bit(workers, recon):
     assert w.to_numpy().tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("recon", [False, True])
+def test_bsp_has_the_same_bits_however_threads_are_shared_out_to_nodes(recon):
+    found = set()
+    for nodes, threads in ((1, 4), (2, 2), (4, 1)):
+        with strads.init("threads", nodes=nodes, threads=threads):
+            data, w = strads.dvector(generate(530, 6)), strads.dvector.zeros(6)
+            loss = strads.accumulator(0.0)
+            for seed in (None, 3):
+                strads.sync_for(data, logistic, w, 0.5, loss, batch_size=20, recon=recon, seed=seed)
+            found.add((w.to_numpy().tobytes(), loss.value))
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_logistic_regression_converges_as_the_sequential_loop_does(rules):
     sequential, found = losses(strads.BSP(), threads=1), losses(rules)

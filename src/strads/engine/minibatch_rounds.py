@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from strads.engine.atomics import load
 from strads.engine.barrier import meet_unless
-from strads.engine.view_types import bind_with
 
 Rounds = Callable[..., int]
 
@@ -108,17 +107,12 @@ def _for_each(kernel: Any) -> Any:
 _pull_all, _subtract_all, _add_all = _for_each(_pull), _for_each(_subtract), _for_each(_add_part)
 
 
-def make_rounds(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Rounds:
+def make_rounds(step: Any) -> Rounds:
     """Compile-on-call rounds of a thread: `run(orders, thread, tables, arrivals, stop, storages)`.
 
     `orders[t, c]` is the minibatch of thread t in round c, -1 for none. All threads call it at once, and all leave soon
     when `stop[0]` is set. Returns how many rounds it has run.
     """
-    bind = bind_with(constructors)
-
-    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
-    def run_task(number, thread, storages):  # type: ignore[no-untyped-def]
-        task(number, *bind(storages, (number, thread, 0, number)))
 
     @njit(nogil=True)  # the exchange rounds as that of the parameter server does
     def run(orders, thread, tables, arrivals, stop, storages):  # type: ignore[no-untyped-def]
@@ -127,7 +121,7 @@ def make_rounds(task: Any, constructors: tuple[Any | None, ...], fastmath: bool 
             number = orders[thread, clock]
             if number >= 0 and load(stop, 0) == 0:
                 _pull_all(tables, number, thread, clock)
-                run_task(number, thread, storages)
+                step(number, thread, storages)
                 _subtract_all(tables, number, thread, clock)
             if not meet_unless(stop, arrivals, threads):
                 return clock

@@ -49,21 +49,32 @@ def make_task(body: Any) -> Any:
     return task
 
 
-def make_runner(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Runner:
-    """Compile-on-call loop of a thread: `run(order, first, last, worker, lane, stop, storages)`.
+def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+    """Make the function that runs one minibatch: `step(number, worker, storages)`.
 
-    Runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run. Accumulators add
-    to place `worker`, and relaxed tables are replica `lane`.
+    Accumulators add to place `worker`. All loops over minibatches call the same function, so that they round alike.
     """
     bind = bind_with(constructors)
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
-    def run(order, first, last, worker, lane, stop, storages):  # type: ignore[no-untyped-def]
+    def step(number, worker, storages):  # type: ignore[no-untyped-def]
+        task(number, *bind(storages, (number, worker, 0, number)))
+
+    return step
+
+
+def make_runner(step: Any) -> Runner:
+    """Compile-on-call loop of a thread: `run(order, first, last, worker, stop, storages)`.
+
+    Runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run.
+    """
+
+    @njit(nogil=True)
+    def run(order, first, last, worker, stop, storages):  # type: ignore[no-untyped-def]
         for position in range(first, last):
             if load(stop, 0) != 0:
                 return position - first
-            number = order[position]
-            task(number, *bind(storages, (number, worker, lane, number)))
+            step(order[position], worker, storages)
         return last - first
 
     return run

@@ -323,6 +323,12 @@ def _ndim(view):  # type: ignore[no-untyped-def]
     return lambda view: ndim
 
 
+def _dtype(view):  # type: ignore[no-untyped-def]
+    return (lambda view: view.values.dtype) if isinstance(view, RaggedType) else (lambda view: view.data.dtype)
+
+
+for _type in _TABLES:
+    overload_attribute(_type, "dtype")(_dtype)
 for _type in (*_TABLES, GhostRowType):
     overload_attribute(_type, "shape")(_shape)
     overload_attribute(_type, "size")(_size)

@@ -10,7 +10,7 @@ from numba import typeof
 from numpy.typing import NDArray
 
 from strads.engine.minibatch_rounds import Rounds, SharedTable, make_rounds
-from strads.engine.minibatches import Runner, make_runner, make_task
+from strads.engine.minibatches import Runner, make_runner, make_step, make_task
 from strads.engine.roles import Role
 from strads.errors import ArgumentError, StradsError
 from strads.loops.analysis import BodyAnalysis, analyse_body
@@ -28,6 +28,7 @@ class BatchProgram(LoopProgram):
     """A body of minibatches, compiled for one combination of argument types."""
 
     _chunk = 64  # each is many rows
+    _step: Any = None
     _runner: Runner | None = None
     _rounds: Rounds | None = None
     _is_checked = False
@@ -48,7 +49,6 @@ class BatchProgram(LoopProgram):
 
     def _explain(self, bound: BoundArguments, index: int) -> None:
         function = plain_function(self.body)
-
         batches = bound.arguments[-1]
         assert isinstance(batches, BatchArgument)
 
@@ -96,7 +96,7 @@ class BatchProgram(LoopProgram):
             With the offending line first.
         """
         if self._runner is None:
-            arguments = (np.zeros(0, np.int64), 0, 0, 0, 0, np.zeros(1, np.int64), storages)
+            arguments = (np.zeros(0, np.int64), 0, 0, 0, np.zeros(1, np.int64), storages)
             self._runner = self._compiled(make_runner, bound, arguments)
         return self._runner
 
@@ -115,7 +115,9 @@ class BatchProgram(LoopProgram):
         return self._rounds
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
-        function = make(*self._live(bound), self.fastmath)
+        if self._step is None:
+            self._step = make_step(*self._live(bound), self.fastmath)
+        function = make(self._step)
         try:
             with self._compiling():
                 function.compile(tuple(map(typeof, arguments)))

@@ -16,8 +16,10 @@ def may_stop_half_way(program: LoopProgram) -> bool:
     return bool(facts.dynamic or facts.dynamic_reads or facts.dynamic_parts)
 
 
-def explain_failed_run(program: LoopProgram, error: Exception, *, restored: bool) -> Exception:
-    """Return the error to raise; `restored` says whether tables are as before the call."""
+def explain_failed_run(
+    program: LoopProgram, error: Exception, *, restored: bool, how: str = "mode='python' shows the line"
+) -> Exception:
+    """Return the error to raise; `restored` says whether tables are as before the call, `how` how to find the line."""
     changed = "tables are as before the call" if restored else "tables keep the updates so far"
     body = plain_function(program.body)
     where = describe(body.__code__.co_filename, program.facts.dynamic_line or body.__code__.co_firstlineno)
@@ -30,11 +32,10 @@ def explain_failed_run(program: LoopProgram, error: Exception, *, restored: bool
     if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
         return BodyIndexError(
             f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
-            f"{changed}. mode='python' shows the line"
+            f"{changed}. {how}"
         )
     if isinstance(error, KeyError) and error.args == (NO_SUCH_KEY,):
         return BodyKeyError(
-            f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}. "
-            "mode='python' shows the line"
+            f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}. {how}"
         )
     return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

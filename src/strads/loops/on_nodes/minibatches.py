@@ -18,6 +18,8 @@ from strads.loops.on_nodes.bound_minibatches import BoundMinibatches, SyncCall
 from strads.schedule.consistency import BSP, Hybrid
 from strads.schedule.minibatches import TouchedRows
 
+_HOW = "calling the body itself, with NumPy arrays, shows the line"
+
 
 @dataclass(frozen=True)
 class SyncResult:
@@ -90,7 +92,7 @@ class _Run:
         except Exception as error:
             for parameter, values in zip(self._parameters.values(), before or (), strict=False):
                 parameter.table[...] = values
-            raise explain_failed_run(program, error, restored=not is_direct or before is not None) from error
+            raise explain_failed_run(program, error, restored=not is_direct or before is not None, how=_HOW) from error
 
     def _is_summed(self) -> bool:
         """Whether changes are added, weighted or not."""
@@ -124,7 +126,7 @@ class _Run:
 
         def run(thread: int, first: int, last: int) -> None:
             order = self._orders[thread]
-            runner(order, first, min(last, len(order)), thread, 0, self._stop, storages)
+            runner(order, first, min(last, len(order)), thread, self._stop, storages)
 
         return run
 

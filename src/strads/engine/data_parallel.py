@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.engine.minibatch_rounds import SharedTable
-from strads.engine.ps.client import Client, TableShape
+from strads.engine.ps.client import Client
 from strads.engine.ps.dense_rows import DenseRows, scatter
 from strads.engine.ps.execution import Endpoint, WorkerThreads, WorkerTimes
 from strads.engine.ps.server import Combine, Server
+from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError, BodyError
 from strads.schedule.consistency import Consistency
 from strads.schedule.minibatches import Minibatches, TouchedRows
@@ -70,12 +71,12 @@ class Parameter:
         return self.touched is None and isinstance(self.aggregation, str)
 
     @property
-    def shape(self) -> TableShape:
+    def shape(self) -> TableFormat:
         """What the parameter server has to know; packed rows may reach beyond the last number."""
         if not self.is_packed:
-            return TableShape(len(self.table), self.columns, self.table.dtype)
+            return TableFormat(len(self.table), self.columns, self.table.dtype)
         columns = max(1, min(-(-self.table.size // (len(self.bounds) - 1)), _LONGEST_ROW))
-        return TableShape(-(-self.table.size // columns), columns, self.table.dtype)
+        return TableFormat(-(-self.table.size // columns), columns, self.table.dtype)
 
     def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the parameter server that some minibatches need."""

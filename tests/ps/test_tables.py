@@ -244,3 +244,8 @@ def test_a_bound_without_room_for_whole_numbers_is_refused():
     table = ps.Table(5, 1, "i4", consistency=ps.VAP(2, decay=0))
     ps.run(count, table, 3, workers=2)
     assert table.to_numpy().sum() == 2 * 3 * 20
+
+
+def test_a_bound_on_nan_is_refused():
+    with pytest.raises(InputError, match="NaN"):
+        ps.run(lambda worker, table: table.inc(0, np.nan), ps.Table(1, 1, consistency=ps.VAP(1.0)), workers=1)

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from strads.engine.ps.dense_rows import Coalesced
 from strads.engine.ps.messages import RowNumbers
+from strads.errors import InputError
 
 
 class InTransit:
@@ -31,8 +32,15 @@ class InTransit:
         """Split updates into what the bound leaves room for, entry by entry, and the rest (None: nothing).
 
         Of a row that repeats, the first few may be taken and the others left.
+
+        Raises
+        ------
+        InputError
+            For NaN or infinity, which no bound admits.
         """
         assert self._sums is not None
+        if not np.isfinite(deltas).all():
+            raise InputError("an update has NaN or infinity in it: VAP could never bound what is in transit")
         distinct, inverse = np.unique(rows, return_inverse=True)
         if len(distinct) < len(rows):  # what is left of a row is not for its first update alone
             sums = np.zeros((len(distinct), deltas.shape[1]), deltas.dtype)

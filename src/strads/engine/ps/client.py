@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.ps.cache import Cache
@@ -93,6 +94,7 @@ class Client:
         self._lookups: list[Lookup] = []
         self._tickets: dict[int, tuple[Lookup, NDArray[np.int64], NDArray[np.int64]]] = {}
         self._next_ticket = 0
+        self._place_of = np.full(format.rows, -1, np.int32)  # scratch, -1 between uses
         bounded = consistency.bound(0) < np.inf
         self._cache_bytes = format.cache_bytes if format.sparse else None
         self._workers = {
@@ -133,14 +135,13 @@ class Client:
         if not len(positions):
             return
         lookup.asked[positions] = True
-        rows, inverse = np.unique(lookup.rows[positions], return_inverse=True)
+        order, rows, places, bounds, counts = _by_shard(lookup.rows[positions], self._shards, self._place_of)
         for shard in range(self._shards):
-            of_shard = np.flatnonzero(rows % self._shards == shard)
-            if len(of_shard):
-                chosen = (rows % self._shards)[inverse] == shard
-                places = np.searchsorted(of_shard, inverse[chosen])
-                self._tickets[self._next_ticket] = lookup, positions[chosen], places
-                self.outbox.append((shard, Read(self._table, self._next_ticket, rows[of_shard], lookup.required)))
+            start, end = bounds[shard], bounds[shard + 1]
+            if end > start:
+                wanted = rows[start : start + counts[shard]]
+                self._tickets[self._next_ticket] = lookup, positions[order[start:end]], places[start:end]
+                self.outbox.append((shard, Read(self._table, self._next_ticket, wanted, lookup.required)))
                 self._next_ticket += 1
 
     def _account(self, lookup: Lookup, stamps: NDArray[np.int64]) -> None:
@@ -196,9 +197,10 @@ class Client:
             return
         lookup, positions, places = self._tickets.pop(message.ticket)
         new = ~lookup.found[positions]
-        if not new.any():  # found in the cache meanwhile
-            return
-        positions, places = positions[new], places[new]
+        if not new.all():  # the others were found in the cache meanwhile
+            positions, places = positions[new], places[new]
+            if not len(positions):
+                return
         lookup.out[positions] = message.values[places]
         lookup.found[positions] = True
         lookup.missing -= len(positions)
@@ -301,3 +303,33 @@ class Client:
                 update = Update(self._table, worker, state.clock, after, part, deltas[which], number)
                 self.outbox.append((shard, update))
         state.clock = after
+
+
+@njit(nogil=True, cache=True)
+def _by_shard(rows, shards, place_of):  # type: ignore[no-untyped-def]
+    """Group rows by shard, without repetitions.
+
+    Returns
+    -------
+    order, distinct, places, bounds, counts
+        Shard s has `order[bounds[s] : bounds[s + 1]]` of `rows`; the first `counts[s]` of the same part of `distinct`
+        are the rows to ask for, and that of `places` tells which of these belongs to each of its own.
+    """
+    bounds, counts, filled = np.zeros(shards + 1, np.int64), np.zeros(shards, np.int64), np.zeros(shards, np.int64)
+    for row in rows:
+        bounds[row % shards + 1] += 1
+    for shard in range(shards):
+        bounds[shard + 1] += bounds[shard]
+    order, distinct, places = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
+    for i in range(len(rows)):
+        shard = rows[i] % shards
+        if place_of[rows[i]] < 0:
+            place_of[rows[i]] = counts[shard]
+            distinct[bounds[shard] + counts[shard]] = rows[i]
+            counts[shard] += 1
+        here = bounds[shard] + filled[shard]
+        order[here], places[here] = i, place_of[rows[i]]
+        filled[shard] += 1
+    for row in rows:
+        place_of[row] = -1
+    return order, distinct, places, bounds, counts

@@ -107,8 +107,17 @@ def wait_for_ever(node: Node) -> None:
 # -- the same as on every backend --------------------------------------------------------------------------
 
 
-def test_the_tests_of_every_backend_pass(machines):
-    command = [sys.executable, "-m", "pytest", "-m", "nodes and not slow", "--backend", "ray", "--nodes", "2", "tests"]
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
+        # Engines and loops reach the backend by what is tested above; `mpiexec` runs these each time.
+        pytest.param(["tests/loops", "tests/models", "tests/ps"], marks=pytest.mark.slow),
+    ],
+    ids=["below", "above"],
+)
+def test_the_tests_of_every_backend_pass(machines, tests):
+    command = [sys.executable, "-m", "pytest", "-m", "nodes and not slow", "--backend", "ray", "--nodes", "2", *tests]
     environment = os.environ | {"RAY_ADDRESS": machines.address}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

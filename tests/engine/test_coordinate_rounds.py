@@ -53,8 +53,15 @@ def objective(model):
     return total_loss(model.rows.datafit, model.rows.predictor) + L1 * np.abs(w).sum() + 0.5 * L2 * w @ w
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("loss", ["quadratic", "logistic"])
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        ("dense", "quadratic"),
+        ("sparse", "logistic"),
+        pytest.param("sparse", "quadratic", marks=pytest.mark.slow),
+        pytest.param("dense", "logistic", marks=pytest.mark.slow),
+    ],
+)
 def test_threads_do_not_change_the_bits(kind, loss):
     found = []
     for threads in (1, 2, 3):

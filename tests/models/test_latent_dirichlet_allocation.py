@@ -27,7 +27,10 @@ def planted():
     return planted_documents()
 
 
-@pytest.mark.parametrize(("logical", "sampler"), [(1, "dense"), (1, "sparse"), (4, "sparse"), (64, "dense")])
+@pytest.mark.parametrize(
+    ("logical", "sampler"),
+    [(1, "dense"), (1, "sparse"), (4, "sparse"), pytest.param(64, "dense", marks=pytest.mark.slow)],
+)
 def test_planted_topics_are_found_on_any_number_of_logical_nodes(planted, logical, sampler):
     with strads.init("threads", nodes=logical, threads=1):
         model = planted_model(sampler=sampler, max_iter=30, synchronizations=4).fit(planted[0])

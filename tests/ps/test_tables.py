@@ -120,6 +120,23 @@ def test_a_worker_that_raises_ends_the_run_and_says_where(runtime):
     assert ps.run(count, table, 2, workers=2).values[0].sum() == 40  # the nodes are still there
 
 
+@pytest.mark.nodes
+def test_a_failure_reaches_workers_that_never_wait(runtime):
+    def fail(worker, table, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            table.get([0])
+            table.inc([0], 1)
+            worker.clock()
+            if worker.number == 1:
+                raise ZeroDivisionError("of worker 1")
+
+    start = time.monotonic()
+    with pytest.raises(ZeroDivisionError, match="of worker 1"):
+        ps.run(fail, ps.Table(4, 1, consistency=ps.ASP()), 30, workers=3)
+    assert time.monotonic() - start < 20
+
+
 def test_a_worker_that_never_comes_is_waited_for_no_longer_than_the_limit():
     def sleep(worker, table):
         if worker.number == 1:
@@ -221,7 +238,7 @@ def work(worker, table):
 
 if __name__ == "__main__":
     with strads.init("threads", nodes=2, threads=2):
-        table = ps.Table(3, 1, consistency=ps.SSP(1))
+        table = ps.Table(3, 1, consistency=ps.ASP())
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
             ps.run(work, table)

@@ -14,12 +14,6 @@ def make(node: Node, name: str, format: TableFormat) -> None:
     node.store[name] = format.make_rows(places)
 
 
-def content(node: Node, name: str) -> Values:
-    """Return all rows of this node."""
-    store: RowStore = node.store[name]
-    return store.read(np.arange(len(store)))
-
-
 def read(node: Node, name: str, rows: NDArray[np.int64]) -> Values:
     """Return rows of this node."""
     store: RowStore = node.store[name]

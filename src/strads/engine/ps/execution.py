@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,6 +86,7 @@ class Endpoint:
     def get(self, worker: int, rows: RowNumbers, out: Result) -> None:
         """Read rows; waits until they are new enough."""
         with self._news:
+            self._check()
             lookup = self._client.read(worker, rows, out)
             if lookup.missing:
                 self._deliver()
@@ -95,6 +95,7 @@ class Endpoint:
     def inc(self, worker: int, rows: RowNumbers, deltas: Values) -> None:
         """Add to rows; waits until the model allows it."""
         with self._news:
+            self._check()
             before = self._arrivals
             while (rest := self._client.add(worker, rows, deltas)) is not None:
                 deltas = rest
@@ -105,6 +106,7 @@ class Endpoint:
     def clock(self, worker: int) -> None:
         """Send a worker's updates and advance its clock; waits until the model allows it to go on."""
         with self._news:
+            self._check()
             self._client.advance(worker)
             self._deliver()
             self._wait(lambda: self._client.may_go_on(worker))
@@ -115,15 +117,16 @@ class Endpoint:
             self._client.retire(worker)
             self._deliver()
 
-    def clock_of(self, worker: int) -> int:
-        """Return a worker's clock."""
-        return self._client.clock_of(worker)
-
     def stop(self) -> None:
-        """End all waits: the run has failed."""
+        """End all waits, and what workers begin from now on: the run has failed."""
         with self._news:
             self._stopped = True
             self._news.notify_all()
+
+    def _check(self) -> None:
+        """Raise ProgramStopped when the run has failed elsewhere: workers that never wait have to hear of it too."""
+        if self._stopped:
+            raise ProgramStopped("the run has ended with an error elsewhere")
 
     def _wait_for_arrival(self, before: int) -> None:
         self._wait(lambda: self._arrivals > before)
@@ -140,27 +143,10 @@ class Endpoint:
         """
         begin = time.monotonic()
         while not ready():
-            if self._stopped:
-                raise ProgramStopped("the run has ended with an error elsewhere")
+            self._check()
             if time.monotonic() - begin > self._comm.timeout:
                 raise self._comm.timed_out("other workers or the shards of a table", None)
             self._news.wait(_LOOK)
-
-
-@dataclass(frozen=True)
-class WorkerTimes:
-    """Seconds of a worker.
-
-    Attributes
-    ----------
-    computing
-        In the program.
-    communicating
-        In `get`, `inc` and `clock`.
-    """
-
-    computing: float
-    communicating: float
 
 
 class WorkerThreads:

@@ -12,9 +12,19 @@ from numpy.typing import NDArray
 from parameter_server_simulation import Script, Simulation
 
 from strads.engine.ps.client import Lookup
-from strads.schedule.consistency import ASP, BSP, ESSP, SSP, VAP, Consistency
+from strads.schedule.consistency import ASP, BSP, ESSP, SSP, VAP, Consistency, Push
 
-MODELS = [BSP(), SSP(0), SSP(2), ESSP(0), ESSP(1), ESSP(3), ASP(), VAP(6.0, 0.0), VAP(1.0)]
+
+class _EagerBSP(BSP):
+    push = Push.CLOCK
+
+
+class _RestlessSSP(SSP):
+    push = Push.UPDATE
+
+
+OWN_MODELS = [_EagerBSP(), _RestlessSSP(1)]  # as a researcher may derive them
+MODELS = [BSP(), SSP(0), SSP(2), ESSP(0), ESSP(1), ESSP(3), ASP(), VAP(6.0, 0.0), VAP(1.0), *OWN_MODELS]
 HISTORIES = int(os.environ.get("STRADS_HISTORIES", "40000"))  # of the slow test, of all models together
 
 

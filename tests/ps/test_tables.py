@@ -263,6 +263,47 @@ def test_a_bound_without_room_for_whole_numbers_is_refused():
     assert table.to_numpy().sum() == 2 * 3 * 20
 
 
-def test_a_bound_on_nan_is_refused():
-    with pytest.raises(InputError, match="NaN"):
-        ps.run(lambda worker, table: table.inc(0, np.nan), ps.Table(1, 1, consistency=ps.VAP(1.0)), workers=1)
+def test_updates_that_are_not_finite_are_refused_where_they_would_wait_for_ever():
+    for value in (np.nan, np.inf):
+        with pytest.raises(InputError, match="NaN or infinite"):
+            ps.run(lambda worker, table, value: table.inc([0], value), ps.Table(2, 1, consistency=ps.VAP(1)), value)
+
+
+def test_a_sparse_cache_keeps_within_its_bytes_what_fits():
+    def read(worker, table):
+        sizes = []
+        for row in range(len(table)):
+            table.get(row)
+            client = table._endpoint._client
+            sizes.append((client._cache.size, client._store.nbytes))
+        return sizes
+
+    table = ps.Table.from_numpy(np.ones((200, 10)), sparse=True, cache_bytes=5000, consistency=ps.SSP(1))
+    rows, sizes = np.transpose(ps.run(read, table, workers=1).values[0])
+    assert sizes.max() <= 5000
+    assert rows[100:].min() > 10  # of about 20 that fit
+
+
+def test_sparse_updates_without_entries_change_nothing():
+    def add(worker, table):
+        table.inc([2, 0], sparse.csr_array((2, 4)))
+        return table.get([0, 1]).nnz
+
+    assert ps.run(add, ps.Table(3, 4, sparse=True, read_my_writes=True), workers=1).values == [0]
+
+
+def test_own_writes_are_kept_no_longer_than_they_are_needed():
+    def add(worker, table):
+        for clock in range(50):
+            assert table.get([0, 1]).ravel().tolist() == [clock, clock]
+            table.inc([0, 1], 1)
+            worker.clock()
+        return len(table._endpoint._client._workers[0].own._sent)
+
+    for model in MODELS:
+        table = ps.Table(2, 1, consistency=model, read_my_writes=True)
+        assert ps.run(add, table, workers=1).values[0] <= 4
+
+
+def test_staleness_may_be_a_number_of_numpy():
+    assert ps.SSP(np.int64(3)) == ps.SSP(3)

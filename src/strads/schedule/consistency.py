@@ -8,6 +8,7 @@ A model is an object of the few rules below: derive from `Consistency` to try an
 """
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -87,7 +88,8 @@ class SSP(Consistency):
     staleness: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.staleness, bool) or not isinstance(self.staleness, int) or self.staleness < 0:
+        whole = isinstance(self.staleness, numbers.Integral) and not isinstance(self.staleness, bool)
+        if not whole or self.staleness < 0:
             raise ArgumentError(f"staleness={self.staleness!r}: give the number of clocks, 0 or more")
 
     def required(self, clock: int) -> int:

@@ -23,6 +23,8 @@ class Stamps:
         Number of the message, in the order of arrival.
     references
         Rows, or shards, that have the stamp.
+    hits
+        Zeros, for counting.
     """
 
     def __init__(self, workers: int):
@@ -30,6 +32,7 @@ class Stamps:
         self.ages = np.zeros(16, np.int64)
         self.orders = np.zeros(16, np.int64)
         self.references = np.zeros(16, np.int64)
+        self.hits = np.zeros(16, np.int64)
         self._free = list(range(16))
         self._arrivals = 0
 
@@ -44,9 +47,9 @@ class Stamps:
 
     def _grow(self) -> list[int]:
         count = len(self.ages)
-        self.clocks, self.ages, self.orders, self.references = (
+        self.clocks, self.ages, self.orders, self.references, self.hits = (
             np.concatenate((kept, np.zeros_like(kept)))
-            for kept in (self.clocks, self.ages, self.orders, self.references)
+            for kept in (self.clocks, self.ages, self.orders, self.references, self.hits)
         )
         return list(range(count, 2 * count))
 
@@ -96,7 +99,9 @@ class Cache:
         return slots, missing
 
     def place(self, rows: RowNumbers, stamp: int) -> tuple[Slots, RowNumbers]:
-        """Return slots to write rows to, and the rows that have to go for them. With no room: slots -1."""
+        """Return slots to write rows to, and the rows that have to go for them. With no room: slots -1, and all go."""
+        if not len(self._row_of):
+            return np.full(len(rows), -1), rows
         slots, evicted = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         count = _place(
             self._slot_of, self._row_of, self._stamp_of, self._used, self._hand, self.stamps.references,
@@ -123,9 +128,13 @@ class Cache:
         _restamp(self._slot_of, self._stamp_of, self.stamps.references, rows, stamp, slots)
         return slots
 
+    def holds_of(self, worker: int) -> NDArray[np.int64]:
+        """By shard: all a worker's updates before this clock are in the rows here, and in those that will come."""
+        return np.where(self._pushed >= 0, self.stamps.clocks[self._pushed, worker], 0)
+
     def count_reads(self, stamps: NDArray[np.int64], clock: int, histogram: NDArray[np.int64]) -> None:
         """Add to a histogram of clock differentials what reads at a clock found."""
-        _count_reads(self.stamps.clocks, stamps, clock, histogram)
+        _count_reads(self.stamps.clocks, self.stamps.hits, stamps, clock, histogram)
 
     @property
     def size(self) -> int:
@@ -168,9 +177,6 @@ def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots
             if hand[1] < len(row_of):
                 slot = hand[1]
                 hand[1] += 1
-            elif len(row_of) == 0:
-                slots[i] = -1
-                continue
             else:
                 slot = _turn(used, hand)
                 if row_of[slot] >= 0:
@@ -229,14 +235,14 @@ def _restamp(slot_of, stamp_of, references, rows, stamp, slots):  # type: ignore
 
 
 @njit(nogil=True, cache=True)
-def _count_reads(clocks, stamps, clock, histogram):  # type: ignore[no-untyped-def]
-    hits = np.zeros(len(clocks), np.int64)
-    for i in range(len(stamps)):
-        if stamps[i] >= 0:
-            hits[stamps[i]] += 1
-    for stamp in range(len(hits)):
-        if hits[stamp] > 0:
+def _count_reads(clocks, hits, stamps, clock, histogram):  # type: ignore[no-untyped-def]
+    for stamp in stamps:
+        if stamp >= 0:
+            hits[stamp] += 1
+    for stamp in stamps:
+        if stamp >= 0 and hits[stamp] > 0:
             for worker in range(clocks.shape[1]):
                 if clocks[stamp, worker] < RETIRED:
                     differential = clocks[stamp, worker] - 1 - clock
                     histogram[min(max(differential, -REACH), REACH) + REACH] += hits[stamp]
+            hits[stamp] = 0

@@ -127,7 +127,9 @@ class Client:
         self._store.read_into(slots, lookup.out)
         self._account(lookup, stamps)
         if lookup.missing:
-            wanted = slots == -2 if self._rules.push is not Push.NEVER else (slots == -2) | (slots == -1)
+            wanted = slots == -2
+            if self._rules.push is not Push.CLOCK:  # which brings the next age of all rows here
+                wanted |= slots == -1
             self._ask(lookup, np.flatnonzero(wanted & ~lookup.asked))
 
     def _ask(self, lookup: Lookup, positions: NDArray[np.int64]) -> None:
@@ -294,14 +296,14 @@ class Client:
         state = self._workers[worker]
         rows, deltas = state.pending.take()
         if state.own is not None:
-            state.own.sent(state.clock, rows, deltas, self._rules.required(min(after, RETIRED)))
+            held = np.maximum(self._cache.holds_of(worker), self._rules.required(after))
+            state.own.sent(state.clock, rows, deltas, held)
         for shard in range(self._shards):
             which = slice(None) if self._shards == 1 else np.flatnonzero(rows % self._shards == shard)
-            part = rows[which]
+            part, values = rows[which], deltas[which]
             if len(part) or after != state.clock:
-                number = state.transit.sent(shard, part, deltas[which]) if len(part) else -1
-                update = Update(self._table, worker, state.clock, after, part, deltas[which], number)
-                self.outbox.append((shard, update))
+                number = state.transit.sent(shard, part, values) if len(part) else -1
+                self.outbox.append((shard, Update(self._table, worker, state.clock, after, part, values, number)))
         state.clock = after
 
 

@@ -36,11 +36,11 @@ class InTransit:
         Raises
         ------
         InputError
-            For NaN or infinity, which no bound admits.
+            For what is not finite: it never gets within a bound.
         """
         assert self._sums is not None
         if not np.isfinite(deltas).all():
-            raise InputError("an update has NaN or infinity in it: VAP could never bound what is in transit")
+            raise InputError("an update under VAP is NaN or infinite: it can never be within the bound")
         distinct, inverse = np.unique(rows, return_inverse=True)
         if len(distinct) < len(rows):  # what is left of a row is not for its first update alone
             sums = np.zeros((len(distinct), deltas.shape[1]), deltas.dtype)

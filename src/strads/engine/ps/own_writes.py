@@ -22,9 +22,9 @@ class OwnWrites:
         self._accumulate = accumulate
         self._sent: list[tuple[int, RowNumbers, Any]] = []
 
-    def sent(self, clock: int, rows: RowNumbers, deltas: Any, required: int) -> None:
-        """Keep updates of a clock; forget those that every row will hold from now on."""
-        self._sent = [kept for kept in self._sent if kept[0] >= required]
+    def sent(self, clock: int, rows: RowNumbers, deltas: Any, held: NDArray[np.int64]) -> None:
+        """Keep updates of a clock; forget those before the clocks, by shard, that every row will hold from now on."""
+        self._sent = [kept for kept in self._sent if kept[0] >= held[kept[1] % len(held)].min()]
         if len(rows):
             order = np.argsort(rows)
             self._sent.append((clock, rows[order], deltas[order]))

@@ -86,6 +86,7 @@ class SparseRows:
         self._columns = np.empty(1024, np.int32)
         self._values = np.empty(1024, dtype)
         self._end = 0
+        self._room = 0  # of all rows
 
     @classmethod
     def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
@@ -103,7 +104,7 @@ class SparseRows:
     @property
     def nbytes(self) -> int:
         """Memory of the entries, with the room that rows have to grow."""
-        return int(self._rooms.sum()) * (4 + self._values.itemsize)
+        return self._room * (4 + self._values.itemsize)
 
     def read(self, places: Places) -> SparseValues:
         """Return rows."""
@@ -128,12 +129,13 @@ class SparseRows:
         last = np.unique(places[::-1], return_index=True)[1]
         chosen = np.sort(len(places) - 1 - last)
         chosen = chosen[places[chosen] >= 0]
-        self.clear(places[chosen])
+        self._sizes[places[chosen]] = 0
         self.add(places[chosen], values[chosen])
 
     def clear(self, places: Places) -> None:
-        """Make rows zero."""
-        self._sizes[places] = 0
+        """Make rows zero, and give up their room; the places do not repeat."""
+        self._room -= int(self._rooms[places].sum())
+        self._sizes[places] = self._rooms[places] = 0
 
     def _reserve(self, places: Places, sizes: NDArray[np.int64]) -> None:
         """Give rows room for so many entries."""
@@ -144,6 +146,7 @@ class SparseRows:
         needed = int(rooms.sum())
         if self._end + needed > len(self._columns):
             self._compact(needed)
+        self._room += needed - int(self._rooms[places].sum())
         starts = self._end + np.cumsum(rooms) - rooms
         _move(self._columns, self._values, self._starts[places], self._sizes[places], starts)
         self._starts[places], self._rooms[places] = starts, rooms
@@ -153,7 +156,7 @@ class SparseRows:
         """Move all rows together, and leave room for more behind."""
         self._rooms = self._sizes.copy()
         starts = np.cumsum(self._rooms) - self._rooms
-        live = int(self._rooms.sum())
+        live = self._room = int(self._rooms.sum())
         columns = np.empty(2 * (live + needed), np.int32)
         values = np.empty(len(columns), self._values.dtype)
         _copy_to(self._columns, self._values, self._starts, self._sizes, columns, values, starts)
@@ -180,7 +183,8 @@ class SparseCoalesced:
 
     def add(self, rows: RowNumbers, deltas: SparseValues) -> None:
         """Add updates of rows, which may repeat; what is given may be changed afterwards."""
-        self._parts.append((rows.copy(), deltas[:]))
+        if len(deltas.columns):
+            self._parts.append((rows.copy(), deltas[:]))
 
     def overlay(self, rows: RowNumbers, out: SparseResult) -> None:
         """Add what is here to values of rows."""

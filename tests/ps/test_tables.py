@@ -1,6 +1,7 @@
 """Tables of the parameter server on nodes: what workers read and add, under every model."""
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -167,6 +168,9 @@ def test_results_may_be_written_to_a_given_array():
             table.get([1, 0], out.T)
         with pytest.raises(ArgumentError, match="float64"):
             table.get([1, 0], out.astype(float))
+        out.flags.writeable = False
+        with pytest.raises(ArgumentError, match="writable"):
+            table.get([1, 0], out)
         return out
 
     values = np.arange(4, dtype=np.float32).reshape(2, 2)
@@ -189,14 +193,24 @@ def test_bad_rows_and_values_are_refused(act, error, message):
         ps.run(lambda worker, table: act(table), ps.Table(5, 2), workers=1)
 
 
+class _BoundedSSP(ps.SSP):
+    def bound(self, clock):
+        return 1.0
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: ps.Table(0, 1), "rows=0"),
         (lambda: ps.Table(1, 1, "i2"), "int16"),
+        (lambda: ps.Table(1, 1, "U5"), "a table holds"),
         (lambda: ps.Table(1, 1, cache_bytes=-1), "cache_bytes=-1"),
         (lambda: ps.Table(1, 1, consistency="SSP"), "SSP"),
         (lambda: ps.Table(1, 1, consistency=ps.VAP(1.0), sparse=True), "dense"),
+        (lambda: ps.Table(1, 1, cache_bytes=np.nan), "cache_bytes=nan"),
+        (lambda: ps.Table(1, 1, consistency=_BoundedSSP(1)), r"Push\.UPDATE"),
+        (lambda: ps.run(count, (ps.Table(1, 1), ps.Table(1, 1))), "argument of its own"),
+        (lambda: pickle.dumps(ps.Table(1, 1)), "argument of its own"),
         (lambda: ps.SSP(-1), "staleness=-1"),
         (lambda: ps.ESSP(1.5), "staleness=1.5"),
         (lambda: ps.VAP(0), "v0=0"),
@@ -307,3 +321,67 @@ def test_own_writes_are_kept_no_longer_than_they_are_needed():
 
 def test_staleness_may_be_a_number_of_numpy():
     assert ps.SSP(np.int64(3)) == ps.SSP(3)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_fractions_are_refused_by_tables_of_whole_numbers(is_sparse):
+    table = ps.Table(2, 1, "i8", sparse=is_sparse)
+    with pytest.raises(InputError, match="whole numbers"):
+        ps.run(lambda worker, table: table.inc([0], 0.5), table, workers=1)
+    with pytest.raises(InputError, match="whole numbers"):
+        table.write([0], [[1.5]])
+
+
+def test_arrays_of_foreign_byte_order_and_round_floats_of_bytes_are_taken():
+    table = ps.Table.from_numpy(np.arange(3, dtype=">f4")[:, None], cache_bytes=1e6)
+    assert ps.run(lambda worker, table: table.get([2, 1]).ravel().tolist(), table, workers=1).values == [[2, 1]]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: table.to_numpy(),
+        lambda table: table.write([0], [[1]]),
+        lambda table: ps.Table(1, 1),
+        lambda table: ps.run(lambda worker: None),
+    ],
+)
+def test_what_is_for_the_driver_is_refused_in_workers(act):
+    table = ps.Table(1, 1)
+    with pytest.raises(strads.StradsError, match="for the driver"):
+        ps.run(lambda worker: act(table), workers=1)
+
+
+@pytest.mark.nodes
+def test_tables_of_one_run_may_have_different_models(runtime):
+    def add(worker, *tables):
+        for clock in range(5):
+            fresh = tables[0].get([0, 3])
+            assert (fresh == clock * worker.count).all()
+            for table in tables:
+                table.get([0])
+                table.inc([0, 3], 1)
+            worker.clock()
+
+    tables = [ps.Table(4, 2, "i8", consistency=model) for model in MODELS]
+    ended = ps.run(add, *tables, workers=3)
+    for table in tables:
+        assert table.to_numpy().tolist() == [[15, 15], [0, 0], [0, 0], [15, 15]]
+    assert (sum(ended.bytes_sent) > 0) == (sum(ended.messages_sent) > 0) == (runtime.cluster.size > 1)
+
+
+@pytest.mark.nodes
+def test_own_writes_are_seen_on_nodes(runtime):
+    def add(worker, table):
+        rows = np.arange(len(table))
+        for clock in range(8):
+            own = table.get(rows)[:, worker.number]
+            assert (own == clock * (rows % 3 == worker.number)).all()
+            chosen = rows[rows % 3 == worker.number]
+            table.inc(chosen, np.eye(3)[worker.number])
+            worker.clock()
+
+    for model in MODELS:
+        for cache_bytes in (None, 100):
+            table = ps.Table(9, 3, "f8", consistency=model, read_my_writes=True, cache_bytes=cache_bytes)
+            ps.run(add, table, workers=3)

@@ -39,6 +39,8 @@ def checked_values(values: Any, count: int, format: TableFormat) -> Values:
     array: Any = values if scipy_sparse.issparse(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise InputError(f"values of dtype {array.dtype}: give numbers")
+    if array.size and not np.can_cast(array.dtype, format.dtype, "same_kind"):
+        raise InputError(f"values of dtype {array.dtype}: the table holds whole numbers ({np.dtype(format.dtype)})")
     if scipy_sparse.issparse(array):
         if array.shape != shape:
             raise InputError(f"values of shape {array.shape}: {shape} is needed")

@@ -12,7 +12,7 @@ from strads import cluster
 from strads.cluster import Node
 from strads.cluster.cores import check_count
 from strads.engine.ps.client import Client
-from strads.engine.ps.execution import Endpoint, WorkerThreads
+from strads.engine.ps.execution import Endpoint, WorkerThreads, check_driver
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.server import Server
 from strads.engine.ps.table_format import TableFormat
@@ -99,10 +99,13 @@ def run(
     ------
     Whatever a worker raises first.
     """
+    check_driver()
     runtime = cluster.current()
     count = runtime.cluster.size * runtime.threads if workers is None else check_count("workers", workers)
     if data is not None and not callable(data) and len(data) != count:
         raise ArgumentError(f"data for {len(data)} workers were given, but there are {count}")
+    if any(isinstance(item, Table) for value in arguments if isinstance(value, tuple | list) for item in value):
+        raise ArgumentError("a table is inside of a tuple or list: pass each as an argument of its own")
     tables = list({id(table): table for table in arguments if isinstance(table, Table)}.values())
     if any(table._cluster is not runtime.cluster for table in tables):
         raise ArgumentError("a table was made before strads.init: its nodes are gone")

@@ -9,12 +9,13 @@ from scipy import sparse as scipy_sparse
 
 from strads import cluster
 from strads.cluster.cores import check_count
+from strads.engine.ps.execution import check_driver
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError, InputError
 from strads.ps import _node_tables as on_node
 from strads.ps._values import as_matrix, checked_rows, checked_values
-from strads.schedule.consistency import BSP, VAP, Consistency
+from strads.schedule.consistency import BSP, Consistency, Push
 
 _DTYPES = ("float32", "float64", "int32", "int64")
 
@@ -32,7 +33,7 @@ class Table:
     dtype
         float32, float64, int32 or int64.
     consistency
-        What a read may miss, and who waits for whom; may be changed between runs.
+        What a read may miss, and who waits for whom: BSP() by default; may be changed between runs.
     cache_bytes
         Memory in which a node keeps rows that its workers have read; by default all of them fit. What has not been
         read for long goes first (approximate LRU).
@@ -64,13 +65,15 @@ class Table:
         read_my_writes: bool = False,
         sparse: bool = False,
     ):
-        kind = np.dtype(dtype)
+        check_driver()
+        kind = np.dtype(dtype).newbyteorder("=")
         if kind.name not in _DTYPES:
             raise ArgumentError(f"dtype={kind.name}: a table holds {', '.join(_DTYPES)}")
-        if cache_bytes is not None and cache_bytes < 0:
+        if cache_bytes is not None and not 0 <= cache_bytes < np.inf:
             raise ArgumentError(f"cache_bytes={cache_bytes!r}: give the bytes that a node may use, 0 or more")
         shape = check_count("rows", rows), check_count("cols", cols)
-        self._format = TableFormat(*shape, kind, cache_bytes, bool(read_my_writes), bool(sparse))
+        most = None if cache_bytes is None else int(cache_bytes)
+        self._format = TableFormat(*shape, kind, most, bool(read_my_writes), bool(sparse))
         self.consistency = BSP() if consistency is None else consistency
         self.staleness: StalenessProfile | None = None
         self._cluster = cluster.current().cluster
@@ -109,8 +112,11 @@ class Table:
             raise ArgumentError(
                 f"consistency={value!r}: give an object such as BSP(), SSP(3), ESSP(3), ASP() or VAP(1.0)"
             )
-        if isinstance(value, VAP) and self._format.sparse:
-            raise ArgumentError("VAP bounds the entries of dense tables: make this one without sparse=True")
+        is_bounded = value.bound(0) < np.inf
+        if is_bounded and self._format.sparse:
+            raise ArgumentError(f"{value} bounds the entries of dense tables: make this one without sparse=True")
+        if is_bounded and (value.in_order or value.push is not Push.UPDATE):
+            raise ArgumentError(f"{value} has a bound, which needs push = Push.UPDATE, not in_order")
         self._consistency = value
 
     def __len__(self) -> int:
@@ -123,6 +129,7 @@ class Table:
 
     def read(self, rows: ArrayLike) -> Any:
         """Return rows, an array (len(rows), cols), or a `csr_array` of a sparse table; between runs."""
+        check_driver()
         wanted = checked_rows(rows, len(self))
         places = self._by_node(wanted)
         found = self._cluster.run(on_node.read, self._name, each=[(wanted[own],) for own in places])
@@ -133,6 +140,7 @@ class Table:
 
     def write(self, rows: ArrayLike, values: ArrayLike | scipy_sparse.sparray) -> None:
         """Replace rows, between runs; of a row that repeats the last value stays."""
+        check_driver()
         chosen = checked_rows(rows, len(self))
         content = checked_values(values, len(chosen), self._format)
         each = [(chosen[own], content[own]) for own in self._by_node(chosen)]
@@ -141,6 +149,9 @@ class Table:
     def _by_node(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         size = self._cluster.size
         return [np.flatnonzero(rows % size == rank) for rank in range(size)]
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError("a ps.Table cannot be sent or copied: pass it to ps.run as an argument of its own")
 
     def __repr__(self) -> str:
         kind = "sparse " if self._format.sparse else ""

@@ -60,9 +60,10 @@ class WorkerTable:
     def _check_out(self, out: NDArray[Any], shape: tuple[int, int]) -> None:
         if self._format.sparse:
             raise ArgumentError("out is for dense tables: a sparse one returns a csr_array of its own")
-        if out.shape != shape or out.dtype != self.dtype or not out.flags.c_contiguous:
+        if out.shape != shape or out.dtype != self.dtype or not (out.flags.c_contiguous and out.flags.writeable):
             raise ArgumentError(
-                f"out has shape {out.shape} and dtype {out.dtype}: a contiguous {shape} of {self.dtype} is needed"
+                f"out has shape {out.shape} and dtype {out.dtype}: a contiguous, writable {shape} of {self.dtype} "
+                "is needed"
             )
 
     def inc(self, rows: ArrayLike, deltas: ArrayLike | scipy_sparse.sparray) -> None:
@@ -74,6 +75,13 @@ class WorkerTable:
             Numbers, which may repeat.
         deltas
             What to add, array (len(rows), cols), or whatever can be broadcast to it; a sparse array, too.
+
+        Raises
+        ------
+        BodyIndexError
+            For a row that is not in the table.
+        InputError
+            For deltas of another shape, or with fractions for a table of whole numbers.
         """
         start = time.perf_counter()
         chosen = checked_rows(rows, self._format.rows)

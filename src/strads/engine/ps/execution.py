@@ -13,11 +13,18 @@ from strads.engine.ps.client import Client
 from strads.engine.ps.messages import RowNumbers, Rows, ToClient, Visible
 from strads.engine.ps.rows import Result, Values
 from strads.engine.ps.server import Server
-from strads.errors import ProgramStopped
+from strads.errors import ProgramStopped, StradsError
 
 _MESSAGE = 1  # tag
 _LOOK = 0.5  # seconds between two looks at the clock in a wait
 _WAKE, _OVER = "wake", "over"
+_thread = threading.local()
+
+
+def check_driver() -> None:
+    """Raise StradsError on the thread of a worker: it would wait for nodes that wait for it."""
+    if getattr(_thread, "is_worker", False):
+        raise StradsError("this is for the driver, outside of ps.run: workers use the tables that they are passed")
 
 
 class Endpoint:
@@ -197,6 +204,7 @@ class WorkerThreads:
         return self._values
 
     def _be(self, worker: int) -> None:
+        _thread.is_worker = True
         try:
             value = self._work(worker)
             for endpoint in self._endpoints:

@@ -19,6 +19,8 @@ from strads.schedule.consistency import BSP, Consistency, Push
 
 _DTYPES = ("float32", "float64", "int32", "int64")
 
+_MOST_SPARSE_COLUMNS = (1 << 31) - 1
+
 
 class Table:
     """Rows of numbers that all workers read and add to (ESSP, "PS Interface").
@@ -73,6 +75,8 @@ class Table:
             raise ArgumentError(f"cache_bytes={cache_bytes!r}: give the bytes that a node may use, 0 or more")
         shape = check_count("rows", rows), check_count("cols", cols)
         most = None if cache_bytes is None else int(cache_bytes)
+        if sparse and shape[1] > _MOST_SPARSE_COLUMNS:
+            raise ArgumentError(f"cols={cols}: a sparse table has at most {_MOST_SPARSE_COLUMNS}")
         self._format = TableFormat(*shape, kind, most, bool(read_my_writes), bool(sparse))
         self.consistency = BSP() if consistency is None else consistency
         self.staleness: StalenessProfile | None = None

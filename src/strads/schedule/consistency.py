@@ -33,7 +33,8 @@ class Consistency(ABC):
         When servers send rows by themselves.
     in_order
         Whether servers hold an update back until the table's clock has passed it, and apply those of one clock in
-        the order of workers. Then what is read depends on nothing but the program: the same bits on every backend.
+        the order of workers. If `required` is the reader's clock, too, then what is read depends on nothing but the
+        program: the same bits on every backend.
     """
 
     push: Push = Push.NEVER
@@ -44,7 +45,10 @@ class Consistency(ABC):
         """Return the age that rows must have for a read at a clock; with the slowest worker behind it, workers wait."""
 
     def bound(self, clock: int) -> float:
-        """Return how large the sum of all updates that not every worker can see may be, in any entry."""
+        """Return how large the sum of all updates that not every worker can see may be, in any entry.
+
+        Less than infinity it needs `Push.UPDATE`: receivers confirm what they are sent.
+        """
         return math.inf
 
 
@@ -127,8 +131,9 @@ class ASP(Consistency):
 class VAP(ASP):
     """Value-bounded asynchronous parallel (ESSP, "VAP condition").
 
-    Updates are in transit until all workers can see them. Their sum stays below vₜ = v0 / (t + 1)^decay at clock t in
-    every entry: each of P workers may have vₜ / P of its own in transit, and waits with the rest.
+    Updates are in transit until all workers can see them. Their sum stays below vₜ = v0 / (t + 1)^decay in every
+    entry, t the clock of the slowest worker: each of P workers may have vₜ / P of its own in transit, t its own clock,
+    and waits with the rest.
 
     Parameters
     ----------

@@ -9,6 +9,8 @@ from strads.engine.ps.dense_rows import Coalesced
 from strads.engine.ps.messages import RowNumbers
 from strads.errors import InputError
 
+_PORTIONS = 1e6  # in which an update may travel
+
 
 class InTransit:
     """Sums of the updates of one worker that are in transit.
@@ -36,11 +38,14 @@ class InTransit:
         Raises
         ------
         InputError
-            For what is not finite: it never gets within a bound.
+            For what would never come to an end in portions within the bound: NaN, or far too large.
         """
         assert self._sums is not None
-        if not np.isfinite(deltas).all():
-            raise InputError("an update under VAP is NaN or infinite: it can never be within the bound")
+        if not np.all(np.abs(deltas) <= _PORTIONS * bound):
+            raise InputError(
+                f"an update has an entry of {np.abs(deltas).max():.3g}, of which VAP lets each worker have {bound:.3g} "
+                "in transit: does the program diverge?"
+            )
         distinct, inverse = np.unique(rows, return_inverse=True)
         if len(distinct) < len(rows):  # what is left of a row is not for its first update alone
             sums = np.zeros((len(distinct), deltas.shape[1]), deltas.dtype)

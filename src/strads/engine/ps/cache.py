@@ -71,9 +71,9 @@ class Cache:
 
     def __init__(self, rows: int, slots: int, shards: int, workers: int):
         self.stamps = Stamps(workers)
-        self._slot_of = np.full(rows, -1, np.int32)
-        self._row_of = np.full(slots, -1, np.int64)
-        self._stamp_of = np.full(slots, -1, np.int64)
+        self._slot_of = np.zeros(rows, np.int32)  # + 1; 0: nowhere. Memory is taken where it is written
+        self._row_of = np.empty(slots, np.int64)  # -1: none
+        self._stamp_of = np.empty(slots, np.int64)
         self._used = np.zeros(slots, np.bool_)
         self._pushed = np.full(shards, -1, np.int64)  # stamp of the last push of each shard, good for all its rows
         self._hand = np.zeros(3, np.int64)  # of the clock that looks for what has not been used; slots taken; rows here
@@ -108,7 +108,7 @@ class Cache:
             rows, stamp, slots, evicted,
         )  # fmt: skip
         gone = evicted[:count]
-        return slots, gone[self._slot_of[gone] < 0]  # not those that came back with the same message
+        return slots, gone[self._slot_of[gone] == 0]  # not those that came back with the same message
 
     def evict(self, count: int) -> tuple[Slots, RowNumbers]:
         """Let so many rows go; returns their slots and numbers."""
@@ -149,7 +149,7 @@ def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, 
         if found[i]:
             slots[i] = -3
             continue
-        slot = slot_of[rows[i]]
+        slot = slot_of[rows[i]] - 1
         if slot < 0:
             slots[i] = -2
             missing += 1
@@ -172,20 +172,21 @@ def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, 
 def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots, evicted):  # type: ignore[no-untyped-def]
     count = 0
     for i in range(len(rows)):
-        slot = slot_of[rows[i]]
+        slot = slot_of[rows[i]] - 1
         if slot < 0:
             if hand[1] < len(row_of):
                 slot = hand[1]
+                stamp_of[slot] = -1
                 hand[1] += 1
             else:
                 slot = _turn(used, hand)
                 if row_of[slot] >= 0:
-                    slot_of[row_of[slot]] = -1
+                    slot_of[row_of[slot]] = 0
                     evicted[count] = row_of[slot]
                     count += 1
                     hand[2] -= 1
             hand[2] += 1
-            slot_of[rows[i]] = slot
+            slot_of[rows[i]] = slot + 1
             row_of[slot] = rows[i]
         if stamp_of[slot] >= 0:
             references[stamp_of[slot]] -= 1
@@ -218,7 +219,7 @@ def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  
             hand[2] -= 1
             references[stamp_of[slot]] -= 1
             stamp_of[slot] = -1
-            slot_of[row_of[slot]] = -1
+            slot_of[row_of[slot]] = 0
             row_of[slot] = -1
     return count
 
@@ -226,7 +227,7 @@ def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  
 @njit(nogil=True, cache=True)
 def _restamp(slot_of, stamp_of, references, rows, stamp, slots):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
-        slot = slot_of[rows[i]]
+        slot = slot_of[rows[i]] - 1
         slots[i] = slot
         if slot >= 0:
             references[stamp_of[slot]] -= 1

@@ -102,7 +102,7 @@ class Coalesced:
     """
 
     def __init__(self, rows: int, columns: int, dtype: DTypeLike):
-        self._place_of = np.full(rows, -1, np.int32)
+        self._place_of = np.zeros(rows, np.int32)  # + 1; 0: nowhere. Memory is taken where it is written
         self._rows = np.empty(64, np.int64)
         self._deltas = np.zeros((64, columns), dtype)
         self.count = 0
@@ -120,7 +120,7 @@ class Coalesced:
     def take(self) -> tuple[RowNumbers, NDArray[Any]]:
         """Return rows and their updates, in the order of first use, and begin anew."""
         rows, deltas = self._rows[: self.count].copy(), self._deltas[: self.count].copy()
-        self._place_of[rows] = -1
+        self._place_of[rows] = 0
         self.count = 0
         return rows, deltas
 
@@ -141,10 +141,10 @@ class Coalesced:
 @njit(nogil=True, cache=True)
 def _coalesce(place_of, kept, sums, count, rows, deltas):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
-        place = place_of[rows[i]]
+        place = place_of[rows[i]] - 1
         if place < 0:
             place = count
-            place_of[rows[i]] = place
+            place_of[rows[i]] = place + 1
             kept[place] = rows[i]
             count += 1
             for column in range(deltas.shape[1]):
@@ -158,7 +158,7 @@ def _coalesce(place_of, kept, sums, count, rows, deltas):  # type: ignore[no-unt
 @njit(nogil=True, cache=True)
 def _overlay(place_of, sums, rows, out):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
-        place = place_of[rows[i]]
+        place = place_of[rows[i]] - 1
         if place >= 0:
             for column in range(out.shape[1]):
                 out[i, column] += sums[place, column]

@@ -153,14 +153,12 @@ class SparseRows:
         self._end += needed
 
     def _compact(self, needed: int) -> None:
-        """Move all rows together, and leave room for more behind."""
-        self._rooms = self._sizes.copy()
+        """Move all rows together, each with its room (some are about to grow into it), and leave more behind."""
         starts = np.cumsum(self._rooms) - self._rooms
-        live = self._room = int(self._rooms.sum())
-        columns = np.empty(2 * (live + needed), np.int32)
+        columns = np.empty(2 * (self._room + needed), np.int32)
         values = np.empty(len(columns), self._values.dtype)
         _copy_to(self._columns, self._values, self._starts, self._sizes, columns, values, starts)
-        self._columns, self._values, self._starts, self._end = columns, values, starts, live
+        self._columns, self._values, self._starts, self._end = columns, values, starts, self._room
 
 
 class SparseCoalesced:

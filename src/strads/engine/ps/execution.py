@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,22 @@ class Endpoint:
             if time.monotonic() - begin > self._comm.timeout:
                 raise self._comm.timed_out("other workers or the shards of a table", None)
             self._news.wait(_LOOK)
+
+
+@dataclass(frozen=True)
+class WorkerTimes:
+    """Seconds of a worker.
+
+    Attributes
+    ----------
+    computing
+        In the program.
+    communicating
+        In `get`, `inc` and `clock`.
+    """
+
+    computing: float
+    communicating: float
 
 
 class WorkerThreads:

@@ -94,7 +94,7 @@ class Client:
         self._lookups: list[Lookup] = []
         self._tickets: dict[int, tuple[Lookup, NDArray[np.int64], NDArray[np.int64]]] = {}
         self._next_ticket = 0
-        self._place_of = np.full(format.rows, -1, np.int32)  # scratch, -1 between uses
+        self._place_of = np.zeros(format.rows, np.int32)  # scratch, 0 between uses: memory is taken where it is written
         bounded = consistency.bound(0) < np.inf
         self._cache_bytes = format.cache_bytes if format.sparse else None
         self._workers = {
@@ -325,13 +325,13 @@ def _by_shard(rows, shards, place_of):  # type: ignore[no-untyped-def]
     order, distinct, places = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
     for i in range(len(rows)):
         shard = rows[i] % shards
-        if place_of[rows[i]] < 0:
-            place_of[rows[i]] = counts[shard]
+        if place_of[rows[i]] == 0:
             distinct[bounds[shard] + counts[shard]] = rows[i]
             counts[shard] += 1
+            place_of[rows[i]] = counts[shard]
         here = bounds[shard] + filled[shard]
-        order[here], places[here] = i, place_of[rows[i]]
+        order[here], places[here] = i, place_of[rows[i]] - 1
         filled[shard] += 1
     for row in rows:
-        place_of[row] = -1
+        place_of[row] = 0
     return order, distinct, places, bounds, counts

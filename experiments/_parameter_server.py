@@ -186,7 +186,8 @@ def _until_time_is_over(worker: ps.Worker, *arguments: Any, on_minibatch: Observ
 def _pooled(*profiles: ps.StalenessProfile) -> ps.StalenessProfile:
     found, inverse = np.unique(np.concatenate([p.differentials for p in profiles]), return_inverse=True)
     counts = np.bincount(inverse, np.concatenate([p.counts for p in profiles])).astype(np.int64)
-    return ps.StalenessProfile(found, counts)
+    newest = [profile.newest for profile in profiles if profile.newest is not None]
+    return ps.StalenessProfile(found, counts, _pooled(*newest) if newest else None)
 
 
 def ratings_of(path: Path | None) -> Ratings:

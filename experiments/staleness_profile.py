@@ -1,7 +1,8 @@
 """How old what workers read is under SSP and ESSP, and what communication costs them (ESSP, fig. 1).
 
 Matrix factorization by 8 logical workers over an imitated network. Of every row that is read, and every worker, the
-clock of its last updates in the row less the reader's clock is counted; under BSP that is always −1.
+clock of its last updates in the row less the reader's clock is counted; under BSP that is always −1. Beside it stands
+the share of rows whose newest update is of the clock before the reader's, or of a later one.
 
 Usage:
     python experiments/staleness_profile.py [--staleness 1 3 5 10 20] [--histogram 10] [--clocks 100]
@@ -23,9 +24,11 @@ def row(name: str, staleness: int, outcome: Outcome) -> str:
     """Return a line of the table."""
     profile, statistics = outcome.staleness, outcome.statistics
     recent = profile.shares[profile.differentials >= -1].sum()
+    newest = profile.newest.shares[profile.newest.differentials >= -1].sum()
     return (
-        f"{staleness:3}  {name:5} {profile.mean:8.2f} {recent:10.1%} {np.mean(statistics.computing):12.1f} "
-        f"{np.mean(statistics.communicating):14.1f} {sum(statistics.bytes_sent) / 1e6:10.0f}"
+        f"{staleness:3}  {name:5} {profile.mean:8.2f} {recent:10.1%} {newest:8.1%} "
+        f"{np.mean(statistics.computing):12.1f} {np.mean(statistics.communicating):14.1f} "
+        f"{sum(statistics.bytes_sent) / 1e6:10.0f}"
     )
 
 
@@ -51,8 +54,8 @@ def main() -> None:
         options.latency,
     )
     drawn = []
-    print("  s         mean clock  reads at  seconds of a   communicating,         MB")
-    print("           differential −1 or more   worker: computing               sent")
+    print("  s         mean clock  reads at  newest at  seconds of a   communicating,         MB")
+    print("           differential −1 or more −1 or more worker: computing               sent")
     for staleness in options.staleness:
         for model in (ps.SSP, ps.ESSP):
             outcome = train(setting, model(staleness), STEP)
@@ -61,6 +64,7 @@ def main() -> None:
                 drawn.append((f"{model(staleness)!r}", outcome))
     for name, outcome in drawn:
         print(f"\n{name}, clock differentials\n{outcome.staleness}")
+        print(f"of the newest update of each row\n{outcome.staleness.newest}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -182,6 +183,29 @@ def test_a_profile_says_what_was_read():
     assert table.staleness.mean == -1
     assert table.staleness.counts.tolist() == [2 * 2 * 20 * 2]  # workers, clocks, rows; of each worker's updates
     assert "100.0%" in str(table.staleness)
+    assert table.staleness.newest.differentials.tolist() == [-1]
+    assert table.staleness.newest.counts.tolist() == [2 * 2 * 20]
+
+
+def test_the_newest_update_of_a_row_is_the_one_of_the_worker_ahead():
+    """Worker 1 reads at clock 0 what worker 0 has sent at its clocks 0 and 1."""
+
+    def read(worker, table, is_ahead, is_read):
+        if worker.number == 0:
+            for _ in range(2):
+                table.inc(0, 1)
+                worker.clock()
+            is_ahead.set()
+            is_read.wait(20)  # one that has ended does not count
+        else:
+            is_ahead.wait(20)
+            table.get([0])
+            is_read.set()
+
+    table = ps.Table(1, 1, consistency=ps.SSP(3))
+    ps.run(read, table, threading.Event(), threading.Event(), workers=2)
+    assert table.staleness.differentials.tolist() == [-1, 1]  # of its own, none; of worker 0, up to its clock 1
+    assert table.staleness.newest.differentials.tolist() == [1]
 
 
 LONG_RUN = """

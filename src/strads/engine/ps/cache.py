@@ -133,7 +133,7 @@ class Cache:
         return np.where(self._pushed >= 0, self.stamps.clocks[self._pushed, worker], 0)
 
     def count_reads(self, stamps: NDArray[np.int64], clock: int, histogram: NDArray[np.int64]) -> None:
-        """Add to a histogram of clock differentials what reads at a clock found."""
+        """Add to histograms of clock differentials, of each worker and of the newest, what reads at a clock found."""
         _count_reads(self.stamps.clocks, self.stamps.hits, stamps, clock, histogram)
 
     @property
@@ -242,8 +242,11 @@ def _count_reads(clocks, hits, stamps, clock, histogram):  # type: ignore[no-unt
             hits[stamp] += 1
     for stamp in stamps:
         if stamp >= 0 and hits[stamp] > 0:
+            newest = -REACH
             for worker in range(clocks.shape[1]):
                 if clocks[stamp, worker] < RETIRED:
-                    differential = clocks[stamp, worker] - 1 - clock
-                    histogram[min(max(differential, -REACH), REACH) + REACH] += hits[stamp]
+                    differential = min(max(clocks[stamp, worker] - 1 - clock, -REACH), REACH)
+                    histogram[0, differential + REACH] += hits[stamp]
+                    newest = max(newest, differential)
+            histogram[1, newest + REACH] += hits[stamp]
             hits[stamp] = 0

@@ -76,7 +76,7 @@ class Client:
     outbox
         Messages to send: (shard, message). Who sends them empties it.
     histogram
-        Clock differentials of reads so far, from -REACH to REACH.
+        Clock differentials of reads so far, from -REACH to REACH: of each worker's updates, and of the newest.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Client:
         self._rules = consistency
         self._share = 1 / count
         self.outbox: list[tuple[int, ToServer]] = []
-        self.histogram = np.zeros(2 * REACH + 1, np.int64)
+        self.histogram = np.zeros((2, 2 * REACH + 1), np.int64)
         self._cache = Cache(format.rows, format.slots, shards, count)
         self._store = format.make_rows(format.slots)
         self._slowest = 0  # clock of the slowest worker, as far as known here

@@ -21,16 +21,19 @@ class StalenessProfile:
         From small to large, those that occurred.
     counts
         How often.
+    newest
+        The profile that counts, of each row that is read, only the worker whose updates in it are the newest.
     """
 
     differentials: NDArray[np.int64]
     counts: NDArray[np.int64]
+    newest: "StalenessProfile | None" = None
 
     @classmethod
-    def of(cls, histogram: NDArray[np.int64]) -> "StalenessProfile":
-        """Make a profile of counts from -REACH to REACH."""
-        found = np.flatnonzero(histogram)
-        return cls(found - REACH, histogram[found])
+    def of(cls, histograms: NDArray[np.int64]) -> "StalenessProfile":
+        """Make a profile of counts from -REACH to REACH: of all workers, and of the newest."""
+        every, newest = (cls(np.flatnonzero(counts) - REACH, counts[counts > 0]) for counts in histograms)
+        return cls(every.differentials, every.counts, newest)
 
     @property
     def mean(self) -> float:

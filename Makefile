@@ -13,10 +13,12 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/strads demo
 
+# Tests that start clusters and command lines have the cores to themselves; most of the others compile, two at a time.
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest tests/cluster tests/cli
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/cluster --ignore tests/cli
 
-# With the heavy tests too (about 10 minutes on 2 cores).
+# With the heavy tests too.
 test-all: lint types
 	$(BIN)/python -m pytest -m "slow or not slow"
 

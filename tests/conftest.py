@@ -1,7 +1,7 @@
 """Shared fixtures: real data where it is, and the nodes that a test runs on.
 
 Tests marked `nodes` run on every backend: by default on logical nodes of this process, and with `--backend` on the
-given one (`tests/cluster/test_backends.py` starts those runs, under a real `mpiexec` and on a real Ray cluster).
+given one (`tests/cluster/` starts those runs, under a real `mpiexec` and on a real Ray cluster).
 """
 
 from collections.abc import Iterator

@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,12 +83,15 @@ class Outcome:
         A point for every so many ratings.
     staleness
         Of the reads of both tables.
+    prompt
+        What it would be if updates took no time to be seen: how far workers are apart.
     statistics
         Of the run.
     """
 
     curve: list[Point]
     staleness: ps.StalenessProfile
+    prompt: ps.StalenessProfile
     statistics: ps.RunStatistics
 
 
@@ -120,7 +124,8 @@ class Observer:
     def __post_init__(self) -> None:
         workers = self.setting.workers
         self._generators = [np.random.default_rng((self.seed, worker)) for worker in range(workers)]
-        self._minibatches = [0] * workers
+        self._minibatches = np.zeros(workers, np.int64)
+        self._differentials: Counter[int] = Counter()
         self._samples, self._lock = 0, threading.Lock()
         self._start = time.perf_counter()
 
@@ -129,8 +134,10 @@ class Observer:
         slowdown = self.slowdown(worker, self._minibatches[worker] // MINIBATCHES)
         seconds = self.setting.clock_seconds / MINIBATCHES * slowdown
         time.sleep(seconds * self._generators[worker].lognormal(0, self.setting.jitter))
-        self._minibatches[worker] += 1
         with self._lock:
+            self._minibatches[worker] += 1
+            clocks = self._minibatches // MINIBATCHES
+            self._differentials.update((clocks - clocks[worker] - 1).tolist())
             before, self._samples = self._samples, self._samples + samples
             now = self._samples
         seconds = time.perf_counter() - self._start
@@ -138,6 +145,12 @@ class Observer:
             self.curve.append(Point(seconds, now, self._rmse()))
         if seconds > self.limit:
             raise TimeOver
+
+    @property
+    def prompt(self) -> ps.StalenessProfile:
+        """How far workers have been apart when they read."""
+        differentials, counts = zip(*sorted(self._differentials.items()), strict=True)
+        return ps.StalenessProfile(np.array(differentials), np.array(counts))
 
     def _rmse(self) -> float:
         error = rmse(self.setting.ratings, *(_content(table) for table in self.tables))
@@ -175,7 +188,7 @@ def train(
         program = partial(_until_time_is_over, on_minibatch=observer)
         parts = deal(setting.ratings, setting.workers)
         statistics = ps.run(program, W, H, setting.epochs, setting.clocks, step, workers=setting.workers, data=parts)
-        return Outcome(observer.curve, _pooled(W.staleness, H.staleness), statistics)
+        return Outcome(observer.curve, _pooled(W.staleness, H.staleness), observer.prompt, statistics)
 
 
 def _until_time_is_over(worker: ps.Worker, *arguments: Any, on_minibatch: Observer) -> None:

@@ -61,7 +61,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=25.0, help="of each run")
     parser.add_argument("--clock-seconds", type=float, default=0.2, help="imitated computing time")
     options = parser.parse_args()
-    setting = Setting(ratings_of(options.ratings), options.workers, epochs=FOREVER, clock_seconds=options.clock_seconds)
+    setting = Setting(
+        ratings_of(options.ratings),
+        options.workers,
+        epochs=FOREVER,
+        clock_seconds=options.clock_seconds,
+        nodes=options.workers // 2,
+    )
     ratings, s = len(setting.ratings.scores), options.staleness
     for straggler in (nobody, one_worker, now_and_then):
         outcomes = {}

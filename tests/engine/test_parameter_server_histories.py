@@ -23,7 +23,11 @@ class _RestlessSSP(SSP):
     push = Push.UPDATE
 
 
-OWN_MODELS = [_EagerBSP(), _RestlessSSP(1)]  # as a researcher may derive them
+class _ClockedESSP(ESSP):
+    pushes_between = 0
+
+
+OWN_MODELS = [_EagerBSP(), _RestlessSSP(1), _ClockedESSP(2)]  # as a researcher may derive them
 MODELS = [BSP(), SSP(0), SSP(2), ESSP(0), ESSP(1), ESSP(3), ASP(), VAP(6.0, 0.0), VAP(1.0), *OWN_MODELS]
 HISTORIES = int(os.environ.get("STRADS_HISTORIES", "40000"))  # of the slow test, of all models together
 

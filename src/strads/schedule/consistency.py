@@ -31,6 +31,9 @@ class Consistency(ABC):
     ----------
     push
         When servers send rows by themselves.
+    pushes_between
+        With `Push.CLOCK`: how often they also do so between two advances of the table's clock, if workers are equally
+        fast: after so many updates in all, the slowest's being the last.
     in_order
         Whether servers hold an update back until the table's clock has passed it, and apply those of one clock in
         the order of workers. If `required` is the reader's clock, too, then what is read depends on nothing but the
@@ -38,6 +41,7 @@ class Consistency(ABC):
     """
 
     push: Push = Push.NEVER
+    pushes_between: int = 0
     in_order: bool = False
 
     @abstractmethod
@@ -103,7 +107,11 @@ class SSP(Consistency):
 
 @dataclass(frozen=True)
 class ESSP(SSP):
-    """Eager SSP (ESSP, "ESSPTable"): the guarantee of SSP; servers push rows to their readers with each clock.
+    """Eager SSP (ESSP, "ESSPTable"): the guarantee of SSP; servers push rows to their readers.
+
+    They do so when the table's clock advances, as the paper's, and three times between: with that alone a worker ahead
+    of the slowest would not see what others have long sent. If the network is the bottleneck, derive a class with
+    `pushes_between = 0`.
 
     Parameters
     ----------
@@ -112,6 +120,7 @@ class ESSP(SSP):
     """
 
     push = Push.CLOCK
+    pushes_between = 3
 
 
 class ASP(Consistency):

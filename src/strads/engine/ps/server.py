@@ -62,6 +62,7 @@ class Server:
         self.outbox: list[tuple[int, ToClient]] = []
         self.clock = 0
         self._clocks = np.zeros(len(node_of), np.int64)
+        self._news = 0  # updates since the last push to all
         self._parked: list[tuple[int, Read]] = []
         self._held: list[Update] = []
         self._readers = {
@@ -120,6 +121,10 @@ class Server:
         if (slowest := int(self._clocks.min())) > self.clock:
             self.clock = slowest
             self._advance()
+        elif self._rules.push is Push.CLOCK and self._rules.pushes_between:
+            self._news += 1
+            if self._news * (self._rules.pushes_between + 1) >= len(self._clocks):
+                self._push_to_all()
 
     def _apply(self, update: Update) -> None:
         places = update.rows // self._shards
@@ -142,9 +147,14 @@ class Server:
         for client, read in waiting:
             self._read(client, read)
         if self._rules.push is Push.CLOCK and self.clock < RETIRED:
-            for client, reader in self._readers.items():
-                if reader.is_listening:
-                    self._send(client, -1, reader.take_changed(), -1)
+            self._push_to_all()
+
+    def _push_to_all(self) -> None:
+        """Send readers what has changed, or only how new it is."""
+        self._news = 0
+        for client, reader in self._readers.items():
+            if reader.is_listening:
+                self._send(client, -1, reader.take_changed(), -1)
 
     def _combined(self, clock: int, updates: list[Update]) -> Update:
         """Return one update in the place of those of a clock."""

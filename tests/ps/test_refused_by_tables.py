@@ -110,3 +110,12 @@ def test_what_is_for_the_driver_is_refused_in_workers(act):
     table = ps.Table(1, 1)
     with pytest.raises(strads.StradsError, match="for the driver"):
         ps.run(lambda worker: act(table), workers=1)
+
+
+def _next(value):
+    return value + 1
+
+
+def test_a_worker_cannot_start_what_all_nodes_take_part_in():
+    with strads.init("threads", nodes=2, threads=1), pytest.raises(strads.StradsError, match="for the driver"):
+        ps.run(lambda worker: strads.dvector(np.arange(8)).map(_next), workers=1)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import Node
 from strads.cluster.cores import check_count
+from strads.cluster.driver import check_driver
 from strads.engine.ps.client import Client
-from strads.engine.ps.execution import Endpoint, WorkerThreads, check_driver
+from strads.engine.ps.execution import Endpoint, WorkerThreads
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.server import Server
 from strads.engine.ps.table_format import TableFormat

@@ -9,7 +9,7 @@ from scipy import sparse as scipy_sparse
 
 from strads import cluster
 from strads.cluster.cores import check_count
-from strads.engine.ps.execution import check_driver
+from strads.cluster.driver import check_driver
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError, InputError

@@ -10,22 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
+from strads.cluster.driver import work_for_the_driver
 from strads.engine.ps.client import Client
 from strads.engine.ps.messages import RowNumbers, Rows, ToClient, Visible
 from strads.engine.ps.rows import Result, Values
 from strads.engine.ps.server import Server
-from strads.errors import ProgramStopped, StradsError
+from strads.errors import ProgramStopped
 
 _MESSAGE = 1  # tag
 _LOOK = 0.5  # seconds between two looks at the clock in a wait
 _WAKE, _OVER = "wake", "over"
-_thread = threading.local()
-
-
-def check_driver() -> None:
-    """Raise StradsError on the thread of a worker: it would wait for nodes that wait for it."""
-    if getattr(_thread, "is_worker", False):
-        raise StradsError("this is for the driver, outside of ps.run: workers use the tables that they are passed")
 
 
 class Endpoint:
@@ -221,7 +215,7 @@ class WorkerThreads:
         return self._values
 
     def _be(self, worker: int) -> None:
-        _thread.is_worker = True
+        work_for_the_driver()
         try:
             value = self._work(worker)
             for endpoint in self._endpoints:

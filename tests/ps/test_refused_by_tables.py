@@ -112,6 +112,14 @@ def test_what_is_for_the_driver_is_refused_in_workers(act):
         ps.run(lambda worker: act(table), workers=1)
 
 
+def test_a_worker_uses_what_it_is_passed():
+    table = ps.Table(2, 1)
+    with pytest.raises(AttributeError, match=r"'get': pass the table to ps\.run"):
+        ps.run(lambda worker: table.get([0]), workers=1)
+    with pytest.raises(AttributeError, match=r"no attribute 'shpae'$"):
+        table.shpae  # noqa: B018
+
+
 def _next(value):
     return value + 1
 

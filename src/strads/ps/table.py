@@ -1,7 +1,7 @@
 """Tables of a parameter server, as the driver has them."""
 
 import weakref
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,6 +15,7 @@ from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError, InputError
 from strads.ps import _node_tables as on_node
 from strads.ps._values import as_matrix, checked_rows, checked_values
+from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import BSP, Consistency, Push
 
 _DTYPES = ("float32", "float64", "int32", "int64")
@@ -153,6 +154,12 @@ class Table:
     def _by_node(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         size = self._cluster.size
         return [np.flatnonzero(rows % size == rank) for rank in range(size)]
+
+    if not TYPE_CHECKING:  # to which an unknown attribute shall stay one
+
+        def __getattr__(self, name):
+            hint = ": pass the table to ps.run; workers use what they are passed" if hasattr(WorkerTable, name) else ""
+            raise AttributeError(f"a ps.Table has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> Any:
         raise ArgumentError("a ps.Table cannot be sent or copied: pass it to ps.run as an argument of its own")

@@ -32,8 +32,8 @@ class Consistency(ABC):
     push
         When servers send rows by themselves.
     pushes_between
-        With `Push.CLOCK`: how often they also do so between two advances of the table's clock, if workers are equally
-        fast: after so many updates in all, the slowest's being the last.
+        With `Push.CLOCK`: n pushes more between two advances of the table's clock. They follow each 1/(n + 1) of the
+        updates that the workers send in a clock, so their number does not depend on that of the workers.
     in_order
         Whether servers hold an update back until the table's clock has passed it, and apply those of one clock in
         the order of workers. If `required` is the reader's clock, too, then what is read depends on nothing but the

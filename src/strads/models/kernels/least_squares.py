@@ -89,6 +89,33 @@ def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-
 
 
 @njit(nogil=True, fastmath=True, cache=True)
+def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untyped-def]
+    """Pass over a support by coordinate descent, by products of its columns instead of the columns.
+
+    Parameters
+    ----------
+    gram : array of shape (m, m)
+        XᵀX − a aᵀ / E of the support; no element of its diagonal is 0.
+    slopes : array of shape (m,)
+        x_jᵀr − l2_j w_j; kept up to date.
+    w, l1, l2 : arrays of shape (m,)
+    count
+        Passes.
+    """
+    for _ in range(count):
+        for j in range(len(w)):
+            covariances = gram[j]
+            bend = covariances[j] + l2[j]
+            new = soft_threshold(slopes[j] + bend * w[j], l1[j]) / bend
+            step = new - w[j]
+            if step != 0.0:
+                w[j] = new
+                for k in range(len(w)):
+                    slopes[k] -= step * covariances[k]
+                slopes[j] -= step * l2[j]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
 def slopes(problem, w, stored, shift, order, out):  # type: ignore[no-untyped-def]
     """x_jᵀr − l2_j w_j of the columns in `order`."""
     for k in range(len(order)):

@@ -8,13 +8,14 @@ from strads import cluster
 from strads.models.kernels import least_squares as kernels
 from strads.models.kernels import local_columns
 from strads.models.kernels.columns import Columns, DenseColumns
+from strads.models.regression.gram_matrix import GramMatrix
 
 _SMALL = 1 << 16  # entries of a support below which a second thread is not worth waking
-_PRODUCT = 1 << 25  # multiplications of a Gram matrix for which it is
 _SWEEPS = 50  # most of them between two Newton steps
 _FEWEST_SWEEPS = 5
-_FEWEST_SWEEPS_DENSE = 20  # columns of few samples are correlated, and a sweep over them costs little
-_RIDGE = 1e-11  # share of the largest diagonal: more columns than samples need a direction too
+_COVARIANCE_SWEEPS = 50  # columns of few samples are correlated, and these sweeps cost little
+_COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix that take as long as an entry of X
+_RIDGE = 1e-11  # share of the diagonal: more columns than samples need a direction too
 _CG_TOLERANCE = 0.1  # a rough step costs little, and the next one starts where it ended
 _CG_ITERATIONS = 60
 
@@ -24,7 +25,8 @@ class LeastSquares:
 
     Coordinate descent finds the support and the signs: a sweep over all columns lets them in, further ones over the
     support settle it. There the objective is a parabola, to whose minimum a Newton step leads, or to where the first
-    signs change. Sweeps and steps get the same share of the work.
+    signs change. On a support of dense columns both use its Gram matrix ("covariance updates", Friedman et al. 2010,
+    §2.2); sparse ones are swept over as they are ("naive updates"), as long as the step's conjugate gradients take.
 
     Parameters
     ----------
@@ -64,31 +66,54 @@ class LeastSquares:
         self._stored = residual.copy()
         self._has_intercept = e is not None
         self._everything = np.arange(count)
-        self._gram: NDArray[np.float64] | None = None
+        self._gram_matrix: GramMatrix | None = None
         if isinstance(columns, DenseColumns):
+            self._gram_matrix = GramMatrix(columns.values, means, total)
             self._lengths = np.full(count, len(residual))
         else:
             self._lengths = np.diff(columns.indptr).astype(np.int64)
+        self._step_work = 0
         self.w = w.copy()
         self.shift = 0.0 if e is None else float(e @ residual) / total
         self.samples = 2 * int(self._lengths.sum())
 
     def minimize(self, target: float, limit: int = 60) -> float:
         """Sweep and step until the duality gap is at most `target`, at most `limit` times; returns the gap."""
-        gap, step_work = np.inf, 0
-        fewest = _FEWEST_SWEEPS_DENSE if isinstance(self._problem.columns, DenseColumns) else _FEWEST_SWEEPS
+        gap = np.inf
         for _ in range(limit):
-            self.shift, touched = kernels.sweeps(
-                self._problem, self.w, self._stored, self.shift, fewest, _SWEEPS, step_work
-            )
-            self.samples += touched
-            start = self.samples
-            self._newton()
-            step_work = self.samples - start
+            if self._gram_matrix is None:
+                self._improve_by_columns()
+            else:
+                self._improve_by_covariances(self._gram_matrix)
             gap = self.objective_and_gap()[1]
             if gap <= target:
                 break
         return gap
+
+    def _improve_by_columns(self) -> None:
+        self._sweep(_FEWEST_SWEEPS, _SWEEPS, self._step_work)
+        start = self.samples
+        support = np.flatnonzero(self.w)
+        self._move(support, self._newton(support, self.w[support], self._slopes(support), None))
+        self._step_work = self.samples - start
+
+    def _improve_by_covariances(self, gram_matrix: GramMatrix) -> None:
+        """Sweep over all columns once; after that the samples are not looked at until the step is done."""
+        self._sweep(1, 1, 0)
+        support = np.flatnonzero(self.w)
+        gram, slopes, w = gram_matrix.among(support), self._slopes(support), self.w[support]
+        l1, l2 = self._problem.l1[support], self._problem.l2[support]
+        kernels.covariance_sweeps(gram, slopes, w, l1, l2, _COVARIANCE_SWEEPS)
+        self.samples += _COVARIANCE_SWEEPS * gram.size // _COVARIANCES_AN_ENTRY
+        left = np.flatnonzero(w)
+        if len(left) < len(w):
+            gram, slopes = gram[left[:, None], left], slopes[left]
+        w[left] = self._newton(support[left], w[left], slopes, gram)
+        self._move(support, w)
+
+    def _sweep(self, fewest: int, most: int, enough: int) -> None:
+        self.shift, touched = kernels.sweeps(self._problem, self.w, self._stored, self.shift, fewest, most, enough)
+        self.samples += touched
 
     def objective_and_gap(self) -> tuple[float, float]:
         """Return the objective and the duality gap."""
@@ -111,50 +136,70 @@ class LeastSquares:
         self.samples += int(self._lengths[chosen].sum())
         return out
 
-    def _newton(self) -> None:
-        """Step to the minimum on the support, or to where signs change."""
-        support = np.flatnonzero(self.w)
-        if len(support) == 0:
-            return
-        w = self.w[support]
+    def _newton(
+        self,
+        support: NDArray[np.int64],
+        w: NDArray[np.float64],
+        slopes: NDArray[np.float64],
+        gram: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:
+        """Return where a step from w to the minimum on the support leads, or to where signs change.
+
+        Parameters
+        ----------
+        w : array of shape (m,)
+            No coefficient is 0.
+        slopes : array of shape (m,)
+            x_jᵀr − l2_j w_j at w.
+        gram : array of shape (m, m)
+            Of the support; None for sparse columns.
+        """
+        if len(w) == 0:
+            return w
         signs = np.sign(w)
-        rhs = self._slopes(support) - self._problem.l1[support] * signs
-        step, image = self._solve(support, rhs)
+        rhs = slopes - self._problem.l1[support] * signs
+        step, bend = self._solve(support, rhs, gram)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             lengths = np.where(step * signs < 0.0, -w / step, np.inf)
         first = float(lengths.min())
         if first >= 1.0:
-            self._move(support, w + step, step, image)
-            return
+            return np.asarray(w + step)
         # The longest step that keeps all signs, or one to the end on which coefficients stop at 0: what gains more.
         clipped = np.where(lengths < 1.0, -w, step)
-        clipped_image = self._image(support, clipped)
-        step, image = first * step, first * image
-        if self._gain(support, rhs, clipped, clipped_image) > self._gain(support, rhs, step, image):
-            self._move(support, np.where(lengths < 1.0, 0.0, w + clipped), clipped, clipped_image)
-        else:
-            self._move(support, np.where(lengths == first, 0.0, w + step), step, image)
+        gain = float(rhs @ clipped) - 0.5 * self._bend(support, clipped, gram)
+        if gain > first * float(rhs @ step) - 0.5 * first**2 * bend:
+            return np.where(lengths < 1.0, 0.0, w + clipped)
+        return np.where(lengths == first, 0.0, w + first * step)
 
-    def _gain(
-        self,
-        support: NDArray[np.int64],
-        rhs: NDArray[np.float64],
-        step: NDArray[np.float64],
-        image: NDArray[np.float64],
+    def _solve(
+        self, support: NDArray[np.int64], rhs: NDArray[np.float64], gram: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return d with H d = rhs on the support, and dᵀH d."""
+        if gram is not None:
+            system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
+            self.samples += len(support) ** 2 * (1 + len(support) // (3 * _COVARIANCES_AN_ENTRY))
+            _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks for longer
+            if not failed:
+                return step, float(step @ rhs)
+        return self._solve_by_conjugate_gradients(support, rhs)
+
+    def _bend(self, support: NDArray[np.int64], step: NDArray[np.float64], gram: NDArray[np.float64] | None) -> float:
+        """Return dᵀH d, the curvature along a step d."""
+        if gram is None:
+            return self._bend_by_image(support, step, self._image(support, step))
+        return float(step @ gram @ step) + float(self._problem.l2[support] @ step**2)
+
+    def _bend_by_image(
+        self, support: NDArray[np.int64], step: NDArray[np.float64], image: NDArray[np.float64]
     ) -> float:
-        """Return by how much a step lowers the objective."""
-        bend = float(image @ image) - float(self._problem.means[support] @ step) ** 2 / self._problem.total
-        return float(rhs @ step) - 0.5 * (bend + float(self._problem.l2[support] @ step**2))
+        means, total, l2 = self._problem.means, self._problem.total, self._problem.l2
+        return float(image @ image) - float(means[support] @ step) ** 2 / total + float(l2[support] @ step**2)
 
-    def _move(
-        self,
-        support: NDArray[np.int64],
-        w: NDArray[np.float64],
-        step: NDArray[np.float64],
-        image: NDArray[np.float64],
-    ) -> None:
+    def _move(self, support: NDArray[np.int64], w: NDArray[np.float64]) -> None:
+        """Set the coefficients of the support."""
+        step = w - self.w[support]
         self.w[support] = w
-        self._stored -= image
+        self._stored -= self._image(support, step)
         self.shift -= float(self._problem.means[support] @ step) / self._problem.total
 
     def _image(self, support: NDArray[np.int64], step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -162,45 +207,9 @@ class LeastSquares:
         self.samples += int(self._lengths[support].sum())
         return np.asarray(local_columns.combine(self._problem.columns, support, step, len(self._stored)))
 
-    def _solve(
-        self, support: NDArray[np.int64], rhs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return d with H d = rhs on the support, and X d."""
-        if isinstance(self._problem.columns, DenseColumns):
-            step = self._solve_directly(support, rhs)
-            if step is not None:
-                return step, self._image(support, step)
-        return self._solve_by_conjugate_gradients(support, rhs)
-
-    def _solve_directly(self, support: NDArray[np.int64], rhs: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        if self._gram is None:
-            self._gram = self._make_gram()
-        system = self._gram[np.ix_(support, support)]
-        diagonal = np.diag_indices_from(system)
-        system[diagonal] += self._problem.l2[support] + _RIDGE * system[diagonal].max()
-        self.samples += len(support) ** 2 * (1 + len(support) // 48)  # some 16 multiplications are as one entry
-        _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks for longer
-        return None if failed else np.asarray(step)
-
-    def _make_gram(self) -> NDArray[np.float64]:
-        values, means = self._problem.columns.values, self._problem.means
-        gram = np.empty((len(means), len(means)))
-        team = cluster.current().team()
-        parts = team.size if gram.size * len(values) >= _PRODUCT else 1
-        bounds = len(means) * np.arange(parts + 1) // parts
-
-        def multiply(part: int) -> None:
-            rows = slice(bounds[part], bounds[part + 1])
-            np.matmul(values[:, rows].T, values, out=gram[rows])
-            if self._has_intercept:
-                gram[rows] -= np.outer(means[rows], means / self._problem.total)
-
-        team.for_each(multiply, parts) if parts > 1 else multiply(0)
-        return gram
-
     def _solve_by_conjugate_gradients(
         self, support: NDArray[np.int64], rhs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], float]:
         lengths = self._lengths[support]
         entries = int(lengths.sum())
         team = cluster.current().team()
@@ -232,4 +241,4 @@ class LeastSquares:
         else:
             team.run(run)
         self.samples += 2 * int(counts[0]) * entries
-        return step, image
+        return step, self._bend_by_image(support, step, image)

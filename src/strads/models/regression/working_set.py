@@ -147,11 +147,14 @@ class _WorkingSets:
 
     def _choose(self, correlations: NDArray[np.float64], columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the support and those columns that violate the optimality conditions most, in ascending order."""
-        if most >= len(columns):
+        count = len(columns)
+        if most >= count:
             return columns
-        excess = np.abs(correlations[columns]) * self._problem.inverse_l1[columns]
-        excess[self._w[columns] != 0.0] = np.inf
-        return np.sort(columns[np.argpartition(-excess, most - 1)[:most]])
+        excess = np.abs(correlations) * self._problem.inverse_l1
+        excess[self._w != 0.0] = np.inf
+        if count < len(excess):
+            excess = excess[columns]
+        return np.sort(columns[np.argpartition(excess, count - most)[count - most :]])
 
     def _solve_on(self, chosen: NDArray[np.int64], goal: float) -> None:
         """Solve the problem of these columns alone to a duality gap of `goal`."""

@@ -1,0 +1,57 @@
+"""The Gram matrix of those columns of a dense matrix that were ever asked for."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+
+_PARALLEL = 1 << 25  # multiplications for which a second thread is worth waking
+
+
+class GramMatrix:
+    """XᵀX − a aᵀ / E of centred columns (see `kernels.least_squares`); grows by the columns that are asked for.
+
+    Parameters
+    ----------
+    values
+        X, float64 in Fortran order.
+    means
+        a, of shape (columns,); zeros for columns that are not to be centred.
+    total
+        E.
+    """
+
+    def __init__(self, values: NDArray[np.float64], means: NDArray[np.float64], total: float):
+        self._rows, self._means, self._total = values.T, means, total
+        self._known = np.empty(0, np.int64)
+        self._places = np.full(len(means), -1)  # of columns among the known ones
+        self._gram = np.empty((0, 0))
+
+    def among(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return a copy of its part for some columns, of shape (m, m)."""
+        new = columns[self._places[columns] < 0]
+        if len(new):
+            self._extend(new)
+        places = self._places[columns]
+        return np.asarray(self._gram[places[:, None], places])
+
+    def _extend(self, new: NDArray[np.int64]) -> None:
+        old = len(self._known)
+        self._known = np.concatenate((self._known, new))
+        self._places[new] = np.arange(old, len(self._known))
+        rows, means = self._rows[self._known], self._means[self._known]
+        grown = np.empty((len(rows), len(rows)))
+        team = cluster.current().team()
+        parts = team.size if len(new) * rows.size >= _PARALLEL else 1
+        bounds = old + len(new) * np.arange(parts + 1) // parts
+
+        def multiply(part: int) -> None:
+            mine = slice(bounds[part], bounds[part + 1])
+            np.matmul(rows[mine], rows.T, out=grown[mine])
+            if self._means.any():
+                grown[mine] -= np.outer(means[mine], means / self._total)
+
+        team.for_each(multiply, parts) if parts > 1 else multiply(0)
+        grown[:old, :old] = self._gram
+        grown[:old, old:] = grown[old:, :old].T
+        self._gram = grown

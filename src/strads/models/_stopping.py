@@ -25,18 +25,23 @@ class Stopping:
         self._calm = ExitStack()
 
     def __enter__(self) -> Self:
-        self._calm.enter_context(interrupted_later(cluster.current().cluster))
+        self._wait()
         return self
+
+    def _wait(self) -> None:
+        self._has_come = self._calm.enter_context(interrupted_later(cluster.current().cluster))
 
     def look(self, record: Any, on_iteration: Callable[[Any], object] | None) -> bool:
         """Hear a Ctrl-C that has waited, then the callback; returns whether to stop. Training may not go on then."""
+        if on_iteration is None and not self._has_come():
+            return self.is_wanted
         try:
             self._calm.close()
             if on_iteration is not None and wants_to_stop(on_iteration(record)):
                 self.is_wanted = True
         except BaseException as error:
             self.is_wanted, self._error = True, error
-        self._calm.enter_context(interrupted_later(cluster.current().cluster))
+        self._wait()
         return self.is_wanted
 
     def __exit__(

@@ -94,22 +94,23 @@ class LeastSquares:
         self._sweep(_FEWEST_SWEEPS, _SWEEPS, self._step_work)
         start = self.samples
         support = np.flatnonzero(self.w)
-        self._move(support, self._newton(support, self.w[support], self._slopes(support), None))
+        self._newton(support, self._slopes(support), None)
         self._step_work = self.samples - start
 
     def _improve_by_covariances(self, gram_matrix: GramMatrix) -> None:
-        """Sweep over all columns once; after that the samples are not looked at until the step is done."""
+        """Sweep over the columns once; after that over the support without looking at the samples."""
         self._sweep(1, 1, 0)
         support = np.flatnonzero(self.w)
         gram, slopes, w = gram_matrix.among(support), self._slopes(support), self.w[support]
         l1, l2 = self._problem.l1[support], self._problem.l2[support]
         kernels.covariance_sweeps(gram, slopes, w, l1, l2, _COVARIANCE_SWEEPS)
         self.samples += _COVARIANCE_SWEEPS * gram.size // _COVARIANCES_AN_ENTRY
+        step = w - self.w[support]
+        self._move(support, w, step, self._image(support, step))
         left = np.flatnonzero(w)
         if len(left) < len(w):
-            gram, slopes = gram[left[:, None], left], slopes[left]
-        w[left] = self._newton(support[left], w[left], slopes, gram)
-        self._move(support, w)
+            support, slopes, gram = support[left], slopes[left], gram[left[:, None], left]
+        self._newton(support, slopes, gram)
 
     def _sweep(self, fewest: int, most: int, enough: int) -> None:
         self.shift, touched = kernels.sweeps(self._problem, self.w, self._stored, self.shift, fewest, most, enough)
@@ -137,69 +138,58 @@ class LeastSquares:
         return out
 
     def _newton(
-        self,
-        support: NDArray[np.int64],
-        w: NDArray[np.float64],
-        slopes: NDArray[np.float64],
-        gram: NDArray[np.float64] | None,
-    ) -> NDArray[np.float64]:
-        """Return where a step from w to the minimum on the support leads, or to where signs change.
+        self, support: NDArray[np.int64], slopes: NDArray[np.float64], gram: NDArray[np.float64] | None
+    ) -> None:
+        """Step to the minimum on the support, or to where signs change.
 
         Parameters
         ----------
-        w : array of shape (m,)
-            No coefficient is 0.
         slopes : array of shape (m,)
-            x_jᵀr − l2_j w_j at w.
+            x_jᵀr − l2_j w_j.
         gram : array of shape (m, m)
             Of the support; None for sparse columns.
         """
-        if len(w) == 0:
-            return w
+        if len(support) == 0:
+            return
+        w = self.w[support]
         signs = np.sign(w)
         rhs = slopes - self._problem.l1[support] * signs
-        step, bend = self._solve(support, rhs, gram)
+        step, image = self._solve(support, rhs, gram)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             lengths = np.where(step * signs < 0.0, -w / step, np.inf)
         first = float(lengths.min())
         if first >= 1.0:
-            return np.asarray(w + step)
+            self._move(support, w + step, step, image)
+            return
         # The longest step that keeps all signs, or one to the end on which coefficients stop at 0: what gains more.
         clipped = np.where(lengths < 1.0, -w, step)
-        gain = float(rhs @ clipped) - 0.5 * self._bend(support, clipped, gram)
-        if gain > first * float(rhs @ step) - 0.5 * first**2 * bend:
-            return np.where(lengths < 1.0, 0.0, w + clipped)
-        return np.where(lengths == first, 0.0, w + first * step)
+        clipped_image = self._image(support, clipped)
+        step, image = first * step, first * image
+        if self._gain(support, rhs, clipped, clipped_image) > self._gain(support, rhs, step, image):
+            self._move(support, np.where(lengths < 1.0, 0.0, w + clipped), clipped, clipped_image)
+        else:
+            self._move(support, np.where(lengths == first, 0.0, w + step), step, image)
 
-    def _solve(
-        self, support: NDArray[np.int64], rhs: NDArray[np.float64], gram: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], float]:
-        """Return d with H d = rhs on the support, and dᵀH d."""
-        if gram is not None:
-            system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
-            self.samples += len(support) ** 2 * (1 + len(support) // (3 * _COVARIANCES_AN_ENTRY))
-            _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks for longer
-            if not failed:
-                return step, float(step @ rhs)
-        return self._solve_by_conjugate_gradients(support, rhs)
-
-    def _bend(self, support: NDArray[np.int64], step: NDArray[np.float64], gram: NDArray[np.float64] | None) -> float:
-        """Return dᵀH d, the curvature along a step d."""
-        if gram is None:
-            return self._bend_by_image(support, step, self._image(support, step))
-        return float(step @ gram @ step) + float(self._problem.l2[support] @ step**2)
-
-    def _bend_by_image(
-        self, support: NDArray[np.int64], step: NDArray[np.float64], image: NDArray[np.float64]
+    def _gain(
+        self,
+        support: NDArray[np.int64],
+        rhs: NDArray[np.float64],
+        step: NDArray[np.float64],
+        image: NDArray[np.float64],
     ) -> float:
-        means, total, l2 = self._problem.means, self._problem.total, self._problem.l2
-        return float(image @ image) - float(means[support] @ step) ** 2 / total + float(l2[support] @ step**2)
+        """Return by how much a step lowers the objective."""
+        bend = float(image @ image) - float(self._problem.means[support] @ step) ** 2 / self._problem.total
+        return float(rhs @ step) - 0.5 * (bend + float(self._problem.l2[support] @ step**2))
 
-    def _move(self, support: NDArray[np.int64], w: NDArray[np.float64]) -> None:
-        """Set the coefficients of the support."""
-        step = w - self.w[support]
+    def _move(
+        self,
+        support: NDArray[np.int64],
+        w: NDArray[np.float64],
+        step: NDArray[np.float64],
+        image: NDArray[np.float64],
+    ) -> None:
         self.w[support] = w
-        self._stored -= self._image(support, step)
+        self._stored -= image
         self.shift -= float(self._problem.means[support] @ step) / self._problem.total
 
     def _image(self, support: NDArray[np.int64], step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -207,9 +197,21 @@ class LeastSquares:
         self.samples += int(self._lengths[support].sum())
         return np.asarray(local_columns.combine(self._problem.columns, support, step, len(self._stored)))
 
+    def _solve(
+        self, support: NDArray[np.int64], rhs: NDArray[np.float64], gram: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return d with H d = rhs on the support, and X d."""
+        if gram is not None:
+            system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
+            self.samples += len(support) ** 2 * (1 + len(support) // (3 * _COVARIANCES_AN_ENTRY))
+            _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks for longer
+            if not failed:
+                return step, self._image(support, step)
+        return self._solve_by_conjugate_gradients(support, rhs)
+
     def _solve_by_conjugate_gradients(
         self, support: NDArray[np.int64], rhs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         lengths = self._lengths[support]
         entries = int(lengths.sum())
         team = cluster.current().team()
@@ -241,4 +243,4 @@ class LeastSquares:
         else:
             team.run(run)
         self.samples += 2 * int(counts[0]) * entries
-        return step, self._bend_by_image(support, step, image)
+        return step, image

@@ -11,7 +11,7 @@ from strads.models import Lasso, LogisticRegression, lasso_path
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 40))
 Z = X[:, :5] @ [3.0, -2.0, 1.5, 1.0, -1.0] + 0.5 * RNG.normal(size=80) + 1.0
-SCHEDULES = ["working_set", "dynamic_regression", "kkt_violation", "random", "cyclic"]
+SCHEDULES = ["working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"]
 
 
 @pytest.mark.nodes

@@ -87,7 +87,7 @@ def test_threads_do_not_change_the_bits(loss, monkeypatch):
 
 
 @pytest.mark.nodes
-@pytest.mark.parametrize("schedule", ["dynamic_regression", "kkt_violation", "cyclic"])
+@pytest.mark.parametrize("schedule", ["dynamic_regression", "resting", "kkt_violation", "cyclic"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("loss", [elastic_net, sparse_logistic])
 def test_nodes_find_the_same_minimizer(runtime, schedule, kind, loss):

@@ -17,6 +17,7 @@ class Schedule(StrEnum):
 
     working_set = "working_set"
     dynamic_regression = "dynamic_regression"
+    resting = "resting"
     kkt_violation = "kkt_violation"
     random = "random"
     cyclic = "cyclic"

@@ -32,11 +32,12 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
     standardize : bool, default False
         Penalize the coefficients of columns divided by their (weighted) standard deviations, so that units do not
         matter. `coef_` is of the columns as they are, and nothing is copied. Constant columns get 0.
-    schedule : {"working_set", "dynamic_regression", "random", "cyclic", "kkt_violation"} or function
+    schedule : {"working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"} or function
         Which coefficients are updated together, and when. "working_set", the default, is the fastest on one machine.
         The others run by the Dynamic Engine on all nodes of `strads.init`: "dynamic_regression" draws coefficients by
-        their last change and drops those that depend on others (thesis §5.1), "kkt_violation" draws them by their
-        violation of the optimality conditions, "random" is Shotgun. A function makes a schedule of your own; see
+        their last change and drops those that depend on others (thesis §5.1), "resting" does so too, but seldom draws
+        those that stay as they are, "kkt_violation" draws them by their violation of the optimality conditions,
+        "random" is Shotgun. A function makes a schedule of your own; see
         `strads.models.regression.scheduled.solve_scheduled`.
     concurrency : int or None, default None
         Coefficients that are updated together; None: what suits the schedule. Not of "working_set", as are all of
@@ -44,7 +45,7 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
     pipeline_depth : int, default 3
         Rounds that may be on their way at once.
     prioritize, check_dependencies : bool, default True
-        Whether "dynamic_regression" and "kkt_violation" draw by priority, and drop what depends on others.
+        Whether those three draw by priority, and drop what depends on others.
     threshold : float, default 0.3
         Largest correlation of two columns that do not count as dependent.
     reorder : bool, default True

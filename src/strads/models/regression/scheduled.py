@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,10 @@ from strads.schedule.dynamic import (
 from strads.schmp.dynamic_engine import DynamicEngine
 
 ScheduleFactory = Callable[[int, range], DynamicSchedule]
-SCHEDULES = ("dynamic_regression", "random", "cyclic", "kkt_violation")
+SCHEDULES = ("dynamic_regression", "resting", "kkt_violation", "random", "cyclic")
 
 _DIVERGED = 10.0  # objectives of the start
+_REST = 5  # of "resting": up to 31 turns go by without a coefficient that stays as it is
 _MARGIN = 0.5  # share of l1 by which a column may miss it and still be drawn, by "kkt_violation"
 # Between two looks, by "kkt_violation", squared violations fall to a share of what the first of them has found, if that
 # does not take more than so many updates of each column that is drawn, or p / 2 in all where that is more: a look is p.
@@ -61,7 +63,11 @@ class ScheduleMaker:
             return RandomSchedule(parameters, self.concurrency, seed=self.seed)
         if self.name == "cyclic":
             return CyclicSchedule(parameters, self.concurrency, seed=self.seed)
-        kind = ViolationSchedule if self.name == "kkt_violation" else DynamicRegression
+        kind: Callable[..., DynamicSchedule] = DynamicRegression
+        if self.name == "kkt_violation":
+            kind = ViolationSchedule
+        elif self.name == "resting":
+            kind = partial(DynamicRegression, rest=_REST)
         return kind(
             parameters,
             self.concurrency,
@@ -99,10 +105,11 @@ def solve_scheduled(
     problem : Problem
         Of a design whose columns are in this process (`design.columns`).
     schedule
-        "dynamic_regression": thesis §5.1, prioritized and checked for dependencies; "random": Shotgun (Bradley et al.
-        2011); "cyclic"; "kkt_violation": ours, priorities by violation of the optimality conditions. Or a function of
-        the number of a scheduler instance and its parameters, which makes a schedule; with an intercept and another
-        than the quadratic loss, the last parameter is the intercept.
+        "dynamic_regression": thesis §5.1, prioritized and checked for dependencies; "resting": ours, the same without
+        most turns of coefficients that stay as they are; "kkt_violation": ours, priorities by violation of the
+        optimality conditions; "random": Shotgun (Bradley et al. 2011); "cyclic". Or a function of the number of a
+        scheduler instance and its parameters, which makes a schedule; with an intercept and another than the
+        quadratic loss, the last parameter is the intercept.
     concurrency : int
         Coefficients that are updated at a time, from the same predictor.
     tol : float
@@ -136,7 +143,7 @@ def solve_scheduled(
     run = _Run(problem, coef, intercept, schedule, min(concurrency, problem.design.shape[1]))
     make: Any = schedule
     if isinstance(schedule, str):
-        checked = check_dependencies and schedule in ("dynamic_regression", "kkt_violation")
+        checked = check_dependencies and schedule not in ("random", "cyclic")
         sample = run.sample() if checked else None
         make = ScheduleMaker(schedule, run.concurrency, threshold, prioritize, sample, run.norms(), seed)
     with run.engine(make, pipeline_depth=pipeline_depth, reorder=reorder) as engine:

@@ -11,6 +11,7 @@ Usage:
 
 import argparse
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -18,6 +19,7 @@ import numpy as np
 from _block_correlated import Lasso, block_correlated, samples_until
 
 from strads.cluster import ThreadTeam
+from strads.engine.coordinate_rounds import CoordinateRounds
 from strads.models.regression.scheduled import solve_scheduled
 from strads.models.regression.working_set import solve
 from strads.schedule.dependencies import dense_dependencies
@@ -117,11 +119,23 @@ def by_correlation(concurrency: int, team: ThreadTeam) -> None:
         print("  ".join(row), flush=True)
 
 
+def rounds_per_second(concurrency: int, team: ThreadTeam) -> None:
+    """Print how fast rounds are, of few updates: what scheduling costs then."""
+    lasso, count = block_correlated(500, 1_000, 10, 0.1), 20_000
+    print(f"500 × 1,000, {concurrency} updates at once, rounds a second")
+    for label, build in schedules(lasso, concurrency):
+        rounds = CoordinateRounds(build().state, lasso.model(), team)
+        rounds.run(count // 10)
+        start = time.perf_counter()
+        rounds.run(count)
+        print(f"  {label:28} {count / (time.perf_counter() - start):12,.0f}", flush=True)
+
+
 def main() -> None:
     """Print a table for each problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--concurrency", type=int, default=256)
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, help="all by default, and then by correlation")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, help="if not all, and nothing else")
     options = parser.parse_args()
     concurrency = options.concurrency
     with closing(ThreadTeam(2)) as team, np.errstate(over="ignore", invalid="ignore"):
@@ -129,6 +143,7 @@ def main() -> None:
             compare(name, PROBLEMS[name](), concurrency, team)
         if not options.problems:
             by_correlation(concurrency, team)
+            rounds_per_second(8, team)
 
 
 if __name__ == "__main__":

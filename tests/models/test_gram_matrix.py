@@ -1,6 +1,7 @@
 """The growing Gram matrix: the products of any columns in any order, centred, however the work is split."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,8 +32,10 @@ def test_a_copy_is_handed_out():
     np.testing.assert_array_equal(matrix.among(columns), np.eye(3))
 
 
-def test_threads_share_the_work(monkeypatch):
+@pytest.mark.parametrize("at_a_time", [1, 25, 1 << 21])
+def test_threads_share_the_work(monkeypatch, at_a_time):
     monkeypatch.setattr(gram_matrix, "_PARALLEL", 1)
+    monkeypatch.setattr(gram_matrix, "_AT_A_TIME", at_a_time)
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(6, 20)))
     matrix = GramMatrix(X, X.sum(axis=0), 6.0)
     matrix.among(np.arange(0, 20, 3))

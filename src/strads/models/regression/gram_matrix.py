@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from strads import cluster
 
 _PARALLEL = 1 << 25  # multiplications for which a second thread is worth waking
+_AT_A_TIME = 1 << 21  # entries of X, copied side by side: the working set is a copy already
 
 
 class GramMatrix:
@@ -39,17 +40,19 @@ class GramMatrix:
         old = len(self._known)
         self._known = np.concatenate((self._known, new))
         self._places[new] = np.arange(old, len(self._known))
-        rows, means = self._rows[self._known], self._means[self._known]
-        grown = np.empty((len(rows), len(rows)))
+        count, samples = len(self._known), self._rows.shape[1]
+        grown, means = np.empty((count, count)), self._means[self._known]
+        width = max(1, _AT_A_TIME // count)
         team = cluster.current().team()
-        parts = team.size if len(new) * rows.size >= _PARALLEL else 1
+        parts = team.size if len(new) * count * samples >= _PARALLEL else 1
         bounds = old + len(new) * np.arange(parts + 1) // parts
 
         def multiply(part: int) -> None:
             mine = slice(bounds[part], bounds[part + 1])
-            np.matmul(rows[mine], rows.T, out=grown[mine])
-            if self._means.any():
-                grown[mine] -= np.outer(means[mine], means / self._total)
+            grown[mine] = np.outer(means[mine], means / -self._total)
+            for begin in range(0, samples, width):
+                rows = self._rows[self._known, begin : begin + width]
+                grown[mine] += rows[mine] @ rows.T
 
         team.for_each(multiply, parts) if parts > 1 else multiply(0)
         grown[:old, :old] = self._gram

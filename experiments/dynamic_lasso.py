@@ -135,7 +135,7 @@ def main() -> None:
     """Print a table for each problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--concurrency", type=int, default=256)
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, help="if not all, and nothing else")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, help="by default all, and then the other tables")
     options = parser.parse_args()
     concurrency = options.concurrency
     with closing(ThreadTeam(2)) as team, np.errstate(over="ignore", invalid="ignore"):

@@ -45,7 +45,7 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
     pipeline_depth : int, default 3
         Rounds that may be on their way at once.
     prioritize, check_dependencies : bool, default True
-        Whether those three draw by priority, and drop what depends on others.
+        Whether "dynamic_regression", "resting" and "kkt_violation" draw by priority, and drop what depends on others.
     threshold : float, default 0.3
         Largest correlation of two columns that do not count as dependent.
     reorder : bool, default True

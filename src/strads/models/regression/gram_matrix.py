@@ -29,7 +29,7 @@ class GramMatrix:
         self._gram = np.empty((0, 0))
 
     def among(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return a copy of its part for some columns, of shape (m, m)."""
+        """Return a copy of its part for some columns, int64 of shape (m,), each once: float64 of shape (m, m)."""
         new = columns[self._places[columns] < 0]
         if len(new):
             self._extend(new)

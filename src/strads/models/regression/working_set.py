@@ -150,10 +150,9 @@ class _WorkingSets:
         count = len(columns)
         if most >= count:
             return columns
-        excess = np.abs(correlations) * self._problem.inverse_l1
-        excess[self._w != 0.0] = np.inf
-        if count < len(excess):
-            excess = excess[columns]
+        these = slice(None) if count == len(self._w) else columns  # a view costs less than a copy of all
+        excess = np.abs(correlations[these]) * self._problem.inverse_l1[these]
+        excess[self._w[these] != 0.0] = np.inf
         return np.sort(columns[np.argpartition(excess, count - most)[count - most :]])
 
     def _solve_on(self, chosen: NDArray[np.int64], goal: float) -> None:

@@ -1,12 +1,16 @@
-"""Start programs under the real `mpiexec`."""
+"""Start programs under the real `mpiexec`, and tests that may crash or never end in a process of their own."""
 
+import functools
 import os
+import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +68,49 @@ def run_under_mpi(
         out, err = job.communicate(timeout=30)
         pytest.fail(f"still running after {timeout} s\n{out}\n{err}")
     return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+
+_ALONE = """
+import importlib, pickle, sys, strads
+module, name, parameters, threads = sys.argv[1:]
+strads.init("threads", threads=int(threads))
+getattr(importlib.import_module(module), name).__wrapped__(**pickle.loads(bytes.fromhex(parameters)))
+"""
+
+
+def in_its_own_process(seconds: float = 60, threads: int = 2) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test in a process of its own, which may crash or hang without taking the others with it.
+
+    Its parameters are what can be pickled: numbers, texts, functions of the test's module.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def alone(**parameters: Any) -> None:
+            what = [test.__module__, test.__name__, pickle.dumps(parameters).hex(), str(threads)]
+            command = [sys.executable, "-X", "faulthandler", "-c", _ALONE, *what]
+            path = os.pathsep.join([str(Path(test.__code__.co_filename).parent), *sys.path])
+            child = subprocess.Popen(
+                command,
+                env=os.environ | {"PYTHONPATH": path},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                output, ended = child.communicate(timeout=seconds)[0], True
+            except subprocess.TimeoutExpired:
+                child.kill()
+                output, ended = child.communicate()[0], False
+            status = child.returncode
+            how = f"ended with {signal.Signals(-status).name if status < 0 else f'status {status}'}"
+            if status != 0:
+                how = how if ended else f"still running after {seconds} s"
+                pytest.fail(f"{how}\n{output[-4000:]}", pytrace=False)
+
+        return alone
+
+    return decorate
 
 
 def assert_ended(pids: Iterable[int], seconds: float = 5.0) -> None:

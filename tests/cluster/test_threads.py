@@ -1,10 +1,14 @@
-"""The team of threads: what it runs, what becomes of exceptions and of Ctrl-C."""
+"""The team of threads: what it runs, what becomes of exceptions and of Ctrl-C, and calls from its own members."""
 
+import contextlib
+import contextvars
+import gc
 import os
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -123,6 +127,143 @@ def test_for_each_stops_at_an_exception():
     team.close()
     assert seen[:10] == list(range(10))
     assert 10 not in seen
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_member_that_calls_its_team_gets_one_of_its_own(size):
+    seen: list[tuple[int, int]] = []
+
+    def outer(thread: int) -> None:
+        meeting = threading.Barrier(size, timeout=10)
+
+        def inner(number: int) -> None:
+            meeting.wait()  # as compiled threads do: all are there at once
+            seen.append((thread, number))
+
+        team.run(inner)
+
+    with contextlib.closing(ThreadTeam(size)) as team:
+        team.run(outer)
+    assert sorted(seen) == [(a, b) for a in range(size) for b in range(size)]
+
+
+def test_a_member_that_calls_its_team_by_way_of_another():
+    seen: list[str] = []
+    with contextlib.closing(ThreadTeam(1)) as first, contextlib.closing(ThreadTeam(2)) as second:
+
+        def back(thread: int) -> None:
+            first.run(lambda _: seen.append("run"))
+            first.for_each(lambda _: seen.append("for_each"), 3)
+
+        first.run(lambda _: second.run(back))
+    assert sorted(seen) == ["for_each"] * 6 + ["run"] * 2
+
+
+def test_an_exception_of_an_inner_call_reaches_the_outer_caller():
+    def outer(thread: int) -> None:
+        team.run(lambda _: 1 // 0)
+
+    with contextlib.closing(ThreadTeam(2)) as team:
+        with pytest.raises(ZeroDivisionError):
+            team.run(outer)
+        team.run(lambda thread: None)  # still usable
+
+
+def test_members_see_the_context_of_the_caller():
+    level = contextvars.ContextVar("level", default=0)
+    seen: list[int] = []
+    with contextlib.closing(ThreadTeam(2)) as team:
+        level.set(1)
+        team.run(lambda thread: seen.append(level.get()))
+        team.for_each(lambda number: seen.append(level.get()), 2)
+    assert seen == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("interrupted", [0, 1, 2])
+def test_an_interrupt_while_threads_are_started_waits_for_all(monkeypatch, interrupted, before):
+    """Ctrl-C may come at any time: before a thread is given its part, or when it has it, but nobody has noted so."""
+    team = ThreadTeam(3)
+    submit, calls = team._pool.submit, []
+
+    def submit_and_interrupt(*arguments):
+        calls.append(arguments)
+        if before and len(calls) == interrupted + 1:
+            raise KeyboardInterrupt
+        future = submit(*arguments)
+        if not before and len(calls) == interrupted + 1:
+            raise KeyboardInterrupt
+        return future
+
+    monkeypatch.setattr(team._pool, "submit", submit_and_interrupt)
+    meeting, seen = threading.Barrier(3, timeout=10), []
+
+    def work(thread: int) -> None:
+        meeting.wait()  # all threads come, or none gets through
+        seen.append(thread)
+
+    with pytest.raises(KeyboardInterrupt):
+        team.run(work)
+    assert sorted(seen) == [0, 1, 2]
+    monkeypatch.undo()
+    team.run(work)  # still usable
+    team.close()
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("interrupts", [1, 2, 5])
+def test_interrupts_while_it_waits_wait_for_all(monkeypatch, interrupts):
+    team = ThreadTeam(2)
+    stopped, ended = threading.Event(), []
+    wait, times = threading.Condition.wait_for, []
+
+    def wait_and_interrupt(condition, predicate, timeout=None):
+        if threading.current_thread() is threading.main_thread():
+            times.append(None)
+            if len(times) <= interrupts:
+                raise KeyboardInterrupt
+        return wait(condition, predicate, timeout)
+
+    def work(thread: int) -> None:
+        assert stopped.wait(10)
+        time.sleep(0.05)
+        ended.append(thread)
+
+    monkeypatch.setattr(threading.Condition, "wait_for", wait_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        team.run(work, on_interrupt=stopped.set)
+    assert sorted(ended) == [0, 1]
+    times.clear()
+    begun: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        team.for_each(begun.append, 1_000_000)
+    assert len(begun) < 1_000_000
+    monkeypatch.undo()
+    team.close()
+
+
+def test_what_a_failed_call_refers_to_is_freed_with_it():
+    class Large:
+        pass
+
+    def call() -> "weakref.ref[Large]":
+        large = Large()
+
+        def work(thread: int) -> None:
+            raise ValueError(f"{large} is in this frame")
+
+        with contextlib.suppress(ValueError):
+            team.run(work)
+        return weakref.ref(large)
+
+    gc.disable()
+    try:
+        with contextlib.closing(ThreadTeam(2)) as team:
+            found = call()
+            team.run(lambda thread: None)  # threads keep what they did last
+    finally:
+        gc.enable()
+    assert found() is None
 
 
 def test_init_and_shutdown():

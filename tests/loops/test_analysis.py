@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import strads
-from strads.loops.analysis import BodyAnalysis, TableKind, analyse_body
+from strads.loops.analysis import BodyAnalysis, Field, TableKind, analyse_body
 
 VALUES = TableKind(1)
 ROWS = TableKind(2)
-RAGGED = TableKind(2)
-RECORDS = TableKind(1, record=True)
+RAGGED = TableKind(2, ragged=True)
+RECORDS = TableKind(1, (Field("user"), Field("score"), Field("count"), Field("x", 1, True)))
 SCALAR = None
 
 
@@ -64,10 +64,6 @@ def through_helper_tuple(k, A, W):
 
 def keyword_helper(k, A, W):
     store(row=k, target=W, value=A[k])
-
-
-def copyto(k, A, W):
-    np.copyto(W[k], A[k])
 
 
 def ufunc_out(k, A, W):
@@ -307,14 +303,15 @@ BASE = {
     "written": {1},
     "aligned": {0},
     "deciding": set(),
-    "dynamic": False,
-    "dynamic_reads": set(),
-    "dynamic_parts": False,
-    "needs_values": False,
+    "volatile": set(),
+    "volatile_reads": set(),
+    "volatile_parts": False,
+    "is_certain": True,
     "reads_count_as_writes": set(),
 }
-DYNAMIC = {"dynamic": True, "needs_values": True}
-UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
+VOLATILE = {"volatile": {1}, "is_certain": False}
+UNSEEN_READS = {"aligned": set(), "volatile_reads": {0}, "is_certain": False}
+UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
 
 
 @pytest.mark.parametrize(
@@ -325,7 +322,6 @@ UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
         (aliased_in_tuple, (ROWS, ROWS), {}),
         (through_helper_tuple, (ROWS, ROWS), {}),
         (keyword_helper, (VALUES, VALUES), {}),
-        (copyto, (ROWS, ROWS), {}),
         (ufunc_out, (ROWS, ROWS), {}),
         (method_fill, (ROWS, ROWS), {}),
         (slice_store, (ROWS, ROWS), {}),
@@ -336,7 +332,7 @@ UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
         (fresh_result, (ROWS, ROWS), {}),
         (conditional_row, (ROWS, ROWS), {"written": {0, 1}, "aligned": set()}),
         (record_field, (RECORDS, VALUES), {"deciding": {0}}),
-        (record_store, (RECORDS, VALUES), {"written": {0}, "aligned": set(), "dynamic_reads": {1}}),
+        (record_store, (RECORDS, VALUES), {"written": {0}, "aligned": set(), "volatile_reads": {1}, "is_certain": False}),
         (whole_array, (VALUES, VALUES), {"aligned": set()}),
         (iterated, (VALUES, VALUES), {"aligned": set()}),
         (not_the_index, (VALUES, VALUES), {"aligned": set()}),
@@ -346,29 +342,29 @@ UNSEEN_READS = {"aligned": set(), "dynamic_reads": {0}}
         (ragged_words, (RAGGED, VALUES), {"deciding": {0}}),
         (nested_function, (VALUES, VALUES), {}),
         (recursion, (VALUES, VALUES), {}),
-        (own_values, (VALUES, VALUES), DYNAMIC),
-        (through_local, (VALUES, VALUES), DYNAMIC),
-        (random_rows, (VALUES, VALUES), DYNAMIC),
-        (conditional_row_of_values, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
+        (own_values, (VALUES, VALUES), VOLATILE),
+        (through_local, (VALUES, VALUES), VOLATILE),
+        (random_rows, (VALUES, VALUES), VOLATILE | {"volatile_parts": True}),
+        (conditional_row_of_values, (VALUES, VALUES), VOLATILE | UNSEEN_READS | {"deciding": {0}}),
         (touched_before_branch, (VALUES, ROWS), {"deciding": {0}}),
         (write_after_read, (VALUES, VALUES), {"deciding": {0}, "reads_count_as_writes": {1}}),
         (write_after_write, (VALUES, VALUES), {"deciding": {0}}),
-        (touched_in_the_other_branch, (VALUES, VALUES), DYNAMIC | UNSEEN_READS | {"deciding": {0}}),
+        (touched_in_the_other_branch, (VALUES, VALUES), VOLATILE | UNSEEN_READS | {"deciding": {0}}),
         (read_by_values, (VALUES, VALUES), UNSEEN_READS),
         (read_in_branch, (VALUES, VALUES), UNSEEN_READS | {"reads_count_as_writes": {1}}),
-        (part_by_values, (ROWS, ROWS), {"dynamic_parts": True}),
-        (part_in_branch, (ROWS, ROWS), {"dynamic_parts": True, "deciding": {0}}),
+        (part_by_values, (ROWS, ROWS), UNSEEN_PARTS),
+        (part_in_branch, (ROWS, ROWS), UNSEEN_PARTS | {"deciding": {0}}),
         (part_in_branch_and_before, (ROWS, ROWS), {}),
         (
             part_of_another_row_in_branch,
             (RAGGED, VALUES),
-            {"aligned": set(), "dynamic_parts": True},
+            UNSEEN_PARTS | {"aligned": set()},
         ),
         (local_by_scalar, (VALUES, VALUES, SCALAR), {"deciding": {2}}),
         (local_of_size, (VALUES, VALUES, SCALAR), {"deciding": {2}}),
-        (while_of_values, (VALUES, VALUES), {"deciding": {0}, "needs_values": True}),
+        (while_of_values, (VALUES, VALUES), {"deciding": {0}, "is_certain": False}),
         (while_of_index, (VALUES, VALUES), {}),
-        (range_of_values, (VALUES, VALUES), DYNAMIC | UNSEEN_READS),
+        (range_of_values, (VALUES, VALUES), VOLATILE | UNSEEN_READS),
         (mathematics, (VALUES, VALUES), {}),
         (shape_in_branch, (ROWS, VALUES), {}),
         (loop_in_branch, (VALUES, VALUES), {}),
@@ -387,14 +383,14 @@ def test_the_same_table_in_two_places_has_the_facts_of_both():
     assert separate.written == {1}
     assert together.written == {0, 1}
     assert together.aligned == set()
-    assert together.dynamic  # what chooses the row is written
+    assert together.volatile  # what chooses the row is written
 
 
-def test_relaxed_tables_do_not_make_a_body_dynamic():
+def test_relaxed_tables_do_not_make_a_body_volatile():
     relaxed = facts(own_values, VALUES, TableKind(1, relaxed=True))
     assert relaxed.written == {1}
-    assert not relaxed.dynamic
-    assert relaxed.dynamic_reads == {1}
+    assert not relaxed.volatile
+    assert relaxed.volatile_reads == {1}
 
 
 def test_readonly_overrules_a_doubt_but_not_a_write():
@@ -404,6 +400,6 @@ def test_readonly_overrules_a_doubt_but_not_a_write():
         facts(simple, VALUES, TableKind(1, readonly=True))
 
 
-def test_dynamic_line_is_that_of_the_access():
-    line = facts(conditional_row_of_values, VALUES, VALUES).dynamic_line
+def test_volatile_line_is_that_of_the_access():
+    line = facts(conditional_row_of_values, VALUES, VALUES).volatile_line
     assert line == conditional_row_of_values.__code__.co_firstlineno + 2

@@ -1,6 +1,5 @@
 """Bodies of every kind, against the same loop run in plain Python."""
 
-import copy
 import math
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 import strads
 from strads import async_for
-from strads.loops import preparation
 
 RATING = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
 
@@ -317,36 +315,6 @@ def test_aligned_data_are_copied_again_when_they_change():
     value[2] = 30.0
     async_for(4, body, index, value, x)
     assert x.to_list() == [4 + 31, 6 + 6]
-
-
-@pytest.mark.parametrize("kept", ["nothing", "a copy", "the plan"])
-def test_a_new_plan_overwrites_the_arrays_of_the_outdated_one_that_nobody_keeps(kept):
-    def body(k, pairs, x):
-        x[pairs[k, 0]] += pairs[k, 1]
-
-    def arrays() -> tuple[np.ndarray, np.ndarray]:
-        latest = preparation._kept[-1]
-        return latest.aligned[0][1], latest.schedule.plan.order
-
-    def addresses() -> list[int]:
-        return [array.ctypes.data for array in arrays()]
-
-    pairs, x = strads.dvector([[k % 16, k] for k in range(100)]), strads.dvector.zeros(16, "i8")
-    stats = async_for(100, body, pairs, x)
-    assert stats.strategy == "rotation"
-    first = addresses()
-    held = {"nothing": None, "a copy": arrays()[0][1:], "the plan": stats.plan}[kept]
-    before = copy.deepcopy(held)
-    del stats
-    pairs[50] = [0, 1000]
-    async_for(100, body, pairs, x)
-    once = np.bincount(np.arange(100) % 16, np.arange(100))
-    assert x.to_list() == (2 * once + np.where(np.arange(16) == 2, -50, 0) + np.eye(16)[0] * 1000).tolist()
-    reused = [new == old for new, old in zip(addresses(), first, strict=True)]
-    assert reused == [kept != "a copy", kept != "the plan"]
-    if kept == "the plan":
-        held, before = held.order, before.order
-    assert np.array_equal(held, before)
 
 
 def test_tables_are_freed_with_their_last_reference():

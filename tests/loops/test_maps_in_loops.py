@@ -9,7 +9,7 @@ import pytest
 
 import strads
 from strads import async_for
-from strads.loops import preparation
+from strads.loops import driver
 
 WORD = [("id", "i8"), ("weight", "f4")]
 EXTREME = [0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63), 12345]
@@ -343,8 +343,8 @@ def test_the_driver_and_loops_see_each_others_writes(runtime):
 
 def test_plans_are_kept_while_keys_stay_the_same(monkeypatch):
     plans = []
-    original = preparation._prepare
-    monkeypatch.setattr(preparation, "_prepare", lambda *a: plans.append(1) or original(*a))
+    original = driver._prepare
+    monkeypatch.setattr(driver, "_prepare", lambda *a, **o: plans.append(1) or original(*a, **o))
     words, counts = strads.dvector(words_of(500, [1, 2, 3])), zeros([1, 2, 3])
     for _ in range(3):
         async_for(500, count, words, counts)

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import strads
-from strads.loops import preparation
+from strads.loops.on_nodes import preparation
 
 PRIME = 1_000_003
 

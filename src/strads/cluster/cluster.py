@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from strads.cluster.driver import check_driver
+from strads.cluster.driver import check_driver, running_on
 from strads.cluster.node import Node, NodeInfo, Outcome, ProgramCall
 from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
 
@@ -79,6 +79,8 @@ class Cluster(ABC):
         ------
         NodeFailure
             When a node is lost or does not answer in time.
+        ArgumentError
+            When a node program calls it.
         StradsError
             When a program of the parameter server calls it.
         Whatever the program raised first, with rank, host and the original traceback as a note.
@@ -86,7 +88,7 @@ class Cluster(ABC):
         check_driver()
         if each is not None and len(each) != self.size:
             raise ArgumentError(f"arguments for {len(each)} nodes were given, but the cluster has {self.size}")
-        with self._running:
+        with running_on(self), self._running:
             if self.closed:
                 raise NodeFailure("this cluster has been shut down: call strads.init again")
             self.runs += 1

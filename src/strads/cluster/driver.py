@@ -1,10 +1,15 @@
 """The driver, and threads that are not: who starts programs on nodes waits for them, which these must not do."""
 
+import contextvars
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from strads.errors import StradsError
+from strads.errors import ArgumentError, StradsError
 
 _thread = threading.local()
+# Clusters that run the program which this thread belongs to; teams of threads hand it on to their members.
+_running: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("running", default=())
 
 
 def work_for_the_driver() -> None:
@@ -16,3 +21,24 @@ def check_driver() -> None:
     """Raise StradsError on the thread of a worker: it would wait for nodes that wait for it."""
     if getattr(_thread, "is_worker", False):
         raise StradsError("this is for the driver, outside of ps.run: workers use the tables that they are passed")
+
+
+@contextmanager
+def running_on(cluster: object) -> Iterator[None]:
+    """Within this context all nodes of a cluster run a program.
+
+    Raises
+    ------
+    ArgumentError
+        If they do already: this is part of that program, which would wait for itself.
+    """
+    if cluster in _running.get():
+        raise ArgumentError(
+            "a node program cannot start another one: loops over several nodes, operators on their tables, and engines "
+            "are for the driver"
+        )
+    token = _running.set((*_running.get(), cluster))
+    try:
+        yield
+    finally:
+        _running.reset(token)

@@ -79,7 +79,6 @@ class _Driver:
     def __init__(self, world: World):
         self.world = world
         self._job = _Job(0)
-        self._is_running = False
         self._continued = 0.0  # when SIGCONT has come
         world.transport.on_order = self._on_order
         atexit.register(self._leave)
@@ -120,16 +119,10 @@ class _Driver:
     def start(self, node: Node, calls: Sequence[ProgramCall]) -> list[Outcome]:
         """Run a call on each node; node 0 is this thread."""
         self.world.check()
-        if self._is_running:
-            raise ArgumentError("a node program cannot start another one")
         job = _Job(calls[0].run)
         messages = [encode(call, functions=True) for call in calls[1:]]
-        self._is_running = True
-        try:
-            with self.world.watcher:
-                own = self._run(job, node, calls[0], messages)
-        finally:
-            self._is_running = False
+        with self.world.watcher:
+            own = self._run(job, node, calls[0], messages)
         return [own, *(_decode(rank, job.outcomes[rank]) for rank in range(1, len(calls)))]
 
     def _run(self, job: _Job, node: Node, call: ProgramCall, messages: Sequence[Message]) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from strads.cluster.cores import available_cores, check_count, check_threads
+from strads.cluster.here import Here
 from strads.cluster.thread_team import ThreadTeam
 from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError
@@ -26,6 +27,14 @@ class Runtime:
         self.threads = threads
         self._teams: dict[int, ThreadTeam] = {}
         self._cluster = cluster
+        self._here: Here | None = None
+
+    @property
+    def here(self) -> Here:
+        """This process as a node of its own, whatever the cluster is."""
+        if self._here is None:
+            self._here = Here(self.threads)
+        return self._here
 
     @property
     def cluster(self) -> Cluster:
@@ -57,8 +66,9 @@ class Runtime:
         for team in self._teams.values():
             team.close()
         self._teams.clear()
-        if self._cluster is not None:
-            self._cluster.close()
+        for cluster in (self._here, self._cluster):
+            if cluster is not None:
+                cluster.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,84 +1,173 @@
 """A team of threads that runs one function on each of its members."""
 
+import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+# Teams that this thread works for, and those that wait for one of them.
+_working_for: contextvars.ContextVar[tuple["ThreadTeam", ...]] = contextvars.ContextVar("working_for", default=())
 
 
 class ThreadTeam:
     """Threads that stay alive between calls. The calling thread only waits, so it can be interrupted."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, name: str = "strads"):
         self.size = size
-        self._member = threading.local()
         self._submitting = threading.Lock()
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads", initializer=self._enter)
-
-    def _enter(self) -> None:
-        self._member.yes = True
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
     def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
         """Call `function(thread)` on every thread and wait for all.
 
+        A member of the team that calls this gets a team of its own for the call: to wait for the others might be to
+        wait for itself.
+
         Parameters
         ----------
         function
-            Called with the number of the thread, from 0.
+            Called with the number of the thread, from 0; sees the caller's context variables.
         on_interrupt
-            Called once when this wait is interrupted (Ctrl-C) or a thread has failed: it has to make the
-            function return soon.
+            Called when this wait is interrupted (Ctrl-C) or a thread has failed, perhaps more than once: it has to
+            make the function return soon.
 
         Raises
         ------
         The first exception of a thread, after all have ended.
         """
-        with self._submitting:  # all of one call before any of another, which may wait for each other (barriers)
-            futures = [self._pool.submit(function, thread) for thread in range(self.size)]
-        try:
-            _, running = wait(futures, return_when=FIRST_EXCEPTION)
-            if running:
-                on_interrupt()
-        except BaseException:
-            on_interrupt()
-            _wait_for_all(futures)
-            raise
-        _raise_first(futures)
+        if self in _working_for.get():
+            with closing(ThreadTeam(self.size)) as team:
+                team.run(function, on_interrupt=on_interrupt)
+            return
+        call = _Call(self, function, self.size)
+        self._carry_out(call, [call.do_one] * self.size, on_interrupt)
 
-    def for_each(self, function: Callable[[int], None], count: int) -> None:
+    def for_each(
+        self, function: Callable[[int], None], count: int, *, on_interrupt: Callable[[], None] = lambda: None
+    ) -> None:
         """Call `function(i)` for i in 0..count-1; each thread takes the next number when it is free.
 
         A member of the team that calls this does all itself: to wait for the others might be to wait for itself.
+        After an exception, and when interrupted, no further number is taken; `on_interrupt` is as in `run`.
         """
-        if getattr(self._member, "yes", False):
+        if self in _working_for.get():
             for number in range(count):
                 function(number)
             return
-        futures = [self._pool.submit(function, number) for number in range(count)]
+        call = _Call(self, function, count)
+
+        def stop() -> None:
+            call.skip_the_rest()
+            on_interrupt()
+
+        self._carry_out(call, [call.do_all] * min(self.size, count), stop)
+
+    def _carry_out(self, call: "_Call", items: list[Callable[[], None]], on_interrupt: Callable[[], None]) -> None:
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:
-            for future in futures:
-                future.cancel()
-            wait(futures)
-        _raise_first(futures)
+            self._submit(items)
+            call.wait(until_failure=True)
+            if not call.is_over:
+                on_interrupt()
+                call.wait()
+        except BaseException:
+            self._end(call, items, on_interrupt)
+            raise
+        call.raise_first()
+
+    def _submit(self, items: list[Callable[[], None]]) -> None:
+        with self._submitting:  # all of one call before any of another, which may wait for each other (barriers)
+            for item in items:
+                self._pool.submit(item)
+
+    def _end(self, call: "_Call", items: list[Callable[[], None]], on_interrupt: Callable[[], None]) -> None:
+        """Wait also through further interrupts: who gets control back may rely on no thread being at work."""
+        while not call.is_over:
+            try:
+                on_interrupt()
+                self._submit(items)  # perhaps not all were, and those that were may wait for the rest
+                call.wait()
+            except KeyboardInterrupt:
+                continue
+            except RuntimeError:  # the team has been closed
+                break
+        call.forget()
 
     def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """End the threads, after what they have been given to do."""
+        self._pool.shutdown(wait=True)
 
 
-def _wait_for_all(futures: list[Future[None]]) -> None:
-    """Wait also through further interrupts: who gets control back may rely on no thread being at work."""
-    while True:
+class _Call:
+    """Parts 0..count-1 of some work, for whichever threads come to do them."""
+
+    def __init__(self, team: ThreadTeam, function: Callable[[int], None], count: int):
+        self._team = team
+        self._function = function
+        self._context = contextvars.copy_context()
+        self._changed = threading.Condition()
+        self._count = count
+        self._taken = 0
+        self._ended = 0
+        self._errors: dict[int, BaseException] = {}
+
+    def do_one(self) -> None:
+        """Do the next part, if one is left."""
+        with self._changed:
+            number = self._taken
+            if number >= self._count:
+                return
+            self._taken += 1
+        error = self._outcome(number)
+        with self._changed:
+            self._ended += 1
+            if error is not None:
+                self._errors[number] = error
+            if error is not None or self.is_over:
+                self._changed.notify_all()
+        del error  # it refers to this frame
+
+    def do_all(self) -> None:
+        """Do parts until none is left."""
+        while self._taken < self._count:
+            self.do_one()
+
+    def _outcome(self, number: int) -> BaseException | None:
         try:
-            wait(futures)
-            return
-        except KeyboardInterrupt:
-            continue
+            self._context.copy().run(self._be_a_member, number)
+        except BaseException as error:
+            return error
+        return None
 
+    def _be_a_member(self, number: int) -> None:
+        _working_for.set((*_working_for.get(), self._team))
+        self._function(number)
 
-def _raise_first(futures: list[Future[None]]) -> None:
-    wait(futures)
-    for future in futures:
-        if not future.cancelled() and (error := future.exception()) is not None:
-            raise error
+    @property
+    def is_over(self) -> bool:
+        """Whether all parts have been done."""
+        return self._ended == self._count
+
+    def wait(self, *, until_failure: bool = False) -> None:
+        """Wait until all parts have been done, or one has failed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_over or (until_failure and len(self._errors) > 0))
+
+    def skip_the_rest(self) -> None:
+        """Have nobody begin another part."""
+        with self._changed:
+            self._count = self._taken
+
+    def forget(self) -> None:
+        """Let go of what was raised: it refers to this call."""
+        self._errors = {}
+
+    def raise_first(self) -> None:
+        """Raise what the first part that failed has raised."""
+        if self._errors:
+            error = self._errors[min(self._errors)]
+            self.forget()
+            try:
+                raise error
+            finally:
+                del error  # it refers to this frame

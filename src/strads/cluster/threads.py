@@ -6,13 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
+from strads.cluster.thread_team import ThreadTeam
 from strads.errors import ProgramStopped
 
 
@@ -114,7 +114,7 @@ class ThreadsCluster(Cluster):
         for rank in range(size):
             comms.append(_ThreadsComm(rank, comms, size, timeout, self._links[rank] if slowed else None))
         self._nodes = [Node(comm, threads) for comm in comms]
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="strads-node")
+        self._threads = ThreadTeam(size, "strads-node")
 
     @property
     def is_local(self) -> bool:
@@ -127,30 +127,24 @@ class ThreadsCluster(Cluster):
         return self._nodes[0].comm.hosts
 
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
-        futures = [self._pool.submit(execute_call, node, call) for node, call in zip(self._nodes, calls, strict=True)]
         run = calls[0].run
-        try:
-            self._wait(run, futures)
-        except BaseException as error:
-            self._stop(run, f"the driver was interrupted by {type(error).__name__}")
-            wait(futures)
-            raise
-        return [future.result() for future in futures]
+        outcomes: dict[int, Outcome] = {}
 
-    def _wait(self, run: int, futures: list[Future[Outcome]]) -> None:
-        running: set[Future[Outcome]] = set(futures)
-        while running:
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for outcome in (future.result() for future in ended):
-                if outcome.error is not None:
-                    self._stop(run, f"node {outcome.rank} failed")
+        def execute(rank: int) -> None:
+            outcome = execute_call(self._nodes[rank], calls[rank])
+            outcomes[rank] = outcome
+            if outcome.error is not None:
+                self._stop(run, f"node {rank} failed")
+
+        self._threads.run(execute, on_interrupt=lambda: self._stop(run, "the driver was interrupted"))
+        return [outcomes[rank] for rank in range(self.size)]
 
     def _stop(self, run: int, reason: str) -> None:
         for node in self._nodes:
             node.comm.inbox.fail(run, ProgramStopped(reason))
 
     def _close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         for node in self._nodes:
             node.close()
         for link in self._links:

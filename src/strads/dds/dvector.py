@@ -172,6 +172,11 @@ class dvector(Operators):
         return self._content.home
 
     @property
+    def memory(self) -> Storage | None:
+        """The arrays at the driver, as far as the rows are there; nothing is gathered for this."""
+        return self._content.home if self._content.is_home else None
+
+    @property
     def version(self) -> int:
         """Grows with each write through strads; equal versions mean equal content."""
         return self._content.version

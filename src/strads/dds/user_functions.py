@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
 
 Function = Callable[..., Any]
 _OWN_MODULES = ("numpy", "numba", "math", "builtins")
@@ -50,6 +51,12 @@ def fingerprint(function: Function) -> tuple[Any, ...]:
     return _fingerprint(plain_function(function), frozenset())
 
 
+def digest(array: NDArray[Any]) -> tuple[Any, ...]:
+    """Return a key that is equal for arrays of the same dtype, shape and content (SHA-256)."""
+    content = np.ascontiguousarray(array).view(np.uint8).reshape(-1) if array.size else b""
+    return array.dtype, array.shape, hashlib.sha256(content).digest()
+
+
 def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[Any, ...]:
     if id(function) in active:
         return ("recursion", function.__name__)
@@ -64,10 +71,10 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
 
 def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
     """Key of what a name stands for; of a module, what the names used in the function stand for in it."""
-    if _is_helper(value):
+    if is_helper(value):
         return _fingerprint(plain_function(value), active)
     if isinstance(value, np.ndarray) and value.dtype != object:  # compiled code holds a copy
-        return value.dtype, value.shape, hashlib.sha256(np.ascontiguousarray(value).data).digest()
+        return digest(value)
     if isinstance(value, tuple):
         return type(value), tuple(_value_key(item, names, active) for item in value)
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] not in _OWN_MODULES:
@@ -75,8 +82,6 @@ def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
         return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
     if isinstance(value, types.ModuleType):
         return "module", value.__name__
-    if isinstance(value, type):
-        return "class", value.__module__, value.__qualname__, getattr(value, "_fields", None)
     if isinstance(value, bool | int | float | complex | str | np.generic | None):
         return type(value), repr(value)
     return _ById(value)
@@ -114,7 +119,7 @@ def _cell_value(cell: types.CellType) -> Any:
         return None
 
 
-def _is_helper(value: Any) -> bool:
+def is_helper(value: Any) -> bool:
     """Whether a value is a function that has to be compiled with the body."""
     if isinstance(value, Dispatcher):
         return True
@@ -147,10 +152,10 @@ class _Specializer:
 
     def _replace(self, value: Any, names: set[str]) -> Any:
         """Return what stands for a global in compiled code; of a module, `names` are used."""
-        if _is_helper(value):
+        if is_helper(value):
             return self.dispatcher(plain_function(value))
         if isinstance(value, types.ModuleType):
-            helpers = {name: vars(value)[name] for name in names & vars(value).keys() if _is_helper(vars(value)[name])}
+            helpers = {name: vars(value)[name] for name in names & vars(value).keys() if is_helper(vars(value)[name])}
             if helpers:
                 stand_in = types.ModuleType(value.__name__)
                 vars(stand_in).update(vars(value))

@@ -26,6 +26,8 @@ def meet(arrivals: NDArray[int64], threads: int) -> None:
 @njit(nogil=True, cache=True)
 def meet_unless(stop: NDArray[int64], arrivals: NDArray[int64], threads: int) -> bool:
     """As `meet`, but return False as soon as `stop[0]` is set: some thread may never come."""
+    if threads == 1:
+        return bool(load(stop, 0) == 0)
     before = fetch_add(arrivals, 0, 1)
     everyone = (before // threads + 1) * threads
     attempts = 0

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from strads.cluster.thread_team import ThreadTeam
 from strads.engine.atomics import load
-from strads.engine.barrier import meet
+from strads.engine.barrier import meet_unless
 from strads.schedule.dynamic_state import CONCURRENCY, propose_into, take_feedback
 
 _WORTH_A_THREAD = 32_768  # entries a round; with fewer for each, threads wait for each other longer than they work
-_ARRIVED, _STOP, _COUNT, _UPDATED = (8 * n for n in range(4))  # a cache line each
+_ARRIVED, _STOP, _COUNT, _UPDATED, _FAILED = (8 * n for n in range(5))  # a cache line each
 
 
 class Board(NamedTuple):
@@ -55,20 +55,23 @@ def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore[no-untyped-def]
-    """One thread's part of some rounds."""
+    """One thread's part of some rounds; returns early when another thread has failed."""
     state = board.state
+    failed = state[_FAILED:]
     side = 0
     if thread == 0:
         _propose(schedule, board, side, rounds)
     for done in range(rounds):
-        meet(state, threads)
+        if not meet_unless(failed, state, threads):
+            return
         count = state[_COUNT]
         if count < 0:
             break
         parameters, changes = board.parameters[side], board.changes[side]
         for k in range(thread, count, threads):
             changes[k] = coordinate_change(model, parameters[k])
-        meet(state, threads)
+        if not meet_unless(failed, state, threads):
+            return
         commit_rows(model, parameters, changes, count, thread, threads)
         side = 1 - side
         if thread == 0:
@@ -76,7 +79,7 @@ def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore
             take_feedback(schedule, parameters, changes, count)
             state[_UPDATED] += count
             _propose(schedule, board, side, rounds - done - 1)
-    meet(state, threads)
+    meet_unless(failed, state, threads)
 
 
 class CoordinateRounds:
@@ -99,7 +102,7 @@ class CoordinateRounds:
         capacity = int(schedule.limits[CONCURRENCY])
         self._threads = max(1, round(min(team.size, capacity, entries * capacity / _WORTH_A_THREAD)))
         self._board = Board(
-            np.zeros(8 * 4, np.int64),
+            np.zeros(8 * 5, np.int64),
             np.zeros((2, capacity), np.int64),
             np.zeros((2, capacity)),
             np.zeros((2, capacity)),
@@ -108,14 +111,19 @@ class CoordinateRounds:
     def run(self, rounds: int) -> int:
         """Run so many rounds, fewer if nothing is left to propose; returns how many parameters were updated.
 
-        Interrupted (Ctrl-C), it ends with the round that it is in.
+        Interrupted (Ctrl-C), it ends with the round that it is in. When a thread fails, the others leave theirs.
         """
         state = self._board.state
-        state[[_ARRIVED, _STOP, _UPDATED]] = 0
+        state[[_ARRIVED, _STOP, _UPDATED, _FAILED]] = 0
 
         def work(thread: int) -> None:
-            if thread < self._threads:
+            if thread >= self._threads:
+                return
+            try:
                 run_rounds(self._schedule, self._model, self._board, thread, self._threads, rounds)
+            except BaseException:
+                state[_FAILED] = 1  # nobody may wait for this thread
+                raise
 
         def stop() -> None:
             state[_STOP] = 1

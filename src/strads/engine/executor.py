@@ -1,7 +1,7 @@
 """Runs a plan on the threads of this machine: one compiled call per thread, no interpreter between jobs."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,11 +23,16 @@ from strads.engine.job_pool import (
     stop,
     take_or_wait,
 )
-from strads.engine.replicas import Replicas
+from strads.engine.stopping import stoppable
 from strads.engine.view_types import bind_with
+from strads.schedule.ownership import Ownership
 from strads.schedule.plan import Plan, RowLocks
 
 Worker = Callable[..., int]
+# Owner of each row, and the rows that each job claims when it begins: see `Ownership`.
+Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+
+UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 _TOTAL_STRIDE = 8  # doubles in a cache line
 _STRIDE = 64  # tasks between two looks at the stop flag: a job may take minutes
@@ -39,6 +44,7 @@ class Schedule:
 
     plan: Plan
     indices: NDArray[np.integer]  # (tasks,): the loop index k of the task at each plan position
+    ownership: Ownership | None = None  # of the rows of guarded tables, if there are any
 
     def lanes(self) -> NDArray[np.int32]:
         """Lane of each job: the replica of relaxed tables that it works on."""
@@ -77,16 +83,26 @@ def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
         exchange(locks, ids[entry], 0)
 
 
+@njit(nogil=True)
+def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
+    """Have a job, or a task that holds its locks, own its rows: nobody else is at work on them."""
+    owner, offsets, rows = claiming
+    if len(rows) > 0:
+        for entry in range(offsets[holder], offsets[holder + 1]):
+            owner[rows[entry]] = holder
+
+
 def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
-    def run_job(pool, locking, indices, order, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        _claim(claiming, job)
         for start in range(first, last, _STRIDE):
             if pool.state[STOPPED] != 0:
                 return
             for position in range(start, min(start + _STRIDE, last)):
-                body(indices[position], *bind(storages, (position, job, lane, order[position])))
+                body(np.int64(indices[position]), *bind(storages, (position, job, lane, job)))
 
     return run_job
 
@@ -95,13 +111,14 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     bind = bind_with(constructors)
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
-    def run_job(pool, locking, indices, order, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
         for position in range(first, last):
             start, end = offsets[position], offsets[position + 1]
             if not _acquire(locks, ids, start, end, pool.state):
                 return
-            body(indices[position], *bind(storages, (position, job, lane, order[position])))
+            _claim(claiming, position)
+            body(np.int64(indices[position]), *bind(storages, (position, job, lane, position)))
             if len(sequence) > 0:
                 sequence[position] = fetch_add(counter, 0, 1)
             _release(locks, ids, start, end)
@@ -118,7 +135,7 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
     run_job = factory(body, constructors, fastmath)
 
     @njit(nogil=True)
-    def worker(pool, locking, indices, order, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
+    def worker(pool, locking, claiming, indices, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
         while True:
             job = take_or_wait(pool)
             if job < 0:
@@ -126,23 +143,22 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
             first, last = offsets[job], offsets[job + 1]
             if served and first == last:
                 return job
-            run_job(pool, locking, indices, order, first, last, job, lanes[job], storages)
+            run_job(pool, locking, claiming, indices, first, last, job, lanes[job], storages)
             finish_locked(pool, job)
 
     return worker
 
 
 def _worker_arguments(
-    pool: JobPool, locking: tuple[NDArray[Any], ...], schedule: Schedule, *, served: bool
+    pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, schedule: Schedule, *, served: bool
 ) -> tuple[Any, ...]:
-    plan = schedule.plan
-    return pool, locking, schedule.indices, plan.order, plan.offsets, schedule.lanes(), served
+    return pool, locking, claiming, schedule.indices, schedule.plan.offsets, schedule.lanes(), served
 
 
 def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
     """Compile a worker for these arguments, so that errors come before any thread starts."""
     locking = _locking(schedule.plan.locks, 0, False)
-    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, schedule, served=False)
+    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, UNCLAIMED, schedule, served=False)
     worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
 
 
@@ -166,30 +182,13 @@ class Station(Protocol):
         """Called by a thread that finds no job ready."""
 
 
-class Barriers:
-    """The station of a single process: at each barrier the replicas of relaxed tables are summed."""
-
-    def __init__(self, replicas: Sequence[Replicas]):
-        self._replicas = replicas
-
-    def open(self, pool: JobPool) -> None:
-        """There is nothing to prepare."""
-
-    def serve(self, job: int) -> None:
-        """Sum the replicas."""
-        for replica in self._replicas:
-            replica.synchronize()
-
-    def idle(self) -> None:
-        """There is nobody to wait for but this process' own threads."""
-
-
 def execute(
     worker: Worker,
     schedule: Schedule,
     storages: tuple[Any, ...],
     team: ThreadTeam,
     *,
+    claiming: Claiming = UNCLAIMED,
     station: Station | None = None,
     job_order: str = "heaviest",
     patience: int = 0,
@@ -207,6 +206,8 @@ def execute(
         One storage for each argument of the body.
     team
         The threads that take jobs.
+    claiming
+        Owners of rows, and who claims which: where the storages have guarded tables.
     station
         Serves the plan's empty jobs; without one they are passed over.
     job_order, patience
@@ -221,7 +222,7 @@ def execute(
     plan = schedule.plan
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
-    arrays = _worker_arguments(pool, locking, schedule, served=station is not None)
+    arrays = _worker_arguments(pool, locking, claiming, schedule, served=station is not None)
     working = np.zeros(team.size)
 
     def work(thread: int) -> None:
@@ -245,7 +246,13 @@ def execute(
     start = time.perf_counter()
     if station is not None:
         station.open(pool)
-    team.run(work, on_interrupt=lambda: stop(pool))
+    with stoppable() as end_bodies:
+
+        def halt() -> None:
+            stop(pool)
+            end_bodies()
+
+        team.run(work, on_interrupt=halt)
     sequence = locking[3] if plan.locks is not None and record_order else None
     seconds = time.perf_counter() - start
     return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
@@ -257,15 +264,3 @@ def zero_totals(jobs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     Everybody adds them up in this layout: NumPy's order of summation, hence the bits, depend on it.
     """
     return np.zeros((jobs, _TOTAL_STRIDE), dtype)
-
-
-def serial_order(schedule: Schedule, execution: Execution) -> NDArray[np.integer]:
-    """Loop indices in a serial order that gives the same result as the execution.
-
-    Jobs end in a topological order of the plan's precedence; a `locked` plan needs its recorded sequence.
-    """
-    if execution.sequence is not None:
-        return schedule.indices[np.argsort(execution.sequence)]
-    offsets = schedule.plan.offsets
-    pieces = [schedule.indices[offsets[job] : offsets[job + 1]] for job in execution.jobs]
-    return np.concatenate(pieces) if pieces else schedule.indices[:0]

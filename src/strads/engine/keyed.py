@@ -15,7 +15,6 @@ from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
 from strads.engine.view_types import define_view
-from strads.engine.views import ClampedType
 
 NO_SUCH_KEY = "a key is not in the map"
 
@@ -93,8 +92,6 @@ def _keyed_getitem(view, index):  # type: ignore[no-untyped-def]
             return lambda view, index: view[index[0]][index[1]]
         return lambda view, index: view[index[0]][index[1:]]
     _check_key(index)
-    if isinstance(view.member("inner"), ClampedType):  # keys computed from ghosts mean nothing: any row will do
-        return lambda view, index: view.inner[_find(view, index)]
     return lambda view, index: view.inner[_existing(view, index)]
 
 

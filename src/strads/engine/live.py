@@ -1,7 +1,7 @@
 """Live views: how each argument of a body reaches it when a plan is executed.
 
 A constructor takes the storage of one argument and the context of one task, `(position in the plan, job, lane,
-position in the loop)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
+holder of rows)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
 """
 
 from typing import Any, NamedTuple
@@ -12,17 +12,16 @@ from strads.engine.keyed import keyed_view
 from strads.engine.roles import Role
 from strads.engine.views import make_accumulating, make_aligned, make_checked, make_guarded, make_ragged
 
-PLAN_POSITION, JOB, LANE, LOOP_POSITION = 0, 1, 2, 3
+PLAN_POSITION, JOB, LANE, HOLDER = 0, 1, 2, 3
 
 
 class Guarded(NamedTuple):
-    """Storage of a guarded table: its data, its number in the records, and the records in compressed form."""
+    """Storage of a guarded table: its data, the range of rows of each job, and who owns each row, or nothing."""
 
     data: Any
-    table: int
-    offsets: Any
-    rows: Any
-    tags: Any
+    low: Any
+    high: Any
+    owner: Any
 
 
 class Aligned(NamedTuple):
@@ -73,15 +72,15 @@ def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def _guarded_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_guarded((s.data, s.table, s.offsets, s.rows, s.tags, context[LOOP_POSITION]))
+    s, job = storage, context[JOB]
+    return make_guarded((s.data, s.low[job], s.high[job], s.owner, context[HOLDER]))
 
 
 @njit(nogil=True, forceinline=True)
 def _guarded_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
+    s, job = storage, context[JOB]
     data = make_ragged((s.data[0], s.data[1]))
-    return make_guarded((data, s.table, s.offsets, s.rows, s.tags, context[LOOP_POSITION]))
+    return make_guarded((data, s.low[job], s.high[job], s.owner, context[HOLDER]))
 
 
 _PLAIN = {

@@ -19,7 +19,6 @@ from strads.engine.views import (
     SILENT,
     SLOTS,
     TASK,
-    make_clamped,
     make_ghost,
     make_ignoring,
     make_ragged,
@@ -54,12 +53,6 @@ class Scratch(NamedTuple):
 def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
     """Accumulator that adds nothing."""
     return make_ignoring((storage,))
-
-
-@njit(nogil=True, forceinline=True)
-def _clamped_view(storage, context):  # type: ignore[no-untyped-def]
-    """Indices computed from ghosts mean nothing, and the live view checks the real ones."""
-    return make_clamped((storage,))
 
 
 @njit(nogil=True, forceinline=True)
@@ -114,9 +107,7 @@ def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
         if role.is_relaxed:
             return _silent_ghost_view  # no relaxed table is ragged
         return _ghost_ragged_view if ragged else _ghost_view
-    if ragged:
-        return ragged_view
-    return _clamped_view if role is Role.CHECKED and not scratch else None
+    return ragged_view if ragged else None
 
 
 def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:

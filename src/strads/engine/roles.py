@@ -12,7 +12,7 @@ class Role(Enum):
     CHECKED = auto()  # a table that is only read, at indices that only the run itself can check
     ALIGNED = auto()  # a table that is only read, as A[k]: stored in plan order
     WRITTEN = auto()  # a table whose rows conflict: its accesses are recorded
-    GUARDED = auto()  # as WRITTEN, but every access of the run is checked against the records
+    GUARDED = auto()  # as WRITTEN, but a run lets each job touch its own rows only
     RELAXED = auto()  # a written table with a replica for each lane
     CHECKED_RELAXED = auto()  # as RELAXED, at indices that only the run itself can check
 

@@ -1,7 +1,7 @@
 """Views: the container types against which Numba compiles one and the same loop body (DESIGN §4.2).
 
 A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
-`Ragged`, `Accumulating`, `Guarded` (checks each access against the records) and, for reconnaissance, `Ghost` and
+`Ragged`, `Accumulating`, `Guarded` (lets a job touch its own rows only) and, for reconnaissance, `Ghost` and
 `Scratch`, which log each access and hand out something that the body may read and write without any effect.
 """
 
@@ -13,7 +13,9 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, overload_method, register_jitable
 
+from strads.engine.stopping import check_stop
 from strads.engine.view_types import ViewType, define_view
+from strads.schedule.ownership import EVERYBODY
 
 # Fields of the `state` array of a recording.
 TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use per table
@@ -27,8 +29,7 @@ RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
 AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
 CheckedType, make_checked = define_view("Checked", "data")
-ClampedType, make_clamped = define_view("Clamped", "data")
-GuardedType, make_guarded = define_view("Guarded", "data", "table", "offsets", "rows", "tags", "task")
+GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "holder")
 GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
 ScratchType, make_scratch = define_view(
@@ -40,7 +41,7 @@ SCRATCH_FULL = "scratch rows used up"
 PATTERN_CHANGED = "access outside the recorded ones"
 
 _RECORDING = (GhostType, ScratchType)
-_TABLES = (AlignedType, RaggedType, CheckedType, ClampedType, GuardedType, GhostType, ScratchType)
+_TABLES = (AlignedType, RaggedType, CheckedType, GuardedType, GhostType, ScratchType)
 
 
 def _wrap(index: int, rows: int) -> int:
@@ -82,6 +83,8 @@ def _log(view, position, write):  # type: ignore[no-untyped-def]
     if entry < len(view.rows):
         view.rows[np.uint64(entry)] = position  # unsigned: not tested for being negative
         view.tags[np.uint64(entry)] = view.tag | write
+    else:
+        check_stop()  # who logs without end can be stopped, too
     view.logged[0] = entry + 1
 
 
@@ -112,10 +115,13 @@ def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def _check_recorded(view, position, write):  # type: ignore[no-untyped-def]
-    for entry in range(view.offsets[view.task], view.offsets[view.task + 1]):
-        tag = view.tags[entry]
-        if view.rows[entry] == position and tag >> 1 == view.table and tag & 1 >= write:
+def _check_owned(view, position, write):  # type: ignore[no-untyped-def]
+    """Refuse a row that another job may be at work on."""
+    if view.low <= position and position < view.high:
+        return
+    if position < len(view.owner):  # not where ranges say all
+        owner = view.owner[np.uint64(position)]
+        if owner == view.holder or (owner == EVERYBODY and write == 0):
             return
     raise RuntimeError(PATTERN_CHANGED)
 
@@ -198,7 +204,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             return lambda view, index: view[index[0]][index[1]]
         return lambda view, index: view[index[0]][index[1:]]
     if not isinstance(index, types.Integer | types.Boolean):
-        if isinstance(view, AlignedType):
+        if isinstance(view, AlignedType) or (isinstance(view, CheckedType) and isinstance(index, types.SliceType)):
             return lambda view, index: view.data[index]
         return _refuse_index(view, index)
     if isinstance(view, AlignedType):
@@ -212,13 +218,12 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
         return ragged
     if isinstance(view, CheckedType):
         return lambda view, index: view.data[_wrap(index, len(view.data))]
-    if isinstance(view, ClampedType):
-        return lambda view, index: view.data[min(max(index, 0), len(view.data) - 1)]
     if isinstance(view, GuardedType):
+        write = 0 if _rows_are_scalars(view.member("data")) else 1  # a row that is handed out may be written
 
         def guarded(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_recorded(view, position, 0)
+            _check_owned(view, position, write)
             return view.data[position]
 
         return guarded
@@ -254,7 +259,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         def guarded(view, index, value):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_recorded(view, position, 1)
+            _check_owned(view, position, 1)
             view.data[position] = value
 
         return guarded

@@ -2,7 +2,6 @@
 
 import inspect
 import numbers
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
 from strads.engine.keyed import Keyed
 from strads.errors import ArgumentError
-from strads.loops.analysis import TableKind
+from strads.loops.analysis import Field, TableKind
 
 Storage = NDArray[Any] | RaggedArray
 
@@ -71,12 +70,15 @@ class TableArgument:
         dtype = self.storage.dtype
         return TableKind(
             depth=2 if self.ragged else self.dense.ndim,
-            record=self.record,
+            fields=tuple(
+                Field(name, len(field[0].shape), field[0].base.kind == "f")
+                for name, field in (dtype.fields or {}).items()
+            ),
             relaxed=self.relaxed,
             readonly=self.readonly,
             floating=dtype.kind == "f",
-            float_fields=frozenset(name for name, field in (dtype.fields or {}).items() if field[0].base.kind == "f"),
             keyed=self.keyed,
+            ragged=self.ragged,
         )
 
     @property
@@ -105,12 +107,6 @@ class TableArgument:
         if self.index is None:
             return f"rows {list(rows)}"
         return f"keys {[int(self.index.keys[row]) for row in rows]}"
-
-    def content_key(self) -> object:
-        """Return a key that changes when the content does."""
-        if self.table is not None:
-            return self.table.version
-        return zlib.crc32(np.ascontiguousarray(self.dense).view(np.uint8).reshape(-1).data)
 
 
 @dataclass(frozen=True)
@@ -193,11 +189,12 @@ class BoundArguments:
     arguments: tuple[Argument, ...]
     same: tuple[int, ...]  # for each argument the first one with the same table
     float_dtype: np.dtype[Any]
+    overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory, but are not the same table
 
     @property
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
-        return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype
+        return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype, self.overlaps
 
     def float_scalars(self) -> frozenset[int]:
         """Positions of the numbers of a floating type, tuples with one among them."""
@@ -220,7 +217,10 @@ class BoundArguments:
 
 
 def bind_arguments(
-    body: Callable[..., Any], arguments: Sequence[Any], batches: BatchArgument | None = None
+    body: Callable[..., Any],
+    arguments: Sequence[Any],
+    batches: BatchArgument | None = None,
+    overlaps: tuple[tuple[int, int], ...] = (),
 ) -> BoundArguments:
     """Classify the arguments of a loop and give Python floats the tables' floating dtype.
 
@@ -232,6 +232,8 @@ def bind_arguments(
         Of its parameters after the first.
     batches
         What the first parameter is a minibatch of, if it is not an index.
+    overlaps
+        Arguments that share memory at the driver, as `overlaps` finds them.
 
     Raises
     ------
@@ -247,7 +249,7 @@ def bind_arguments(
     ]
     if batches is not None:
         bound.append(batches)
-    return BoundArguments(tuple(bound), _same_tables(bound), float_dtype)
+    return BoundArguments(tuple(bound), _same_tables(bound), float_dtype, overlaps)
 
 
 def _rows_of(batches: BatchArgument | None) -> list[TableArgument]:
@@ -262,19 +264,38 @@ def table_of(value: Any) -> dvector | None:
     return table if isinstance(table, dvector) else None
 
 
+def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of arguments that share memory but are not the same table: a NumPy view of a table, above all."""
+    found = []
+    memory = [_memory_of(argument) for argument in arguments]
+    tables = [table_of(argument) for argument in arguments]
+    for second, own in enumerate(memory):
+        for first in range(second if own is not None else 0):
+            same = tables[first] is not None and tables[first] is tables[second]
+            if memory[first] is not None and not same and np.may_share_memory(memory[first], own):  # type: ignore[arg-type]
+                found.append((first, second))
+    return tuple(found)
+
+
+def _memory_of(argument: Any) -> NDArray[Any] | None:
+    """Return the array behind an argument, as far as it is here."""
+    table = table_of(argument)
+    memory = argument if table is None else table.memory
+    return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None
+
+
 def map_of(value: Any) -> KeyedTable | None:
     """Return the map behind an argument, or None."""
     table = value.table if isinstance(value, Relaxed | Readonly) else value
     return table if isinstance(table, KeyedTable) else None
 
 
-def check_maps(body: Callable[..., Any], arguments: Sequence[Any], first: str = "the loop index") -> None:
-    """Refuse maps that loop bodies cannot read, before they are sent anywhere."""
-    keyed = {position: found for position, value in enumerate(arguments) if (found := map_of(value)) is not None}
-    if keyed:
-        names = _parameter_names(body, arguments, first)
-        for position, found in keyed.items():
-            _check_map(names[position], found)
+def check_call(body: Callable[..., Any], arguments: Sequence[Any], first: str = "the loop index") -> None:
+    """Refuse what is no loop body, or maps that none can read, before anything is sent anywhere."""
+    for name, value in zip(_parameter_names(body, arguments, first), arguments, strict=True):
+        found = map_of(value)
+        if found is not None:
+            _check_map(name, found)
 
 
 def _check_map(name: str, keyed: KeyedTable) -> None:

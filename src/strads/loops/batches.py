@@ -63,12 +63,12 @@ class BatchProgram(LoopProgram):
 
     def _checks_parts(self) -> bool:
         facts = self.facts
-        return bool(self._indices_are_unchecked or facts.dynamic_parts or facts.dynamic_reads)
+        return bool(self._indices_are_unchecked or facts.volatile_parts or facts.volatile_reads)
 
     @property
     def may_stop_half_way(self) -> bool:
-        """Whether an index that nothing has checked beforehand may stop a run."""
-        return self._checks_parts()
+        """Whether something that nothing has checked beforehand may stop a run."""
+        return self._indices_are_unchecked or not self.facts.is_certain
 
     def compile_check(self, bound: BoundArguments) -> bool:
         """Compile what checks indices before a run; False if each access of the run has to be checked instead.

@@ -64,11 +64,11 @@ def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
         return Role.ACCUMULATOR
     if not isinstance(argument, TableArgument):
         return Role.SCALAR
-    unchecked = position in facts.dynamic_reads
+    unchecked = position in facts.volatile_reads
     if position in facts.written:
         if argument.relaxed:
             return Role.CHECKED_RELAXED if unchecked else Role.RELAXED
-        return Role.GUARDED if facts.dynamic else Role.WRITTEN
+        return Role.GUARDED if position in facts.volatile else Role.WRITTEN
     if position in facts.aligned:
         return Role.ALIGNED
     return Role.CHECKED if unchecked else Role.READ

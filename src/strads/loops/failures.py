@@ -1,6 +1,7 @@
 """What becomes of an exception that a loop raises while it runs."""
 
 from strads.engine.keyed import NO_SUCH_KEY
+from strads.engine.stopping import INTERRUPTED
 from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.functions import plain_function
@@ -10,19 +11,15 @@ from strads.loops.source_location import describe
 _NUMBA_INDEX_ERROR = "index is out of bounds"
 
 
-def may_stop_half_way(program: LoopProgram) -> bool:
-    """Whether indices that no reconnaissance could check may stop a run: then tables are copied before it."""
-    facts = program.facts
-    return bool(facts.dynamic or facts.dynamic_reads or facts.dynamic_parts)
-
-
 def explain_failed_run(
     program: LoopProgram, error: Exception, *, restored: bool, how: str = "mode='python' shows the line"
 ) -> Exception:
     """Return the error to raise; `restored` says whether tables are as before the call, `how` how to find the line."""
     changed = "tables are as before the call" if restored else "tables keep the updates so far"
     body = plain_function(program.body)
-    where = describe(body.__code__.co_filename, program.facts.dynamic_line or body.__code__.co_firstlineno)
+    where = describe(body.__code__.co_filename, program.facts.volatile_line or body.__code__.co_firstlineno)
+    if isinstance(error, RuntimeError) and error.args == (INTERRUPTED,):
+        return BodyError(f"{where}\n  the loop was interrupted; {changed}")
     if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
         return AccessPatternError(
             f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "

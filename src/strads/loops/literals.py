@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from numba.core import ir
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import find_callname, guard
-from numba.core.untyped_passes import IRProcessing
 
 _CONVERSIONS = {"int", "round", "floor", "ceil", "trunc", "range", "intp", "int8", "int16", "int32", "int64"}
 
@@ -97,14 +95,3 @@ def _fits(value: object) -> bool:
         return False
     limits = np.finfo(np.float32)
     return value == 0 or not np.isfinite(value) or bool(limits.tiny <= abs(value) <= limits.max)
-
-
-class SinglePrecisionCompiler(CompilerBase):
-    """Numba's compiler with `SingleLiterals`."""
-
-    def define_pipelines(self) -> list[Any]:
-        """Add the pass as soon as there is an IR."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.add_pass_after(SingleLiterals, IRProcessing)
-        pipeline.finalize()
-        return [pipeline]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
@@ -72,6 +71,13 @@ class LoopProgram:
                     f"the body writes {argument.name!r}, which is a NumPy array (or passes it to a function that may "
                     "write it): pass strads.dvector(array), or strads.readonly(strads.dvector(array)) if it does not"
                 )
+        for pair in bound.overlaps:
+            if facts.written.intersection(pair):
+                first, second = (bound.arguments[position].name for position in pair)
+                raise ArgumentError(
+                    f"arguments {first!r} and {second!r} share memory, and the body writes one of them: pass the table "
+                    "itself in both places, or a copy of what is only read"
+                )
         return facts
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
@@ -103,7 +109,7 @@ class LoopProgram:
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
         seen = [a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed]
-        return not self.facts.needs_values and all(argument.can_be_ghost for argument in seen)
+        return self.facts.is_certain and all(argument.can_be_ghost for argument in seen)
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the fastest recorder that the body allows; compiling again is free.
@@ -126,15 +132,8 @@ class LoopProgram:
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
 
-    def record(
-        self,
-        bound: BoundArguments,
-        indices: LoopIndices,
-        team: ThreadTeam,
-        *,
-        memory: NDArray[Any] | None = None,
-    ) -> AccessRecords:
-        """Run reconnaissance over all tasks; the records may be laid into `memory`, whatever its dtype.
+    def record(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
+        """Run reconnaissance over all tasks.
 
         Raises
         ------
@@ -143,7 +142,7 @@ class LoopProgram:
         """
         recorder = self.compile_recorder(bound, indices)
         try:
-            return recorder.run(bound, indices, team, memory)
+            return recorder.run(bound, indices, team)
         except TaskFailed as failure:
             index = indices[failure.task]
             self._explain(bound, index)
@@ -173,7 +172,7 @@ class LoopProgram:
         CompileError
             With the offending line first.
         """
-        key = (schedule.plan.locks is not None, schedule.plan.order.dtype, schedule.indices.dtype)
+        key = (schedule.plan.locks is not None, schedule.indices.dtype)
         if key not in self._workers:
             worker = make_worker(*self._live(bound), locked=key[0], fastmath=self.fastmath)
             try:
@@ -206,7 +205,7 @@ class LoopProgram:
 
     def _checks_parts(self) -> bool:
         """Whether rows are indexed within by what no reconnaissance could check."""
-        return self.facts.dynamic_parts
+        return self.facts.volatile_parts
 
 
 def _unexplained(failure: TaskFailed, index: int) -> Exception:

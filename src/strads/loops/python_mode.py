@@ -7,18 +7,22 @@ traceback gives the line.
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from strads.dds import NOT_FOUND
+from strads.engine.roles import Role
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.casting import Cast
 from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.source_location import innermost_user_line
 from strads.schedule.access import AccessRecords
+from strads.schedule.plan import Plan
 
 _INT64 = np.iinfo(np.int64)
 
@@ -33,6 +37,20 @@ class _NoSuchKey(KeyError):
 
 class _Unrecorded(Exception):
     pass
+
+
+class _Record(np.record):
+    """A record whose fields come before its methods: `r.item` is a field, if there is one of this name."""
+
+    def __getattribute__(self, name: str) -> Any:
+        fields = object.__getattribute__(self, "dtype").fields or {}
+        return self[name] if name in fields else super().__getattribute__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in (self.dtype.fields or {}):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
 
 
 @dataclass
@@ -66,7 +84,7 @@ class CheckedTable(NDArrayOperatorsMixin):
         storage = argument.storage
         self._data: Any = storage
         if argument.record:
-            self._data = argument.dense.view(np.recarray)
+            self._data = argument.dense.view((_Record, argument.dense.dtype))
 
     def begin(self, task: _Task) -> None:
         """Start a task: private copies are forgotten."""
@@ -245,9 +263,9 @@ def _arguments(
 def run_checked(
     body: Callable[..., Any],
     bound: BoundArguments,
-    table_of: dict[int, int],
+    cast: Cast,
     indices: LoopIndices,
-    order: np.ndarray[Any, Any],
+    plan: Plan,
     records: AccessRecords,
 ) -> None:
     """Run a loop in the interpreter, in the order of its plan; every access is checked.
@@ -259,17 +277,24 @@ def run_checked(
     BodyIndexError, BodyError
         When the body fails.
     """
-    arguments, tables = _arguments(bound, table_of, private=False)
+    arguments, tables = _arguments(bound, cast.table_of, private=False)
     function = plain_function(body)
+    guarded = {cast.table_of[position] for position in cast.with_role(Role.GUARDED)}
     with np.errstate(all="ignore"):
-        for position in order:
-            task = _Task(indices[int(position)], records.of_task(int(position)))
-            _run_task(function, task, arguments, tables, "")
-            _check_complete(task, bound, table_of)
+        for first, last in pairwise(plan.offsets.tolist()):
+            of_tasks = [records.of_task(int(task)) for task in plan.order[first:last]]
+            # As in a compiled run: what another task of the job touches may be touched, if values choose it.
+            of_job = {access for own in of_tasks for access in own if access[0] in guarded}
+            for position, own in zip(plan.order[first:last].tolist(), of_tasks, strict=True):
+                task = _Task(indices[position], own | of_job)
+                _run_task(function, task, arguments, tables, "")
+                _check_complete(task, {access for access in own if access[0] not in guarded}, bound, cast.table_of)
 
 
-def _check_complete(task: _Task, bound: BoundArguments, table_of: dict[int, int]) -> None:
-    missing = sorted((task.recorded or set()) - task.seen)
+def _check_complete(
+    task: _Task, recorded: set[tuple[int, int]], bound: BoundArguments, table_of: dict[int, int]
+) -> None:
+    missing = sorted(recorded - task.seen)
     if missing:
         table, row = missing[0]
         argument = next(bound.tables()[position] for position, number in table_of.items() if number == table)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine import recording
+from strads.engine.stopping import INTERRUPTED, stoppable
 from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
@@ -84,14 +85,8 @@ class Recorder:
         arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
         self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
 
-    def run(
-        self,
-        bound: BoundArguments,
-        indices: LoopIndices,
-        team: ThreadTeam,
-        memory: NDArray[Any] | None = None,
-    ) -> AccessRecords:
-        """Record all tasks; uniform records are laid into `memory` if they find room there.
+    def run(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
+        """Record all tasks.
 
         Raises
         ------
@@ -101,16 +96,29 @@ class Recorder:
         shapes = self.cast.table_shapes(bound)
         dtype = self._row_dtype(bound)
         tasks = len(indices)
-        probe = self._record_chunk(bound, indices, 0, min(tasks, _PROBE), 4 * _PROBE, dtype)
+        probe = self._probe(bound, indices, team, dtype)
         arity = int(probe.counts[0]) if tasks else 0
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
-            rows = _room(memory, (tasks, arity), dtype)
+            rows = np.empty((tasks, arity), dtype)
             if self._run_uniform(bound, indices, team, pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
                 return UniformRecords(shapes, tables, writes, rows, checked=True)
         return self._run_sparse(bound, indices, team, shapes, dtype)
+
+    def _probe(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer]
+    ) -> _Log:
+        """Record the first tasks; on a thread of the team, so that the one that waits can be interrupted."""
+        logs: list[_Log] = []
+
+        def record(_: int) -> None:
+            logs.append(self._record_chunk(bound, indices, 0, min(len(indices), _PROBE), 4 * _PROBE, dtype))
+
+        with stoppable() as stop:
+            team.for_each(record, 1, on_interrupt=stop)
+        return logs[0]
 
     def _run_uniform(
         self,
@@ -139,7 +147,8 @@ class Recorder:
                 if not follows[0]:
                     return
 
-        team.run(record, on_interrupt=lambda: follows.__setitem__(0, False))
+        with stoppable() as stop:
+            team.run(record, on_interrupt=stop)
         return follows[0]
 
     def _run_sparse(
@@ -156,7 +165,8 @@ class Recorder:
             first, count = self._chunk_bounds(chunk, len(indices))
             logs[chunk] = self._record_chunk(bound, indices, first, count, 4 * count, dtype)
 
-        team.for_each(record, len(logs))
+        with stoppable() as stop:
+            team.for_each(record, len(logs), on_interrupt=stop)
         recorded = [log for log in logs if log is not None]
         offsets = np.zeros(len(indices) + 1, np.int64)
         if recorded:
@@ -198,6 +208,8 @@ class Recorder:
                     storages,
                 )
             except RuntimeError as error:
+                if error.args == (INTERRUPTED,):
+                    raise BodyError("the loop was interrupted; no table was changed") from error
                 if error.args != (SCRATCH_FULL,):
                     raise TaskFailed(int(log.state[TASK])) from error
                 scratch_rows *= 4
@@ -257,10 +269,3 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
         return (int(np.diff(offsets).max(initial=0)),)
     return argument.dense.shape[1:]
 
-
-def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer]:
-    """Return an array, in the given memory if that is large enough."""
-    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    if memory is None or memory.nbytes < needed or needed == 0:
-        return np.empty(shape, dtype)
-    return memory.reshape(-1).view(np.uint8)[:needed].view(dtype).reshape(shape)

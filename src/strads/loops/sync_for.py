@@ -1,9 +1,7 @@
 """`sync_for`: a loop over minibatches, data-parallel on replicas of the parameters (thesis §7.1.3, §7.2.4)."""
 
 import time
-import weakref
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,12 @@ from strads.engine.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
-from strads.loops.arguments import check_maps, table_of
+from strads.loops.arguments import check_call, overlaps, table_of
 from strads.loops.async_for import check_node_threads
+from strads.loops.driver import mark_written, reference
+from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
-from strads.loops.on_nodes.driver import reference
+
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
 from strads.schedule.consistency import BSP, Consistency
@@ -96,7 +96,7 @@ def sync_for(
     if not isinstance(rules, Consistency):
         raise ArgumentError(f"consistency={consistency!r}: give an object such as strads.BSP() or strads.Hybrid()")
     rows = _check_data(data)
-    check_maps(body, arguments, "the minibatch")
+    check_call(body, arguments, "the minibatch")
     _check_seed(seed)
     runtime = cluster.current()
     if not runtime.is_local:
@@ -110,7 +110,8 @@ def sync_for(
     try:
         results = runtime.run(run_minibatches, call)
     finally:
-        _mark_written(runtime, arguments, results)
+        # After a failure nobody knows what has changed.
+        mark_written(runtime.cluster, arguments, results[0].written if results else range(len(arguments)))
     _add_sums(arguments, minibatches.workers, results)
     return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
 
@@ -164,7 +165,9 @@ def _call(
         body,
         rows,
         passed,
-        tuple(None if table is None else (_number_of(table), table.version) for table in tables),
+        tuple(map(kind_key, (*arguments, rows))),
+        tuple(None if table is None else content_key(table) for table in tables),
+        overlaps((*arguments, data)),
         aggregations,
         minibatches,
         rules,
@@ -172,28 +175,6 @@ def _call(
         fastmath,
         runtime.team(threads) if runtime.is_local else None,
     )
-
-
-_numbers: "weakref.WeakKeyDictionary[dvector, int]" = weakref.WeakKeyDictionary()
-_next_number = count()
-
-
-def _number_of(table: dvector) -> int:
-    """Return a number that no other table has, or has had."""
-    if table not in _numbers:
-        _numbers[table] = next(_next_number)
-    return _numbers[table]
-
-
-def _mark_written(runtime: Runtime, arguments: tuple[Any, ...], results: list[SyncResult]) -> None:
-    """Note which tables have changed; after a failure nobody knows."""
-    positions = results[0].written if results else range(len(arguments))
-    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
-    for table in written.values():
-        if runtime.is_local:
-            table.mark_written()
-        elif table.is_distributed:
-            table.written_on_nodes()
 
 
 def _add_sums(arguments: tuple[Any, ...], workers: int, results: list[SyncResult]) -> None:

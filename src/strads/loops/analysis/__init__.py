@@ -1,6 +1,6 @@
-"""What a loop body does with its tables, read off its bytecode before it runs (DESIGN §4.3)."""
+"""What a loop body does with its tables, proven from Numba's IR before it runs (DESIGN §4.3)."""
 
 from strads.loops.analysis.body import BodyAnalysis, analyse_body
-from strads.loops.analysis.kinds import TableKind
+from strads.loops.analysis.kinds import Field, TableKind
 
-__all__ = ["BodyAnalysis", "TableKind", "analyse_body"]
+__all__ = ["BodyAnalysis", "Field", "TableKind", "analyse_body"]

@@ -1,19 +1,25 @@
-"""The facts about a body that planning and compilation rest on."""
+"""The facts about a body that recording, planning and compilation rest on."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from strads.errors import ArgumentError
-from strads.loops.analysis.dataflow import FunctionAnalysis
-from strads.loops.analysis.effects import Access, Effects
+from strads.loops.analysis.dataflow import Dataflow
+from strads.loops.analysis.effects import Access, Decision, Effects
+from strads.loops.analysis.inlining import inlined_ssa
 from strads.loops.analysis.kinds import TableKind
-from strads.loops.analysis.values import FLOAT, OPAQUE, ROUNDED, Alias, Value
+from strads.loops.analysis.memory import Memory
+from strads.loops.analysis.numbers import Numbers
+from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Value
 
 
 @dataclass(frozen=True)
 class BodyAnalysis:
     """Facts about one body; arguments are numbered from 0, without the loop index.
+
+    An access is *fixed* when the loop index, scalars and tables that the loop only reads are proven to decide it, and
+    whether it happens. All others are *volatile*.
 
     Attributes
     ----------
@@ -22,33 +28,37 @@ class BodyAnalysis:
     aligned
         Tables that it only reads, and only as A[k].
     deciding
-        Arguments whose contents decide which rows are touched: a change of them needs a new reconnaissance.
-    dynamic
-        Rows of written tables are chosen by values that the loop itself changes, or by random numbers.
-    dynamic_reads
-        Tables that are only read, at indices that no reconnaissance can check.
-    dynamic_parts
-        Some row, or local array, is indexed within by such values, or only if such values say so.
+        Arguments whose contents decide which rows are touched, or whether an index exists: a change of them needs a
+        new reconnaissance.
+    volatile
+        Written tables (not relaxed) with a volatile access that no fixed one covers.
+    volatile_reads
+        Other tables with such an access.
+    volatile_parts
+        Whether some row, or local container, is indexed within by such values, or only if such values say so.
     reads_count_as_writes
-        Written tables of scalars in which a row may be read in any case and written only if a changing value says
-        so (`if new != x[j]: x[j] = new`): reconnaissance logs every access as a write.
+        Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
+        reconnaissance logs every access as a write.
     rounding_decides
         Float arithmetic computes an index, or decides whether a row is touched: reconnaissance and run must round
         alike, so sums may not be reordered.
-    needs_values
-        Reconnaissance has to compute with real values: a loop runs until such a value says so.
+    is_certain
+        Nothing volatile decides what the body touches, nor whether it ends: reconnaissance needs no real values, and
+        what it has found possible, the run does to its end.
+    volatile_line
+        First line with a volatile access to a written table, else 0.
     """
 
     written: frozenset[int]
     aligned: frozenset[int]
     deciding: frozenset[int]
-    dynamic: bool
-    dynamic_reads: frozenset[int]
-    dynamic_parts: bool
+    volatile: frozenset[int]
+    volatile_reads: frozenset[int]
+    volatile_parts: bool
     reads_count_as_writes: frozenset[int]
     rounding_decides: bool
-    needs_values: bool
-    dynamic_line: int = 0
+    is_certain: bool
+    volatile_line: int = 0
 
 
 def analyse_body(
@@ -77,67 +87,149 @@ def analyse_body(
     ------
     ArgumentError
         When the body surely writes a table that was declared `readonly`, or its minibatch.
+    CompileError
+        For what loop bodies cannot have.
     numba.core.errors.NumbaError
         When the bytecode is not supported.
     """
     same = list(range(len(kinds)) if same is None else same)
-    arguments = {0: Value(is_index=True, expression=("index",))}
-    if batch is not None:
-        alias = Alias(len(kinds), batch.depth, True, batch.record)
-        arguments[0] = Value(frozenset({alias}), expression=("argument", len(kinds)))
-    for position, kind in enumerate(kinds):
-        expression = ("argument", position)
-        if kind is None:
-            value = Value(
-                sources=frozenset({position, FLOAT} if position in floats else {position}), expression=expression
-            )
-        else:
-            alias = Alias(same[position], kind.depth, True, kind.record, kind.keyed)
-            value = Value(frozenset({alias}), expression=expression)
-        arguments[position + 1] = value
-    if batch is not None:
-        kinds, same = [*kinds, batch], [*same, len(kinds)]
-    analysis = FunctionAnalysis(body, arguments, frozenset())
-    analysis.kinds = kinds
-    analysis.run()
-    return _spread(_conclude(body, kinds, analysis.effects), same)
-
-
-def _conclude(body: Callable[..., Any], kinds: Sequence[TableKind | None], effects: Effects) -> BodyAnalysis:
-    tables = {position for position, kind in enumerate(kinds) if kind is not None}
-    readonly = {position for position in tables if kinds[position].readonly}  # type: ignore[union-attr]
-    relaxed = {position for position in tables if kinds[position].relaxed}  # type: ignore[union-attr]
-    _refuse_written_readonly(body, effects, readonly)
-    written = ((set(effects.writes) | effects.doubtful) - readonly) & tables
-    volatile = written | {OPAQUE}
-    conflicting = written - relaxed
-    whole = [access for access in effects.accesses if access.whole]
-    parts = [access for access in effects.accesses if not access.whole]
-    deciding: set[int] = set()
-    for access in effects.accesses:
-        deciding |= access.sources | access.control
-    logged = [_as_logged(access, kinds) for access in whole if access.argument in conflicting]
-    conditional = {
-        access.argument
-        for access in logged
-        if _is_dynamic(access, logged, volatile, same_kind=True) and not _is_dynamic(access, logged, volatile)
+    kinds = [*kinds, batch]
+    same.append(len(kinds) - 1)
+    numbers = Numbers()
+    index = numbers.of("loop index")
+    tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+    arguments = {
+        position + 1: _argument(position, same[position], kind, position in floats, numbers)
+        for position, kind in enumerate(kinds[:-1])
     }
-    logged = [replace(a, write=True) if a.argument in conditional else a for a in logged]
-    dynamic = [access for access in logged if _is_dynamic(access, logged, volatile, same_kind=True)]
-    unlogged = [access for access in whole if access.argument not in conflicting]
-    unchecked = {access.argument for access in unlogged if _is_dynamic(access, unlogged, volatile)}
-    return BodyAnalysis(
-        written=frozenset(written),
-        aligned=frozenset(_aligned(tables - written - unchecked, whole, effects)),
-        deciding=frozenset(source for source in deciding - volatile if source >= 0),
-        dynamic=bool(dynamic),
-        dynamic_reads=frozenset(unchecked),
-        dynamic_parts=any(_is_dynamic(access, parts, volatile) for access in parts),
-        reads_count_as_writes=frozenset(conditional),
-        rounding_decides=any(_is_rounded(access, volatile) for access in effects.accesses),
-        needs_values=bool(effects.loop_sources & volatile) or bool(dynamic),
-        dynamic_line=min((access.line for access in dynamic), default=0),
-    )
+    arguments[0] = Value(number=index)
+    if batch is not None:
+        arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, numbers)
+    dataflow = Dataflow(inlined_ssa(body), arguments, Memory(tables, index, numbers), numbers)  # type: ignore[arg-type]
+    dataflow.run()
+    return _spread(_Conclusion(body, kinds, dataflow).facts(), same)
+
+
+def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, numbers: Numbers) -> Value:
+    if kind is None:
+        number = numbers.of(("argument", position))
+        return Value(sources=frozenset({position, FLOAT} if is_float else {position}), number=number)
+    number = numbers.of(("argument", table, kind.keyed))
+    return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
+
+
+class _Conclusion:
+    """What follows from the effects of a body."""
+
+    def __init__(self, body: Callable[..., Any], kinds: Sequence[TableKind | None], dataflow: Dataflow):
+        self.body = body
+        self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        self.effects: Effects = dataflow.effects
+        self.dominators = dataflow.cfg.dominators()
+        readonly = {position for position, kind in self.kinds.items() if kind.readonly}
+        _refuse_written_readonly(body, self.effects, readonly)
+        self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
+        self.conflicting = {position for position in self.written if not self.kinds[position].relaxed}
+        self.changing = self.written | {OPAQUE}
+
+    def facts(self) -> BodyAnalysis:
+        """Conclude."""
+        effects = self.effects
+        logged = [self._as_logged(access) for access in effects.accesses if access.argument in self.conflicting]
+        covered_by_reads = {
+            access.argument
+            for access in logged
+            if self._is_volatile(access)
+            and not self._is_covered(access, logged, same_kind=True)
+            and self._is_covered(access, logged)
+        }
+        logged = [replace(a, write=True) if a.argument in covered_by_reads else a for a in logged]
+        volatile = [a for a in logged if self._is_volatile(a) and not self._is_covered(a, logged, same_kind=True)]
+        others = [access for access in effects.accesses if access.argument not in self.conflicting]
+        unchecked = {a.argument for a in others if self._is_volatile(a) and not self._is_covered(a, others)}
+        volatile_parts = any(self._is_volatile(i) and not self._is_checked_before(i) for i in effects.inner)
+        loops = bool(effects.loops & self.changing)
+        raises = bool(effects.raises & self.changing)
+        return BodyAnalysis(
+            written=frozenset(self.written),
+            aligned=frozenset(self._aligned(unchecked)),
+            deciding=frozenset(self._deciding()),
+            volatile=frozenset(access.argument for access in volatile),
+            volatile_reads=frozenset(unchecked),
+            volatile_parts=volatile_parts,
+            reads_count_as_writes=frozenset(covered_by_reads),
+            rounding_decides=self._rounding_decides(),
+            is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
+            volatile_line=min((access.line for access in volatile), default=0),
+        )
+
+    def _as_logged(self, access: Access) -> Access:
+        """Reconnaissance logs a row that is handed out as written: what happens to it is not followed."""
+        kind = self.kinds[access.argument]
+        return replace(access, write=access.write or kind.depth > 1 or bool(kind.fields))
+
+    def _is_volatile(self, access: Access | Decision) -> bool:
+        return bool((access.sources | access.control) & self.changing)
+
+    def _is_covered(self, access: Access, others: list[Access], *, same_kind: bool = False) -> bool:
+        """Whether the task makes a fixed access to the same row before, in any case.
+
+        With `same_kind`, one that is a write if this one is. Equal numbers are equal values, as one place dominates the
+        other: whatever both are computed from has not been computed anew between them.
+        """
+        if access.number is None:
+            return False
+        return any(
+            other.argument == access.argument
+            and other.number == access.number
+            and not self._is_volatile(other)
+            and self._is_before(other, access)
+            and (other.write or not access.write or not same_kind)
+            for other in others
+        )
+
+    def _is_checked_before(self, inner: Decision) -> bool:
+        """Whether the task uses the same index of the same array before, in any case."""
+        if inner.number is None:
+            return False
+        return any(
+            other.number == inner.number and not self._is_volatile(other) and self._is_before(other, inner)
+            for other in self.effects.inner
+        )
+
+    def _is_before(self, first: Access | Decision, second: Access | Decision) -> bool:
+        """Whether every path to one place leads through another."""
+        (block, statement), (later_block, later_statement) = first.place, second.place
+        if block == later_block:
+            return statement < later_statement
+        return block in self.dominators.get(later_block, ())
+
+    def _deciding(self) -> set[int]:
+        sources = set(self.effects.loops | self.effects.raises)
+        for access in self.effects.accesses:
+            sources |= access.sources | access.control
+        for inner in self.effects.inner:
+            sources |= inner.sources | inner.control
+        return {source for source in sources - self.changing if source >= 0}
+
+    def _rounding_decides(self) -> bool:
+        """Whether rounding decides an access; where values that the loop changes do, the run is checked anyway."""
+        decisions = [(access.sources, access.control) for access in self.effects.accesses]
+        decisions += [(inner.sources, inner.control) for inner in self.effects.inner]
+        decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
+        return any(
+            ROUNDED in sources or (ROUNDED in control and not control & self.changing) for sources, control in decisions
+        )
+
+    def _aligned(self, unchecked: set[int]) -> set[int]:
+        accesses: dict[int, list[Access]] = {}
+        for access in self.effects.accesses:
+            accesses.setdefault(access.argument, []).append(access)
+        return {
+            position
+            for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
+            if position in accesses and all(access.by_loop_index for access in accesses[position])
+        }
 
 
 def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
@@ -151,51 +243,10 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         written=all_with(facts.written),
         aligned=all_with(facts.aligned),
         deciding=all_with(facts.deciding),
-        dynamic_reads=all_with(facts.dynamic_reads),
+        volatile=all_with(facts.volatile),
+        volatile_reads=all_with(facts.volatile_reads),
         reads_count_as_writes=all_with(facts.reads_count_as_writes),
     )
-
-
-def _as_logged(access: Access, kinds: Sequence[TableKind | None]) -> Access:
-    """Reconnaissance logs a row that is handed out as written: what happens to it is not followed."""
-    kind = kinds[access.argument]
-    assert kind is not None
-    return replace(access, write=access.write or kind.depth > 1 or kind.record)
-
-
-def _is_dynamic(access: Access, others: list[Access], volatile: set[int], *, same_kind: bool = False) -> bool:
-    """Whether reconnaissance may miss an access, because values that the loop changes decide it.
-
-    Not if the task makes an equal access in any case; with `same_kind`, one that is a write if this one is.
-    """
-    if access.sources & volatile:
-        return True
-    if not access.control & volatile:
-        return False
-    return access.expression is None or not any(
-        other.argument == access.argument
-        and other.expression == access.expression
-        and other.conditions <= access.conditions
-        and not (other.sources | other.control) & volatile
-        and (other.write or not access.write or not same_kind)
-        for other in others
-    )
-
-
-def _is_rounded(access: Access, volatile: set[int]) -> bool:
-    """Whether rounding decides an access; where values that the loop changes do, the run is checked anyway."""
-    return ROUNDED in access.sources or (ROUNDED in access.control and not access.control & volatile)
-
-
-def _aligned(candidates: set[int], whole: list[Access], effects: Effects) -> set[int]:
-    accesses: dict[int, list[Access]] = {}
-    for access in whole:
-        accesses.setdefault(access.argument, []).append(access)
-    return {
-        position
-        for position in candidates - effects.escapes
-        if position in accesses and all(access.by_loop_index for access in accesses[position])
-    }
 
 
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:

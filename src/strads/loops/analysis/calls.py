@@ -1,139 +1,173 @@
-"""What a call does to its arguments, for functions that Numba knows: does it write them, return a view?"""
+"""The closed list of functions and methods whose effects the analysis knows; of all others it expects the worst."""
 
-import builtins
 import math
+import operator
 import types
-from operator import contains
+from collections.abc import Callable
+from enum import Enum, auto
 from typing import Any
 
+import numba
 import numpy as np
 
-# Functions and methods whose result may share memory with their first argument.
-_VIEWS = frozenset(
+from strads.dds.user_functions import is_helper
+
+
+class Effect(Enum):
+    """What a known function does; none of them keeps what it is given."""
+
+    SCALAR = auto()  # returns a number that depends on all arguments
+    ELEMENTWISE = auto()  # returns a number, or a new array as deep as the deepest argument
+    REDUCE = auto()  # of an array alone a number; of an array and an axis a new array
+    PRODUCT = auto()  # a scalar product, or a new array
+    FRESH = auto()  # returns a new array
+    ALLOCATE = auto()  # returns a new array whose size the arguments decide, and maybe its values
+    ALLOCATE_LIKE = auto()  # returns a new array of the size of the first argument
+    VIEW = auto()  # returns an array that may share memory with the first argument
+    LENGTH = auto()
+    RANGE = auto()
+    SLICE = auto()
+    ENUMERATE = auto()
+    ZIP = auto()
+    ITERATE = auto()  # returns an iterator over its argument, or a list, set or tuple of its elements
+    COLLECT = auto()
+    NOTHING = auto()  # `print`, exceptions
+
+
+_SCALARS: list[Any] = [
+    *(getattr(math, name) for name in dir(math) if isinstance(getattr(math, name), types.BuiltinFunctionType)),
+    *(bool, int, float, complex, abs, round, divmod, pow, hash, str, chr, ord, isinstance),
+]
+_PRODUCTS: list[Any] = [np.dot, np.vdot, np.inner]
+_REDUCTIONS: list[Any] = [
+    *(np.sum, np.prod, np.mean, np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.std, np.var, np.median),
+    *(np.any, np.all, np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanstd, np.nanvar, np.nanmedian),
+    *(np.count_nonzero, np.ptp, np.trace, np.allclose, np.array_equal, np.linalg.norm, np.linalg.det),
+]
+_ELEMENTWISE: list[Any] = [np.clip, np.round, np.around, np.real, np.imag, np.angle, np.nan_to_num, np.sinc]
+_FRESH: list[Any] = [
+    *(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod, np.diff, np.sort, np.argsort, np.unique, np.where),
+    *(np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, np.append, np.array, np.outer),
+    *(np.kron, np.cross, np.flatnonzero, np.nonzero, np.argwhere, np.bincount, np.histogram, np.searchsorted),
+    *(np.digitize, np.interp, np.take, np.delete, np.roll, np.repeat, np.tile, np.copy, np.convolve, np.correlate),
+    *(np.percentile, np.quantile, np.triu, np.tril, np.rot90, np.vander, np.linalg.solve, np.linalg.inv),
+    *(np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.qr, np.linalg.svd, np.linalg.lstsq),
+    *(np.linalg.pinv, np.partition, np.argpartition, np.intersect1d, np.union1d, np.setdiff1d, np.isin, np.cov),
+    *(np.corrcoef, np.ediff1d, np.meshgrid, np.indices, np.diagflat, np.ascontiguousarray),
+]
+_ALLOCATIONS: list[Any] = [np.zeros, np.ones, np.empty, np.full, np.arange, np.linspace, np.eye, np.identity, np.tri]
+_ALLOCATIONS_LIKE: list[Any] = [np.zeros_like, np.ones_like, np.empty_like, np.full_like]
+_VIEWS: list[Any] = [
+    *(np.asarray, np.asfortranarray, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.expand_dims),
+    *(np.flip, np.fliplr, np.flipud, np.ravel, np.reshape, np.squeeze, np.swapaxes, np.transpose, np.split),
+    *(np.array_split, np.diag, np.broadcast_to),
+]
+
+_OPERATORS: list[Any] = [
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.neg, operator.pos),
+    *(operator.not_, operator.invert, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
+    *(operator.is_, operator.is_not, operator.matmul, operator.abs, operator.truth, operator.contains),
+]
+
+_EFFECTS: dict[Any, Effect] = {
+    **dict.fromkeys(_SCALARS, Effect.SCALAR),
+    **dict.fromkeys(_PRODUCTS, Effect.PRODUCT),
+    **dict.fromkeys(_REDUCTIONS, Effect.REDUCE),
+    **dict.fromkeys(_OPERATORS, Effect.ELEMENTWISE),
+    **dict.fromkeys(_ELEMENTWISE, Effect.ELEMENTWISE),
+    **dict.fromkeys(_FRESH, Effect.FRESH),
+    **dict.fromkeys(_ALLOCATIONS, Effect.ALLOCATE),
+    **dict.fromkeys(_ALLOCATIONS_LIKE, Effect.ALLOCATE_LIKE),
+    **dict.fromkeys(_VIEWS, Effect.VIEW),
+    **dict.fromkeys([min, max, sum, all, any], Effect.REDUCE),
+    **dict.fromkeys([enumerate], Effect.ENUMERATE),
+    **dict.fromkeys([zip], Effect.ZIP),
+    **dict.fromkeys([iter, reversed], Effect.ITERATE),
+    **dict.fromkeys([list, tuple, set, sorted], Effect.COLLECT),
+    **dict.fromkeys([range, numba.prange], Effect.RANGE),
+    len: Effect.LENGTH,
+    slice: Effect.SLICE,
+    print: Effect.NOTHING,
+}
+
+# Where a function may be told to write: the position of its parameter `out`.
+_OUT = {np.dot: 2, np.round: 2, np.around: 2, np.clip: 3, np.take: 3, np.nan_to_num: None}
+# Those that refuse some values, or read as far as another argument is long, by what the values are.
+_REFUSING = frozenset(
     [
-        "asarray",
-        "ascontiguousarray",
-        "atleast_1d",
-        "atleast_2d",
-        "atleast_3d",
-        "broadcast_to",
-        "expand_dims",
-        "flip",
-        "fliplr",
-        "flipud",
-        "ravel",
-        "real",
-        "imag",
-        "reshape",
-        "rollaxis",
-        "squeeze",
-        "swapaxes",
-        "transpose",
-        "view",
-        "T",
-        "diag",
+        *(np.bincount, np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh),
+        *(np.linalg.qr, np.linalg.svd, np.linalg.lstsq, np.linalg.pinv, np.linalg.det, np.linalg.norm, np.take),
+        *(np.histogram, np.digitize, np.interp, np.percentile, np.quantile, np.delete, chr, math.gcd, np.searchsorted),
     ]
 )
-_WRITING_METHODS = frozenset(["fill", "itemset", "partition", "put", "resize", "setfield", "sort", "setflags"])
-_READING_METHODS = frozenset(
-    [
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argsort",
-        "astype",
-        "copy",
-        "cumprod",
-        "cumsum",
-        "dot",
-        "flatten",
-        "item",
-        "max",
-        "mean",
-        "min",
-        "nonzero",
-        "prod",
-        "ptp",
-        "repeat",
-        "std",
-        "sum",
-        "take",
-        "tolist",
-        "tobytes",
-        "trace",
-        "var",
-    ]
+# Those that hand floats on as they are, without arithmetic.
+_KEEPS_VALUE = frozenset(
+    [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
 )
-_ALLOCATING_FUNCTIONS = frozenset(["arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros"])
-_WRITING_FUNCTIONS = frozenset(["copyto", "fill_diagonal", "place", "put", "putmask", "shuffle"])
+
+# Methods of arrays.
+READING_METHODS = frozenset(
+    "all any argmax argmin argsort astype conj copy cumprod cumsum dot flatten item max mean min nonzero prod ptp "
+    "repeat std sum take tobytes trace var".split()
+)
+VIEWING_METHODS = frozenset("ravel reshape swapaxes transpose view".split())
+WRITING_METHODS = frozenset("fill sort".split())
+SCALAR_METHODS = frozenset("all any argmax argmin item max mean min prod ptp std sum trace var".split())
+# Methods of lists, sets and dictionaries: those that read, and those that change it.
+LOOKING_METHODS = frozenset(
+    "copy count difference get index intersection issubset issuperset items keys union values".split()
+)
+CHANGING_METHODS = frozenset(
+    "add append clear discard extend insert pop popitem remove reverse setdefault sort update".split()
+)
+# Attributes of arrays.
+SHAPES = frozenset({"shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype"})
+VIEWING_ATTRIBUTES = frozenset({"T", "real", "imag"})
 
 
-def is_view(name: str) -> bool:
-    """Whether a NumPy function, method or attribute of this name may return a view of its argument."""
-    return name in _VIEWS
-
-
-def allocates(function: Any) -> bool:
-    """Whether a NumPy function makes an array whose size its arguments tell."""
-    module = getattr(function, "__module__", None) or ""
-    return module.split(".")[0] == "numpy" and getattr(function, "__name__", "") in _ALLOCATING_FUNCTIONS
-
-
-def method_writes(name: str) -> bool | None:
-    """Whether an array method writes its array; None when it is not known."""
-    if name in _WRITING_METHODS:
-        return True
-    if name in _READING_METHODS or name in _VIEWS:
-        return False
+def effect_of(function: Any) -> Effect | None:
+    """Return what a global function does; None if no rule says so."""
+    try:
+        known = _EFFECTS.get(function)
+    except TypeError:  # not hashable
+        return None
+    if known is not None:
+        return known
+    if isinstance(function, np.ufunc):
+        return Effect.ELEMENTWISE if getattr(np, function.__name__, None) is function else None
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return Effect.ELEMENTWISE
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return Effect.NOTHING
     return None
 
 
-def is_pure(function: Any) -> bool:
-    """Whether a global function's result depends on its arguments alone."""
-    module = getattr(function, "__module__", None) or ""
-    if function is math or module == "math":
-        return True
-    if isinstance(function, type):
-        return issubclass(function, np.generic) or getattr(builtins, function.__name__, None) is function
+def written_position(function: Any, arguments: int, keywords: frozenset[str]) -> int | str | None:
+    """Return the argument that a known function writes: its position or keyword; None if it writes none.
+
+    `np.nan_to_num(x, copy=False)` writes x.
+    """
+    if "out" in keywords:
+        return "out"
     if isinstance(function, np.ufunc):
-        return True
-    if isinstance(function, types.BuiltinFunctionType) and module == "builtins":
-        return True
-    if "random" in module or getattr(function, "__self__", None) is np.random.mtrand._rand:
-        return False
-    return module.split(".")[0] in {"numpy", "operator", "_operator"}
+        return function.nin if arguments > function.nin else None
+    if function is np.nan_to_num:
+        return 0 if arguments > 1 or "copy" in keywords else None
+    position = _OUT.get(function) if isinstance(function, Callable) else None  # type: ignore[arg-type]
+    return position if position is not None and arguments > position else None
 
 
-def written_arguments(function: Any, count: int, keywords: frozenset[str]) -> list[int]:
-    """Positions of the arguments that a pure function may write (`out=`, `np.copyto`)."""
-    if isinstance(function, np.ufunc):
-        return list(range(function.nin, count))
-    if getattr(function, "__name__", "") in _WRITING_FUNCTIONS or "out" in keywords:
-        return [0]
-    return []
-
-
-def reads_containers(function: Any) -> bool:
-    """Whether a known function may read a local array or list that it is given."""
-    module = (getattr(function, "__module__", None) or "").split(".")[0]
-    return module == "numpy" or function in (
-        all,
-        any,
-        contains,
-        enumerate,
-        iter,
-        list,
-        max,
-        min,
-        reversed,
-        sorted,
-        sum,
-        tuple,
-        zip,
-    )
+def refuses_values(function: Any) -> bool:
+    """Whether a known function raises for some values of its arguments."""
+    return function in _REFUSING
 
 
 def keeps_value(function: Any) -> bool:
     """Whether a known function hands floats on as they are, without arithmetic."""
-    return function in (bool, contains, enumerate, float, int, iter, len, max, min, range, reversed, zip, abs)
+    return function in _KEEPS_VALUE
+
+
+def is_known(function: Any) -> bool:
+    """Whether a function is not one of the user's, which is compiled with the body."""
+    return not is_helper(function)

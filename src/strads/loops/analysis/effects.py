@@ -1,47 +1,81 @@
-"""What a body does: its accesses to tables, and what it writes."""
+"""What a body does: its accesses to tables, and what decides them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-LOCAL = -2  # stands for the argument where a local array is indexed
-
-# A branch taken: the call it belongs to, its block, and the block it goes to.
-Condition = tuple[object, int, int]
+from strads.loops.analysis.values import NOTHING, Sources
 
 
 @dataclass(frozen=True)
 class Access:
-    """One place in the program where a table, a row of it, or a local array is indexed."""
+    """One place in the program where a row of a table is read or written.
 
-    argument: int  # or LOCAL
-    whole: bool  # indexes the table; False: a part of one of its rows
-    by_loop_index: bool
+    Attributes
+    ----------
+    argument
+        The table.
+    write
+        Whether it is written.
+    sources
+        What decides which row it is.
+    control
+        What decides whether the access happens.
+    number
+        Number of the value that chooses the row; None where it is a slice or an array.
+    by_loop_index
+        Whether that is the loop index itself.
+    place
+        Block and statement.
+    line
+        In the user's file.
+    """
+
+    argument: int
     write: bool
-    sources: frozenset[int]  # what decides the index
-    control: frozenset[int]  # what decides whether the access happens
-    conditions: frozenset[Condition]  # branches that must be taken for it to happen
-    expression: object  # of what is indexed, and of the index
+    sources: Sources
+    control: Sources
+    number: int | None
+    by_loop_index: bool
+    place: tuple[int, int]
+    line: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A place whose outcome depends on values: an index within a row, a size, a function that refuses some values."""
+
+    sources: Sources
+    control: Sources  # what decides whether it is come to
+    number: tuple[int, int] | None  # of the array that is indexed, and of the index
+    place: tuple[int, int]
     line: int
 
 
 @dataclass
 class Effects:
-    """What a body does, collected over its functions."""
+    """What a body does.
 
-    accesses: set[Access]
-    writes: dict[int, int]  # argument → first line that surely writes it
-    doubtful: set[int]  # arguments that an unknown function may write
-    escapes: set[int]  # tables used as a whole: iterated, passed to a function, sliced
-    loop_sources: set[int]  # what decides how often a loop runs that no `range` bounds
+    Attributes
+    ----------
+    accesses
+        To rows of tables.
+    inner
+        Indices within rows and local containers, sizes of arrays, functions that refuse some values.
+    loops
+        Conditions of `while` loops.
+    raises
+        Exceptions that the body raises itself.
+    writes
+        Argument → first line that surely writes it.
+    doubtful
+        Arguments that something may write that no rule covers.
+    escapes
+        Tables that are used otherwise than row by row.
+    """
 
-    @classmethod
-    def empty(cls) -> "Effects":
-        """No effects."""
-        return cls(set(), {}, set(), set(), set())
-
-    def add(self, other: "Effects") -> None:
-        """Take over the effects of a called function."""
-        self.accesses |= other.accesses
-        self.writes = other.writes | self.writes
-        self.doubtful |= other.doubtful
-        self.escapes |= other.escapes
-        self.loop_sources |= other.loop_sources
+    accesses: set[Access] = field(default_factory=set)
+    inner: set[Decision] = field(default_factory=set)
+    loops: Sources = NOTHING
+    raises: Sources = NOTHING
+    writes: dict[int, int] = field(default_factory=dict)
+    doubtful: set[int] = field(default_factory=set)
+    escapes: set[int] = field(default_factory=set)

@@ -1,43 +1,61 @@
-"""What the analysis knows of a variable: which tables it aliases and whose contents it depends on."""
+"""What the analysis knows of a variable: what memory it may refer to, and whose contents decide its value."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-OPAQUE = -1  # the source of what no analysis can follow: random numbers, unknown functions
-FLOAT = -3  # the source of what may be a float
-ROUNDED = -4  # the source of what float arithmetic has computed: its last bits depend on how it is compiled
+# Sources that are no arguments.
+OPAQUE = -1  # of what the rules do not cover: random numbers, unknown functions
+FLOAT = -3  # of what may be a float
+ROUNDED = -4  # of what float arithmetic has computed: its last bits depend on how it is compiled
+
 NOT_CONSTANT = object()
+Sources = frozenset[int]
+NOTHING: Sources = frozenset()
 
 
 @dataclass(frozen=True)
-class Alias:
-    """A variable may be (a part of) the table in this argument.
+class Part:
+    """A table, a row of it, or a part of a row.
 
-    `depth` is the number of integer indices that lead to a single value; -1 for a record whose field is not
-    chosen.
+    `depth` is the number of integer indices that lead to a single value, or to a record whose field is not chosen.
     """
 
     argument: int
-    depth: int
-    whole: bool  # the table itself, not a row of it
-    record: bool = False
-    keyed: bool = False  # a map, whose rows are chosen by keys
+    depth: int | None  # None: not known
+    whole: bool  # the table itself, or some of its rows
+    keyed: bool = False  # a map: its rows are chosen by keys
+    field: str | None = None  # of its records
+
+
+@dataclass(frozen=True)
+class Local:
+    """An array, list, set or dictionary that the body makes, known by the place where it does."""
+
+    place: Hashable
+    depth: int | None  # None: not known
+    is_array: bool  # copies what is stored into it
+
+
+CONSTANT = "constant"  # place of the arrays that are compiled into the code
+UNKNOWN = Local("unknown", None, False)  # memory that the rules say nothing about
+Reference = Part | Local
 
 
 @dataclass(frozen=True)
 class Value:
-    """Abstract value of a variable; a join over all its assignments."""
+    """Abstract value of a variable in SSA form."""
 
-    aliases: frozenset[Alias] = frozenset()
-    sources: frozenset[int] = frozenset()  # arguments whose contents decide the value, or OPAQUE
+    references: frozenset[Reference] = frozenset()
+    sources: Sources = NOTHING  # arguments whose contents decide the value; of memory: which one it is
+    length: Sources = NOTHING  # what decides the shape of the memory, apart from its `Local`s
     items: "tuple[Value, ...] | None" = None  # of a tuple
     constant: Any = NOT_CONSTANT  # a global: function, module, number
-    method: str | None = None  # `table.method`, not called yet
-    is_index: bool = False  # the loop index itself
+    method: "tuple[str, Value] | None" = None  # not called yet: its name, and whose it is
+    elements: "Value | None" = None  # of an iterator: what it yields
+    number: int | None = None  # equal numbers are equal values wherever both are computed from the same variables
     is_slice: bool = False
-    expression: Hashable = None  # equal expressions have equal values in one task; None: not known
-    is_shape: bool = False  # a size or dtype, or a tuple of sizes
+    is_shape: bool = False  # a tuple of sizes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Value) and self._key() == other._key()
@@ -46,66 +64,66 @@ class Value:
         return hash(self._key())
 
     def _key(self) -> tuple[Hashable, ...]:
-        constant = id(self.constant)
         return (
-            self.aliases,
+            self.references,
             self.sources,
+            self.length,
             self.items,
-            constant,
+            id(self.constant),
             self.method,
-            self.is_index,
+            self.elements,
+            self.number,
             self.is_slice,
-            self.expression,
             self.is_shape,
         )
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it may be an array or another container; a tuple is none."""
+        return bool(self.references)
 
     def with_sources(self, sources: Iterable[int]) -> "Value":
         """Return the value with more sources."""
         merged = self.sources | frozenset(sources)
-        if merged == self.sources:
-            return self
-        return replace(self, sources=merged)
+        return self if merged == self.sources else replace(self, sources=merged)
+
+
+def parts(value: Value) -> list[Part]:
+    """Tables that a value may be, or be a part of."""
+    return [reference for reference in value.references if isinstance(reference, Part)]
+
+
+def locals_of(value: Value) -> list[Local]:
+    """Containers of the body that a value may be."""
+    return [reference for reference in value.references if isinstance(reference, Local)]
 
 
 def join(first: "Value | None", second: Value) -> Value:
-    """Return the value of a variable that is assigned in two places."""
+    """Return the value of a variable that is either of two."""
     if first is None or first == second:
         return second
-    items = None
+    references, items = first.references | second.references, None
+    sources = first.sources | second.sources
     if first.items is not None and second.items is not None and len(first.items) == len(second.items):
         items = tuple(map(join, first.items, second.items))
+    elif first.items is not None or second.items is not None:
+        references |= {UNKNOWN}  # a tuple of what length?
+        for value in (first, second):
+            for item in value.items or ():
+                references |= item.references
+                sources |= item.sources
+    elements = first.elements
+    if elements is not None and second.elements is not None:
+        elements = join(elements, second.elements)
     return Value(
-        aliases=first.aliases | second.aliases,
-        sources=first.sources | second.sources,
+        references=references,
+        sources=sources,
+        length=first.length | second.length,
         items=items,
         constant=first.constant if first.constant is second.constant else NOT_CONSTANT,
         method=first.method if first.method == second.method else None,
-        is_index=first.is_index and second.is_index,
+        elements=elements if first.elements is not None and second.elements is not None else None,
+        number=first.number if first.number == second.number else None,
         is_slice=first.is_slice or second.is_slice,
-        expression=first.expression if first.expression == second.expression else None,
         is_shape=first.is_shape and second.is_shape,
     )
-
-
-def derived(values: Iterable[Value], expression: Hashable = None) -> Value:
-    """Return a fresh value computed from others: it aliases nothing."""
-    sources: frozenset[int] = frozenset()
-    for value in values:
-        sources |= all_sources(value)
-    return Value(sources=sources, expression=expression)
-
-
-def all_sources(value: Value) -> frozenset[int]:
-    """Sources of a value and of its items."""
-    sources = value.sources
-    for item in value.items or ():
-        sources |= all_sources(item)
-    return sources
-
-
-def all_aliases(value: Value) -> frozenset[Alias]:
-    """Aliases of a value and of its items."""
-    aliases = value.aliases
-    for item in value.items or ():
-        aliases |= all_aliases(item)
-    return aliases

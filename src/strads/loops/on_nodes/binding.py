@@ -1,6 +1,7 @@
-"""A loop's arguments on one node: its shards of the tables, under their own row numbers."""
+"""A loop's arguments on one node: its shards of the tables, or the tables themselves where there is one node only."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from strads.cluster import Node
@@ -12,23 +13,27 @@ from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, find_program
 
 # Logical nodes share one process: the first compiles, the others find what it has compiled.
-COMPILING = threading.Lock()
+COMPILING = threading.RLock()
 
 
 def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
-    """This node's shard of each argument that is a table, by position."""
+    """This node's shard of each argument that is a reference to one, by position."""
     return {i: node.store[a.name] for i, a in enumerate(arguments) if isinstance(a, TableRef)}
 
 
-def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundArguments, LoopProgram, float]:
+def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundArguments, LoopProgram]:
     """Bind the body to this node's tables: in their whole address space a row has its own number."""
-    bound = bind_arguments(spec.body, values_of(node, arguments))
+    bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps)
     with COMPILING:
-        program = find_program(spec.body, bound, fastmath=spec.fastmath)
+        return bound, find_program(spec.body, bound, fastmath=spec.options.fastmath)
+
+
+def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any, float]:
+    """Compile something under the lock; returns it, and the seconds that it took, of the analysis too if it is new."""
+    with COMPILING:
         before = program.compile_seconds if program.used else 0.0
         program.used = True
-        program.compile_recorder(bound, spec.indices)
-        return bound, program, program.compile_seconds - before
+        return compile_it(), program.compile_seconds - before
 
 
 def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:

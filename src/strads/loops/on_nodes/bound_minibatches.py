@@ -25,6 +25,7 @@ from strads.loops.arguments import (
 )
 from strads.loops.batches import BatchProgram, as_parameters, touched_rows
 from strads.loops.functions import plain_function
+from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
 from strads.loops.on_nodes.preparation import record
 from strads.loops.on_nodes.specs import TableRef
@@ -46,8 +47,10 @@ class SyncCall:
         As given by the user.
     data, arguments
         References to what lies on the nodes; on the driver's own only node, the tables themselves.
-    contents
-        Of each argument, and last of the data: a key that changes with the content of a table, None for others.
+    kinds, contents
+        Keys of each argument, and last of the data: of what it is, and of what it holds (of tables; None for others).
+    overlaps
+        Arguments that share memory.
     aggregations
         Of the tables among the arguments, by position.
     minibatches, consistency
@@ -59,7 +62,9 @@ class SyncCall:
     body: Callable[..., Any]
     data: Any
     arguments: tuple[Any, ...]
+    kinds: tuple[Any, ...]
     contents: tuple[Any, ...]
+    overlaps: tuple[tuple[int, int], ...]
     aggregations: dict[int, Aggregation]
     minibatches: Minibatches
     consistency: Consistency
@@ -90,7 +95,7 @@ class BoundMinibatches:
         self.shards = shards_of(node, call.arguments)
         batches = _batches(node, call)
         values = values_of(node, call.arguments)
-        self.bound = as_parameters(bind_arguments(call.body, values, batches), recorded=call.recon)
+        self.bound = as_parameters(bind_arguments(call.body, values, batches, call.overlaps), recorded=call.recon)
         with COMPILING:
             self.program = find_kept(BatchProgram, call.body, self.bound, call.fastmath)
             self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
@@ -123,7 +128,7 @@ class BoundMinibatches:
             if _identity(self.call.arguments[position]) == _identity(self.call.data):
                 name = self.bound.arguments[position].name
                 raise ArgumentError(f"the body writes {name!r}, which is the data that minibatches are made of")
-        if self.call.recon and facts.dynamic:
+        if self.call.recon and facts.volatile:
             raise ArgumentError(
                 "recon=True cannot know which rows a minibatch touches: the body chooses them by values that the loop "
                 "changes, or by random numbers. Draw these beforehand into a table, or use recon=False"
@@ -167,27 +172,20 @@ class BoundMinibatches:
             parts,
         )
         touched = {position: rows[table] for position, table in table_of.items()}
-        if not self.program.facts.dynamic:
+        if not self.program.facts.volatile:
             kept.append((self.program, key, touched))
             del kept[:-_MAX_KEPT]
         return touched
 
     def _key(self) -> tuple[Any, ...]:
         """What decides which rows are touched, and whether they exist."""
-        deciding = []
-        for position in sorted(self.program.facts.deciding):
-            argument, content = self.bound.arguments[position], self.call.contents[position]
-            if content is None and isinstance(argument, TableArgument):
-                content = argument.content_key()
-            elif content is None and isinstance(argument, ScalarArgument):
-                content = self.call.data if isinstance(argument, BatchArgument) else argument.value
-            deciding.append(content)
-        shapes = [(len(table.storage), table.values.shape) for table in self.bound.tables().values()]
-        batches = self.bound.arguments[-1]
-        assert isinstance(batches, BatchArgument)
-        if isinstance(batches.rows, TableArgument) and batches.rows.ragged:
-            deciding.append(self.call.contents[-1])  # how long its rows are decides which of their items exist
-        return tuple(deciding), tuple(shapes), self.call.minibatches, self.numbers
+        call = self.call
+        values = (*call.arguments, call.data)
+        deciding = {
+            position: call.contents[position] if call.contents[position] is not None else content_key(values[position])
+            for position in sorted(self.program.facts.deciding)
+        }
+        return call.kinds, deciding, call.minibatches, self.numbers
 
     def storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
         """Return what views are made of, given (1, rows, …) of each written table."""

@@ -1,31 +1,48 @@
 """Node program `run`: one execution of this node's part of a prepared loop."""
 
 import time
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.cluster import Node, Traffic
+from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds import RaggedArray
 from strads.dds.shard import Shard, fetch_rows
-from strads.engine.executor import Execution, execute, zero_totals
+from strads.engine.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
+from strads.engine.gather import gather_ragged, gather_rows
 from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
 from strads.engine.roles import Role
 from strads.engine.rotation import Cargo, NodeStation
 from strads.engine.statistics import NodeStatistics
 from strads.errors import StradsError
-from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, read_only
-from strads.loops.failures import explain_failed_run, may_stop_half_way
-from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, shards_of
+from strads.loops.arguments import (
+    AccumulatorArgument,
+    BoundArguments,
+    ScalarArgument,
+    Storage,
+    TableArgument,
+    read_only,
+)
+from strads.loops.failures import explain_failed_run
+from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
+from strads.loops.python_mode import run_checked
 
 _HOLD = 2.0  # how many times shorter messages are held back than blocks can wait
 
 
-def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, ...]) -> NodeResult:
+def run(
+    node: Node,
+    name: str,
+    arguments: tuple[Any, ...],
+    contents: dict[int, Hashable],
+    team: ThreadTeam | None = None,
+    record_order: bool = False,
+) -> NodeResult:
     """Execute this node's part of a prepared loop once.
 
     Parameters
@@ -35,27 +52,22 @@ def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, 
     name
         Of the loop in the node's store.
     arguments
-        As in the loop's specification, with the present values.
-    versions
-        Of the content of the tables that are only read: what was derived from them holds while these are the same.
+        As the driver has described them, with the present values.
+    contents
+        What the arguments hold that are kept in plan order: copies of them are good while this is the same.
+    team
+        The threads, if they are not those of the node.
+    record_order
+        Whether to keep the order of tasks under row locks.
     """
     loop: NodeLoop = node.store[name]
     begin = time.perf_counter()
-    loop.tables = arguments
+    loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
     loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
-    shards = shards_of(node, arguments)
-    bound, program, compile_seconds = bind(node, loop.spec, arguments)
-    bring_what_is_read(node, program, shards)
-    tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
-    _attach(node, loop, program, shards, (tables, versions))
-    replicas = {
-        position: Replicas(bound.tables()[position].dense, node.threads, node.comm)
-        for position in program.cast.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
-        if bound.same[position] == position
-    }
-    execution, totals, traffic, compiled = _execute(node, loop, program, bound, shards, replicas)
-    for position in program.facts.written:
-        shards[position].is_complete = bound.same[position] in replicas
+    call = _Call(node, loop, arguments, team or node.team)
+    call.put_in_plan_order(contents)
+    compile_seconds = call.compile()
+    execution, traffic = call.execute(record_order)
     seconds = time.perf_counter() - begin
     statistics = NodeStatistics(
         node.rank,
@@ -64,117 +76,183 @@ def run(node: Node, name: str, arguments: tuple[Any, ...], versions: tuple[int, 
         traffic.bytes_sent,
         traffic.messages_sent,
         execution.compute_seconds,
-        max(execution.seconds * node.threads - execution.compute_seconds, 0.0),
+        max(execution.seconds * call.team.size - execution.compute_seconds, 0.0),
         execution.mean_queue,
         execution.longest_queue,
     )
-    sums = {position: array[:, 0].copy() for position, array in totals.items()}
-    copied = max(seconds - execution.seconds - compiled, 0.0)
-    return NodeResult(loop.part.jobs, sums, statistics, execution.seconds, copied, compile_seconds + compiled)
+    sequence = None
+    if execution.sequence is not None and len(execution.sequence) > 0:
+        sequence = loop.part.tasks[np.argsort(execution.sequence)]
+    return NodeResult(
+        loop.part.jobs,
+        {position: array[:, 0].copy() for position, array in call.totals.items()},
+        sequence,
+        statistics,
+        execution.seconds,
+        call.copy_seconds,
+        compile_seconds,
+    )
 
 
-def _attach(
-    node: Node, loop: NodeLoop, program: LoopProgram, shards: dict[int, Shard], current: tuple[Any, ...]
-) -> None:
-    """Prepare what depends on where the tables are, and on the content of those in plan order."""
-    if loop.attached == current:
-        return
-    for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
-        kept[:] = [Cargo(move, shards[loop.tables_of_moves[move.table]]) for move in moves]
-    for position in program.cast.with_role(Role.ALIGNED):
-        if position in shards:
-            loop.aligned[position] = _in_plan_order(node, shards[position], loop.schedule.indices)
-    loop.attached = current
-
-
-def _in_plan_order(node: Node, shard: Shard, indices: NDArray[np.integer]) -> Any:
-    """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
-    rows = len(shard.whole)
-    if rows == 0:
-        whole = shard.whole
-        if isinstance(whole, RaggedArray):
-            return whole.values, np.zeros(len(indices) + 1, np.int64)
-        return np.zeros((len(indices), *whole.shape[1:]), whole.dtype)
-    wrapped = np.where(indices < 0, indices + rows, indices)
-    found = fetch_rows(node, shard, np.where((wrapped >= 0) & (wrapped < rows), wrapped, 0).astype(np.int64))
-    return (found.values, found.offsets) if isinstance(found, RaggedArray) else found
-
-
-def _execute(
-    node: Node,
-    loop: NodeLoop,
-    program: LoopProgram,
-    bound: BoundArguments,
-    shards: dict[int, Shard],
-    replicas: dict[int, Replicas],
-) -> tuple[Execution, dict[int, NDArray[Any]], Traffic, float]:
-    sums = {p: a for p, a in enumerate(bound.arguments) if isinstance(a, AccumulatorArgument)}
-    totals = {p: zero_totals(loop.part.plan.jobs, a.dtype) for p, a in sums.items()}
-    storages = tuple(_storage(p, loop, program, bound, totals, replicas) for p in range(len(bound.arguments)))
-    storages = bound.by_key(storages)
-    with COMPILING:
-        before = program.compile_seconds
-        worker = program.worker(bound, loop.schedule, storages)
-        compiled = program.compile_seconds - before
-    loop.before = _snapshot(program, shards)
-    station = NodeStation(loop.part, loop.departures, loop.arrivals, list(replicas.values()), node.comm, node.threads)
-    loop.arrived = station.arrived
-    traffic = node.comm.traffic.copy()
-    # A block that leaves is needed about 1 / nodes of an epoch later: so long, at most, it may wait for company.
-    node.comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
+def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> None:
+    """Execute a prepared loop in the interpreter, on one thread, with every access checked."""
+    loop: NodeLoop = node.store[name]
+    bound, program = bind(node, loop.spec, arguments)
+    assert loop.records is not None
+    before = _snapshot(bound, program, {})
     try:
-        with node.comm.inbox.calling_on_failure(station.halt):
-            execution = execute(
-                worker,
-                loop.schedule,
-                storages,
-                node.team,
-                station=station,
-                job_order=loop.spec.job_order,
-                patience=station.patience,
-            )
-            node.comm.check()
-    except StradsError:
+        run_checked(program.body, bound, program.cast, loop.spec.indices, loop.part.plan, loop.records)
+    except BaseException:
+        for rows, values in before:
+            rows[...] = values
         raise
-    except Exception as error:
-        raise explain_failed_run(program, error, restored=loop.before is not None) from error
-    finally:
-        node.comm.hold = None
-        node.comm.flush()
-    loop.seconds = execution.seconds
-    return execution, totals, node.comm.traffic.since(traffic), compiled
 
 
-def _storage(
-    position: int,
-    loop: NodeLoop,
-    program: LoopProgram,
-    bound: BoundArguments,
-    totals: dict[int, NDArray[Any]],
-    replicas: dict[int, Replicas],
-) -> Any:
-    argument = bound.arguments[position]
-    if isinstance(argument, ScalarArgument):
-        return argument.value
-    if isinstance(argument, AccumulatorArgument):
-        return totals[position]
-    first = bound.same[position]
-    if first in replicas:
-        return replicas[first].storage
-    role = program.cast.roles[position]
-    if role is Role.ALIGNED:
-        data = loop.aligned.get(position)
-        if data is None:  # a NumPy array, which came with the call
-            data = argument.raw[loop.schedule.indices]
-        return Aligned(read_only(data), len(argument.storage))
-    if role is Role.GUARDED:
-        assert loop.guards is not None
-        return Guarded(argument.raw, program.cast.table_of[position], *loop.guards)
-    return argument.raw if position in program.facts.written else read_only(argument.raw)
+class _Call:
+    """One execution on a node's tables."""
+
+    def __init__(self, node: Node, loop: NodeLoop, arguments: tuple[Any, ...], team: ThreadTeam):
+        self.node = node
+        self.loop = loop
+        self.team = team
+        self.shards = shards_of(node, arguments)
+        self.bound: BoundArguments
+        self.program: LoopProgram
+        self.bound, self.program = bind(node, loop.spec, arguments)
+        bring_what_is_read(node, self.program, self.shards)
+        if loop.attached != loop.tables:
+            for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
+                kept[:] = [Cargo(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
+            loop.attached = loop.tables
+        self.copy_seconds = 0.0
+        plan = loop.part.plan
+        lanes = 1 if plan.lane is None else team.size
+        self.replicas = {
+            position: Replicas(self.bound.tables()[position].dense, lanes, node.comm)
+            for position in self.program.cast.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
+            if self.bound.same[position] == position
+        }
+        sums = {p: a for p, a in enumerate(self.bound.arguments) if isinstance(a, AccumulatorArgument)}
+        self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in sums.items()}
+        ownership = loop.schedule.ownership
+        self.claiming: Claiming = UNCLAIMED
+        if ownership is not None:
+            self.claiming = ownership.owner.copy(), ownership.offsets, ownership.claims
+
+    # -- storages ------------------------------------------------------------------------------------------
+
+    def put_in_plan_order(self, contents: dict[int, Hashable]) -> None:
+        """Copy the tables that are read as A[k] into plan order, where their contents have changed."""
+        start = time.perf_counter()
+        for position in self.program.cast.with_role(Role.ALIGNED):
+            if position not in self.loop.aligned or self.loop.aligned[position][0] != contents[position]:
+                self.loop.aligned.pop(position, None)  # free the old copy first
+                argument = self.bound.tables()[position]
+                self.loop.aligned[position] = contents[position], self._in_plan_order(position, argument)
+        self.copy_seconds = time.perf_counter() - start
+
+    def _in_plan_order(self, position: int, argument: TableArgument) -> Any:
+        """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
+        storage: Storage = argument.storage
+        indices, rows = self.loop.schedule.indices, len(storage)
+        if rows == 0:
+            if isinstance(storage, RaggedArray):
+                return storage.values, np.zeros(len(indices) + 1, np.int64)
+            return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
+        lowest, highest = self.loop.spec.indices.bounds()
+        if lowest < -rows or highest >= rows:
+            indices = np.where((-rows <= indices) & (indices < rows), indices, 0)
+        shard = self.shards.get(position)
+        if shard is not None:
+            found = fetch_rows(self.node, shard, np.where(indices < 0, indices + rows, indices).astype(np.int64))
+            return (found.values, found.offsets) if isinstance(found, RaggedArray) else found
+        if isinstance(storage, RaggedArray):
+            return gather_ragged(storage.values, storage.offsets, indices, self.team)
+        return gather_rows(np.ascontiguousarray(storage), indices, self.loop.part.plan.offsets, self.team)
+
+    def _storages(self) -> tuple[Any, ...]:
+        return self.bound.by_key([self._storage(position) for position in range(len(self.bound.arguments))])
+
+    def _storage(self, position: int) -> Any:
+        argument = self.bound.arguments[position]
+        if isinstance(argument, ScalarArgument):
+            return argument.value
+        if isinstance(argument, AccumulatorArgument):
+            return self.totals[position]
+        first = self.bound.same[position]
+        if first in self.replicas:
+            return self.replicas[first].storage
+        role = self.program.cast.roles[position]
+        if role is Role.ALIGNED:
+            return Aligned(read_only(self.loop.aligned[position][1]), len(argument.storage))
+        if role is Role.GUARDED:
+            return self._guarded(position, argument)
+        return argument.raw if position in self.program.facts.written else read_only(argument.raw)
+
+    def _guarded(self, position: int, argument: TableArgument) -> Guarded:
+        ownership, table = self.loop.schedule.ownership, self.program.cast.table_of[position]
+        assert ownership is not None
+        first = ownership.first_row[table]
+        owner = self.claiming[0][first : first + len(argument.storage)]
+        return Guarded(argument.raw, ownership.low[table], ownership.high[table], owner)
+
+    # -- execution -----------------------------------------------------------------------------------------
+
+    def compile(self) -> float:
+        """Compile the worker; returns the seconds that this took."""
+        self.storages = self._storages()
+        make = lambda: self.program.worker(self.bound, self.loop.schedule, self.storages)  # noqa: E731
+        self.worker, seconds = compiling(self.program, make)
+        return seconds
+
+    def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
+        """Execute the plan; returns what was sent, too."""
+        node, loop, comm = self.node, self.loop, self.node.comm
+        loop.before = None if self.program.facts.is_certain else _snapshot(self.bound, self.program, self.shards)
+        station = None
+        if self.node.size > 1 or self.replicas:
+            replicas = list(self.replicas.values())
+            station = NodeStation(loop.part, loop.departures, loop.arrivals, replicas, comm, self.team.size)
+            loop.arrived = station.arrived
+        traffic = comm.traffic.copy()
+        # A block that leaves is needed about 1 / nodes of an epoch later: so long, at most, it may wait for company.
+        comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
+        try:
+            with comm.inbox.calling_on_failure(station.halt if station is not None else lambda: None):
+                execution = execute(
+                    self.worker,
+                    loop.schedule,
+                    self.storages,
+                    self.team,
+                    claiming=self.claiming,
+                    station=station,
+                    job_order=loop.spec.options.job_order,
+                    patience=0 if station is None else station.patience,
+                    record_order=record_order,
+                )
+                comm.check()
+        except StradsError:
+            raise
+        except Exception as error:
+            raise explain_failed_run(self.program, error, restored=loop.before is not None) from error
+        finally:
+            comm.hold = None
+            comm.flush()
+        for position in self.program.facts.written & self.shards.keys():
+            self.shards[position].is_complete = self.bound.same[position] in self.replicas
+        loop.seconds = execution.seconds
+        if node.size == 1:
+            loop.before = None  # elsewhere another node may still fail
+        return execution, comm.traffic.since(traffic)
 
 
-def _snapshot(program: LoopProgram, shards: dict[int, Shard]) -> dict[int, NDArray[Any]] | None:
-    """Copy this node's rows of what the loop writes, if indices that nobody could check may stop it half way."""
-    if not may_stop_half_way(program):
-        return None
-    return {p: shards[p].values(shards[p].low, shards[p].high).copy() for p in program.facts.written if p in shards}
+def _snapshot(
+    bound: BoundArguments, program: LoopProgram, shards: dict[int, Shard]
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Copy this node's rows of what the loop writes: something that nobody could check may stop it half way."""
+    memory = [
+        shard.values(shard.low, shard.high) if (shard := shards.get(position)) else table.values
+        for position, table in bound.tables().items()
+        if position in program.facts.written and bound.same[position] == position
+    ]
+    return [(values, values.copy()) for values in memory]

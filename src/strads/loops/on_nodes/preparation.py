@@ -12,53 +12,59 @@ from strads.engine.executor import Schedule
 from strads.engine.roles import Role
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
-from strads.loops.on_nodes.binding import bind, bring_what_is_read, shards_of
+from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import TaskFailed
 from strads.schedule.access import AccessRecords
-from strads.schedule.assignment import assign, renumbered
+from strads.schedule.assignment import Assignment, assign, renumbered
 from strads.schedule.lanes import with_barriers, with_lanes
+from strads.schedule.ownership import Ownership, ownership
 from strads.schedule.placement import NodePlan, place
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
-from strads.schedule.record_parts import chosen, concatenated
+from strads.schedule.record_parts import concatenated
 
 
-def prepare(node: Node, spec: LoopSpec) -> LoopFacts | None:
+def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts | None:
     """Record this node's share of the tasks; node 0 plans; each node keeps its part of the plan.
 
     Returns
     -------
     The facts of the loop on node 0; None elsewhere.
     """
-    shards = shards_of(node, spec.arguments)
-    bound, program, compile_seconds = bind(node, spec, spec.arguments)
+    team = spec.options.team or node.team
+    shards = shards_of(node, arguments)
+    bound, program = bind(node, spec, arguments)
+    _, compile_seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     start = time.perf_counter()
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     own = spec.indices.part(share[node.rank], share[node.rank + 1])
-    records = node.comm.gather(record(node, program, bound, own, shards))
+    records = node.comm.gather(record(node, program, bound, own, shards, team))
     recorded = time.perf_counter()
-    facts, parts = None, None
+    facts, parts, kept = None, None, None
     if records is not None:
         whole = concatenated(records)
-        plan, bounds, parts = _plan(node, spec, program, whole, shards)
+        del records  # as large as the data
+        plan, placing, parts = _plan(node, spec, program, whole, shards, team)
+        kept = whole if spec.options.keep_records else None
         facts = LoopFacts(
-            plan,
-            bounds,
-            program.facts.written,
-            frozenset(position for position, role in enumerate(program.cast.roles) if role.is_relaxed),
-            program.facts.deciding,
-            program.facts.dynamic,
-            compile_seconds,
-            recorded - start,
-            time.perf_counter() - recorded,
+            plan=plan,
+            bounds=placing,
+            placed=_placed(program, shards, placing),
+            written=program.facts.written,
+            aligned=program.facts.aligned,
+            deciding=program.facts.deciding,
+            is_volatile=bool(program.facts.volatile),
+            compile_seconds=compile_seconds,
+            reconnaissance_seconds=recorded - start,
+            planning_seconds=time.perf_counter() - recorded,
         )
-    part, guards = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
-    schedule = Schedule(part.plan, spec.indices.at(part.tasks))
+    part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
+    schedule = Schedule(part.plan, spec.indices.at(part.tasks), owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
-    node.store[spec.name] = NodeLoop(spec, part, schedule, guards, first)
+    node.store[spec.name] = NodeLoop(spec, part, schedule, first, kept)
     return facts
 
 
@@ -86,44 +92,73 @@ def record(
     bound: BoundArguments,
     indices: LoopIndices,
     shards: dict[int, Shard],
-    team: ThreadTeam | None = None,
+    team: ThreadTeam,
 ) -> AccessRecords:
     """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not."""
     recorder = program.compile_recorder(bound, indices)
     records = None
     if not recorder.scratch:
         try:
-            records = recorder.run(bound, indices, team or node.team)
+            records = recorder.run(bound, indices, team)
         except TaskFailed:  # a real failure, or only made-up values: real rows tell
             records = None
     if all(node.comm.allgather(records is not None)):
         assert records is not None
         return records
     complete(node, *shards.values())
-    return program.record(bound, indices, team or node.team)
+    return program.record(bound, indices, team)
 
 
 def _plan(
-    node: Node, spec: LoopSpec, program: LoopProgram, records: AccessRecords, shards: dict[int, Shard]
-) -> tuple[Plan, dict[int, NDArray[np.int64]], list[Any]]:
+    node: Node, spec: LoopSpec, program: LoopProgram, records: AccessRecords, shards: dict[int, Shard], team: ThreadTeam
+) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
-    threads = node.size * node.threads
-    plan = build_plan(records, threads=threads, strategy=spec.strategy, seed=spec.seed, parallel=node.team.for_each)
+    options, threads = spec.options, node.size * team.size
+    plan = build_plan(records, threads=threads, strategy=options.strategy, seed=options.seed, parallel=team.for_each)
+    guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
+    if node.size == 1:
+        if program.cast.has_relaxed:
+            plan = plan.with_lanes(threads)
+        elif options.micro_sync:
+            plan = with_barriers(plan)
+        owned = ownership(plan, records, guarded) if guarded else None
+        return plan, {}, [(NodePlan(plan, plan.order, np.arange(plan.jobs), (), ()), owned)]
+    plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, team.size)
+    owned = ownership(plan, records, guarded) if guarded else None
+    placed = place(plan, assignment.node_of, assignment.units, node.size, team.size)
+    return plan, wanted, [(part, None if owned is None else _of_part(owned, plan, part)) for part in placed]
+
+
+def _assigned(
+    node: Node,
+    plan: Plan,
+    program: LoopProgram,
+    records: AccessRecords,
+    shards: dict[int, Shard],
+    micro_sync: bool,
+    lanes: int,
+) -> tuple[Plan, Assignment, dict[int, NDArray[np.int64]]]:
+    """Assign the jobs to nodes; merge them into lanes, or part them by barriers, where that is asked for."""
     position_of = {table: position for position, table in reversed(program.cast.table_of.items())}
     bounds = [shards[position_of[table]].bounds for table in range(len(records.tables))]
     assignment = assign(plan, records, bounds, node.size)
-    if program.cast.has_relaxed:
-        laned = with_lanes(plan, threads, assignment.node_of, node.size)
-        plan, assignment = laned, renumbered(assignment, plan, laned, node.threads)
-    elif spec.micro_sync:
-        parted = with_barriers(plan)
-        plan, assignment = parted, renumbered(assignment, plan, parted)
-    placed = place(plan, assignment.node_of, assignment.units, node.size, node.threads)
-    guards = [_guards(records, part) if program.facts.dynamic else None for part in placed]
     wanted = {position_of[table]: cut for table, cut in assignment.bounds.items()}
-    return plan, wanted, list(zip(placed, guards, strict=True))
+    if program.cast.has_relaxed:
+        laned = with_lanes(plan, node.size * lanes, assignment.node_of, node.size)
+        return laned, renumbered(assignment, plan, laned, lanes), wanted
+    if micro_sync:
+        parted = with_barriers(plan)
+        return parted, renumbered(assignment, plan, parted), wanted
+    return plan, assignment, wanted
 
 
-def _guards(records: AccessRecords, part: NodePlan) -> tuple[Any, ...]:
-    own = chosen(records, part.tasks)
-    return own.offsets, own.rows, own.tags
+def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
+    """Return what the jobs of a node own; under row locks, which reach no other node, tasks."""
+    return owned if plan.locks is not None else owned.of_jobs(part.jobs)
+
+
+def _placed(
+    program: LoopProgram, shards: dict[int, Shard], wanted: dict[int, NDArray[np.int64]]
+) -> dict[int, NDArray[np.int64]]:
+    """How the recorded tables lie about which the plan has no opinion: its moves of rows start from there."""
+    return {p: shards[p].bounds for p in program.cast.table_of if p in shards and p not in wanted}

@@ -28,11 +28,9 @@ def recover(node: Node, name: str, failed_run: int) -> None:
         loop.before, loop.arrived = None, None
     shards = shards_of(node, loop.tables)
     undone = node.comm.allgather(loop.before is not None)
-    if loop.before is not None:
-        for position, values in loop.before.items():
-            shard = shards[position]
-            shard.values(shard.low, shard.high)[...] = values
-    if not any(undone):
+    for rows, values in loop.before or ():
+        rows[...] = values
+    if not any(undone) and node.size > 1:
         _bring_home(node, loop, shards)
     for shard in shards.values():
         shard.is_complete = False

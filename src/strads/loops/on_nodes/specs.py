@@ -1,15 +1,18 @@
 """A loop as the driver describes it to the nodes, and what they tell it."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule
 from strads.engine.rotation import Cargo
 from strads.engine.statistics import NodeStatistics
 from strads.loops.indices import LoopIndices
+from strads.schedule.access import AccessRecords
 from strads.schedule.placement import NodePlan
 from strads.schedule.plan import Plan
 
@@ -32,30 +35,60 @@ class SumRef:
 
 
 @dataclass(frozen=True)
-class LoopSpec:
-    """What a loop is, apart from the values that change from call to call."""
+class LoopOptions:
+    """Options of `async_for` that decide what is prepared.
 
-    name: str  # in the nodes' stores
-    body: Any
-    arguments: tuple[Any, ...]
-    indices: LoopIndices
+    `threads` and `team` are given where the driver's process is the only node; else nodes have threads of their own.
+    """
+
     strategy: str
     seed: int
     fastmath: bool
     micro_sync: bool
     job_order: str
+    keep_records: bool = False
+    threads: int | None = None
+    team: ThreadTeam | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class LoopSpec:
+    """What a loop is, apart from the values that change from call to call."""
+
+    name: str  # in the nodes' stores
+    body: Any
+    indices: LoopIndices
+    options: LoopOptions
+    overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
 
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """What the driver has to know of a prepared loop; positions are those of the arguments."""
+    """What the driver has to know of a prepared loop; positions are those of the arguments.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    bounds
+        How some tables have to lie on the nodes when the loop runs.
+    placed
+        How others lay when it was planned.
+    written, aligned, deciding
+        Tables that the loop writes; that it reads in plan order; what decides its rows.
+    is_volatile
+        Whether values that the loop changes choose rows.
+    compile_seconds, reconnaissance_seconds, planning_seconds
+        What it took.
+    """
 
     plan: Plan
     bounds: dict[int, NDArray[np.int64]]
+    placed: dict[int, NDArray[np.int64]]
     written: frozenset[int]
-    relaxed: frozenset[int]
+    aligned: frozenset[int]
     deciding: frozenset[int]
-    dynamic: bool
+    is_volatile: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float
@@ -67,6 +100,7 @@ class NodeResult:
 
     jobs: NDArray[np.int64]  # numbers in the whole plan
     totals: dict[int, NDArray[Any]]  # position of an accumulator → its sum in each of these jobs
+    sequence: NDArray[np.integer] | None  # positions of all tasks in the order of a run under row locks
     statistics: NodeStatistics
     seconds: float
     copy_seconds: float
@@ -75,19 +109,19 @@ class NodeResult:
 
 @dataclass
 class NodeLoop:
-    """A prepared loop, kept by its node."""
+    """A prepared loop, kept by its node; it holds no table, so that these can die."""
 
     spec: LoopSpec
     part: NodePlan
     schedule: Schedule
-    guards: tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint8]] | None
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
+    records: AccessRecords | None = None  # kept only for the interpreter
     attached: tuple[Any, ...] | None = None
     departures: list[Cargo] = field(default_factory=list)
     arrivals: list[Cargo] = field(default_factory=list)
-    aligned: dict[int, Any] = field(default_factory=dict)
-    tables: tuple[Any, ...] = ()  # arguments of the last run
+    aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
+    tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution
     run: int = 0  # number of the program run that it was last executed in
-    before: dict[int, NDArray[Any]] | None = None  # rows before that run, where it may have to be undone
+    before: list[tuple[NDArray[Any], NDArray[Any]]] | None = None  # rows, and what they were, where it may be undone
     arrived: NDArray[np.bool_] | None = None  # which arrivals of that run are there

@@ -1,0 +1,62 @@
+"""Stopping compiled code that would not end by itself: loops of a body look at one flag of the process."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, register_jitable
+
+INTERRUPTED = "the loop was interrupted"
+
+_flag = np.zeros(1, np.int64)
+_users = threading.Lock()
+_requests = 0
+
+
+@intrinsic
+def _is_stopping(typingctx: Any) -> Any:
+    """Read the flag, which other threads write: the compiler must not keep it in a register."""
+    address = _flag.ctypes.data
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(ir.Constant(ir.IntType(64), address), ir.IntType(64).as_pointer())
+        return builder.icmp_signed("!=", builder.load_atomic(pointer, "monotonic", 8), ir.Constant(ir.IntType(64), 0))
+
+    return types.boolean(), codegen
+
+
+@register_jitable
+def check_stop() -> None:
+    """Raise RuntimeError when all loops of the process are to end; called in each turn of a `while` loop."""
+    if _is_stopping():
+        raise RuntimeError(INTERRUPTED)
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], None]]:
+    """Yield a function that has all bodies of this process end soon; the next loop finds the flag down again."""
+    global _requests
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        global _requests
+        with _users:
+            if not asked:
+                asked = True
+                _requests += 1
+                _flag[0] = 1
+
+    try:
+        yield stop
+    finally:
+        if asked:
+            with _users:
+                _requests -= 1
+                if _requests == 0:
+                    _flag[0] = 0
+

@@ -1,0 +1,296 @@
+"""What the memory that a body works on holds: its accesses to tables, and the contents of the containers it makes."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+
+from strads.loops.analysis.effects import Access, Decision, Effects
+from strads.loops.analysis.kinds import TableKind
+from strads.loops.analysis.numbers import Numbers
+from strads.loops.analysis.values import (
+    CONSTANT,
+    FLOAT,
+    NOTHING,
+    OPAQUE,
+    UNKNOWN,
+    Local,
+    Part,
+    Sources,
+    Value,
+    join,
+    locals_of,
+    parts,
+)
+
+
+class Memory:
+    """The memory of one body. Contents only grow: the analysis repeats until they stay the same.
+
+    Attributes
+    ----------
+    effects
+        What has been seen so far.
+    place, line, control
+        Of the statement at work: block and number, line, and what decides whether it runs.
+    """
+
+    def __init__(self, kinds: dict[int, TableKind], index: int, numbers: Numbers):
+        self.kinds = kinds
+        self.numbers = numbers
+        self.effects = Effects()
+        self.place: tuple[int, int] = (0, 0)
+        self.line = 0
+        self.control: Sources = NOTHING
+        self._index = index  # number of the loop index
+        self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
+        self._lengths: dict[Hashable, Sources] = {}
+
+    def state(self) -> object:
+        """Return what grows."""
+        return dict(self._contents), dict(self._lengths)
+
+    # -- what a value depends on ---------------------------------------------------------------------------
+
+    def sources(self, value: Value) -> Sources:
+        """What decides a value, with all that can be read through it."""
+        return self._sources(value, set())
+
+    def _sources(self, value: Value, seen: set[Hashable]) -> Sources:
+        found = value.sources | value.length
+        for part in parts(value):
+            found |= self._sources_of(part)
+        for local in locals_of(value):
+            if local is UNKNOWN:
+                found |= {OPAQUE}
+            elif local.place not in seen:
+                seen.add(local.place)
+                found |= self._lengths.get(local.place, NOTHING)
+                found |= self._sources(self._contents.get(local.place, Value()), seen)
+        for item in value.items or ():
+            found |= self._sources(item, seen)
+        if value.elements is not None:
+            found |= self._sources(value.elements, seen)
+        return found
+
+    def _sources_of(self, part: Part) -> Sources:
+        kind = self.kinds[part.argument]
+        floating = kind.floating
+        if kind.fields:
+            field = None if part.field is None else kind.field(part.field)
+            floating = any(f.floating for f in kind.fields) if field is None else field.floating
+        return frozenset({part.argument, FLOAT} if floating else {part.argument})
+
+    def length(self, value: Value) -> Sources:
+        """What decides the shape of an array, or the length of a container."""
+        found = value.length
+        for local in locals_of(value):
+            found |= {OPAQUE} if local is UNKNOWN else self._lengths.get(local.place, NOTHING)
+        if value.is_memory:  # which of several it is
+            found |= value.sources
+        return found
+
+    def depth(self, value: Value) -> int | None:
+        """Number of axes of an array, 0 for a number; None where it is not known."""
+        depths: set[int | None] = {reference.depth for reference in value.references}
+        if not depths:
+            return 0 if value.items is None and value.elements is None else None
+        return depths.pop() if len(depths) == 1 else None
+
+    # -- containers of the body ----------------------------------------------------------------------------
+
+    def new(self, depth: int | None, *, is_array: bool, contents: Value | None = None, length: Sources = NOTHING) -> Value:
+        """Make a container at the statement at work."""
+        local = Local(self.place, depth, is_array)
+        self._contents.setdefault(local.place, Value())
+        if contents is not None:
+            self._put(local, contents)
+        self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | length
+        return Value(frozenset({local}))
+
+    def _put(self, local: Local, value: Value) -> None:
+        if local.place == CONSTANT:
+            return  # Numba refuses to write it
+        if local.is_array:  # it holds numbers, not what they were read from
+            value = Value(sources=self.sources(value))
+        value = replace(value.with_sources(self.control), number=None)
+        self._contents[local.place] = join(self._contents.get(local.place), value)
+
+    def put(self, container: Value, value: Value, *, resizes: bool) -> None:
+        """Store something into containers of the body."""
+        for local in locals_of(container):
+            if local is UNKNOWN:
+                continue
+            self._put(local, value.with_sources(container.sources))
+            if resizes:
+                added = self.control | self.sources(value) | container.sources
+                self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | added
+
+    # -- reading and writing -------------------------------------------------------------------------------
+
+    def read(self, container: Value, index: Value) -> Value:
+        """Return `container[index]`."""
+        if container.items is not None:
+            self.decide(index)
+            found = None
+            for item in container.items:
+                found = join(found, item)
+            return replace(found or Value(), number=None).with_sources(self.sources(index) | container.sources)
+        if not container.is_memory:
+            return Value(sources=self.sources(container) | self.sources(index))
+        found = None
+        for reference in container.references:
+            if isinstance(reference, Part):
+                found = join(found, self._read_part(reference, container, index))
+            else:
+                found = join(found, self._read_local(reference, container, index))
+        assert found is not None
+        return found
+
+    def _read_part(self, part: Part, container: Value, index: Value) -> Value:
+        self.access(part, container, index, write=False)
+        taken, sliced, copied = _shape_of(index)
+        sources = container.sources | self.sources(index)
+        if copied:
+            contents = Value(sources=sources | self._sources_of(part))
+            return self.new(None, is_array=True, contents=contents, length=self.sources(index))
+        depth = None if part.depth is None else part.depth - taken
+        kind = self.kinds[part.argument]
+        if depth is None or depth > 0 or (kind.fields and part.field is None):
+            length = container.length | (self.sources(index) if sliced or (part.whole and kind.ragged) else NOTHING)
+            still_whole = part.whole and taken == 0
+            rest = replace(part, depth=None if depth is None else max(depth, 0), whole=still_whole)
+            read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
+            return Value(frozenset({rest}), sources | read, length)
+        return Value(sources=sources | self._sources_of(part))
+
+    def _read_local(self, local: Local, container: Value, index: Value) -> Value:
+        if local is UNKNOWN:
+            return Value(frozenset({UNKNOWN}), frozenset({OPAQUE}))
+        self.decide(index, self.length(container), container)
+        taken, sliced, copied = _shape_of(index)
+        sources = container.sources | self.sources(index)
+        contents = self._contents.get(local.place, Value())
+        if copied:
+            everything = Value(sources=sources | self._sources(contents, set()))
+            return self.new(None, is_array=True, contents=everything, length=self.sources(index))
+        element = replace(contents, number=None).with_sources(sources)
+        if local.depth is not None and local.depth - taken <= 0:
+            return element
+        depth = None if local.depth is None else local.depth - taken
+        rest = Local(local.place, depth, local.is_array)
+        inner = Value(frozenset({rest}), sources, container.length | (self.sources(index) if sliced else NOTHING))
+        return join(element, inner) if depth is None else inner
+
+    def elements(self, container: Value) -> Value:
+        """Return what iteration over something yields."""
+        if container.elements is not None:
+            return container.elements.with_sources(container.sources)
+        if container.items is not None:
+            found = None
+            for item in container.items:
+                found = join(found, item)
+            return replace(found or Value(), number=None).with_sources(container.sources)
+        for part in parts(container):
+            if part.whole:
+                self.effects.escapes.add(part.argument)
+        inside = Value()  # an index that always exists
+        found = self.read(container, inside)
+        return replace(found, number=None)
+
+    def write(self, container: Value, index: Value, value: Value) -> None:
+        """Do `container[index] = value`."""
+        for part in parts(container):
+            self.effects.writes.setdefault(part.argument, self.line)
+            self.access(part, container, index, write=True)
+        if locals_of(container):
+            self.decide(index, self.length(container), container)
+            self.put(container, value.with_sources(self.sources(index)), resizes=False)
+
+    def overwrite(self, target: Value, sources: Sources) -> None:
+        """Write to an array as a whole, as `out=` and `+=` do."""
+        for part in parts(target):
+            self.effects.writes.setdefault(part.argument, self.line)
+            self.access(part, target, Value(is_slice=True), write=True)
+        self.put(target, Value(sources=sources), resizes=False)
+
+    def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
+        """Note an access to a table, or to a part of one of its rows."""
+        if not part.whole:
+            self.decide(index, container.length | container.sources, container)
+            return
+        row, *inner = index.items if index.items else (index,)
+        is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
+        if not is_row:
+            self.effects.escapes.add(part.argument)
+        number = row.number if is_row else None
+        if part.keyed and number is not None:  # the row of a key is not the row of that number
+            number = self.numbers.of(("key", number))
+        self.effects.accesses.add(
+            Access(
+                part.argument,
+                write,
+                self.sources(row) | container.sources | container.length,
+                self.control,
+                number,
+                number is not None and number == self._index,
+                self.place,
+                self.line,
+            )
+        )
+        if inner:
+            of = self._row(container, row)
+            rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
+            self.decide(rest, container.length | self.sources(row), of)
+
+    def _row(self, container: Value, row: Value) -> Value:
+        """Return what stands for a row that is indexed at once, as in `T[i, j]`."""
+        known = container.number is not None and row.number is not None
+        return Value(number=self.numbers.of(("item", container.number, row.number)) if known else None)
+
+    def decide(self, index: Value, bound: Sources = NOTHING, of: Value | None = None) -> None:
+        """Note that something may fail, by the value of an index or size; `of` is the array that is indexed."""
+        sources = self.sources(index) | bound
+        if of is None or of.number is None or index.number is None or index.is_slice:
+            number = None
+        else:
+            number = of.number, index.number
+        self.effects.inner.add(Decision(sources, self.control, number, self.place, self.line))
+
+    # -- doubt ---------------------------------------------------------------------------------------------
+
+    def doubt(self, values: Iterable[Value]) -> None:
+        """Expect the worst of what no rule covers: it may write all memory that it is given, and keep it."""
+        waiting = list(values)
+        seen: set[Hashable] = set()
+        while waiting:
+            value = waiting.pop()
+            self.effects.doubtful |= {part.argument for part in parts(value)}
+            self.escape(value)
+            waiting += value.items or ()
+            waiting += [inner for inner in (value.elements, value.method and value.method[1]) if inner]
+            for local in locals_of(value):
+                if local is not UNKNOWN and local.place not in seen:
+                    seen.add(local.place)
+                    waiting.append(self._contents.get(local.place, Value()))
+                    self._put(local, Value(frozenset({UNKNOWN}), frozenset({OPAQUE})))
+                    self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | {OPAQUE}
+
+    def escape(self, value: Value) -> None:
+        """Note that tables are used otherwise than row by row."""
+        self.effects.escapes |= {part.argument for part in parts(value) if part.whole}
+        for item in value.items or ():
+            self.escape(item)
+
+
+def _shape_of(index: Value) -> tuple[int, bool, bool]:
+    """Return how many axes an index takes away, whether it slices, and whether it makes a copy."""
+    taken, sliced, copied = 0, False, False
+    for item in index.items if index.items is not None else (index,):
+        if item.is_slice or item.constant is Ellipsis:
+            sliced = True
+        elif item.constant is None:
+            taken -= 1
+        elif item.is_memory:
+            copied = True
+        else:
+            taken += 1
+    return taken, sliced, copied

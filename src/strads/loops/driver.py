@@ -1,0 +1,265 @@
+"""The driver's side of a loop: prepares it when anything that decides it has changed, and starts each execution.
+
+There is one path: the nodes of a cluster, or this process as the only node, run the same node programs.
+"""
+
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Cluster
+from strads.dds import Accumulator, Readonly, Relaxed, dvector
+from strads.engine.executor import zero_totals
+from strads.errors import AccessPatternError, NodeFailure
+from strads.loops.arguments import check_call, map_of, overlaps, table_of
+from strads.loops.functions import fingerprint
+from strads.loops.indices import LoopIndices
+from strads.loops.keys import contents, kind_key
+from strads.loops.on_nodes.execution import run, run_in_interpreter
+from strads.loops.on_nodes.preparation import prepare
+from strads.loops.on_nodes.recovery import recover
+from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
+from strads.loops.statistics import LoopStatistics
+
+_MAX_KEPT = 8
+
+
+@dataclass(eq=False)
+class _KeptLoop:
+    """A loop that is prepared on the nodes, and what it was prepared for."""
+
+    cluster: Cluster
+    name: str
+    key: Hashable
+    indices: LoopIndices
+    tables: "tuple[weakref.ref[dvector], ...]"
+    facts: LoopFacts
+    contents: dict[int, Hashable]
+    wanders: bool  # whether tasks have left the rows that were recorded in an earlier call
+
+    def serves(self, call: "_Call") -> bool:
+        """Whether the plan holds for a call."""
+        return (
+            self.cluster is call.cluster
+            and self.key == call.key
+            and not (self.facts.is_volatile and self.wanders)
+            and self.contents == contents(call.arguments, self.facts.deciding)
+            and self.indices == call.indices
+            and all(self._lies_as_planned(call, position) for position in self.facts.placed)
+        )
+
+    def _lies_as_planned(self, call: "_Call", position: int) -> bool:
+        table = table_of(call.arguments[position])
+        assert table is not None
+        table.distribute(self.cluster)
+        return np.array_equal(table.bounds, self.facts.placed[position])  # type: ignore[arg-type]
+
+
+# Most recently used last. Several threads may call loops: each statement that changes the list is atomic.
+_kept: list[_KeptLoop] = []
+
+
+@dataclass
+class _Call:
+    """One call of a loop."""
+
+    cluster: Cluster
+    body: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    indices: LoopIndices
+    options: LoopOptions
+
+    def __post_init__(self) -> None:
+        self.overlaps = overlaps(self.arguments)
+        kinds = tuple(map(kind_key, self.arguments))
+        self.key = fingerprint(self.body), self.options, kinds, self.overlaps
+
+
+def run_loop(
+    cluster: Cluster,
+    body: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    indices: LoopIndices,
+    options: LoopOptions,
+    *,
+    record_order: bool,
+    interpreted: bool = False,
+) -> LoopStatistics:
+    """Run a loop on all nodes of a cluster; the arguments and what it raises are those of `async_for`."""
+    start = time.perf_counter()
+    check_call(body, arguments)
+    call = _Call(cluster, body, arguments, indices, options)
+    kept, is_new = _prepared(call)
+    if interpreted:
+        return _interpreted(call, kept, is_new, start, record_order)
+    try:
+        results = _run(call, kept, record_order)
+    except AccessPatternError:
+        if is_new:
+            raise
+        # The rows were those of an earlier call. All is as it was: look again where tasks go now.
+        kept, is_new = _prepare(call, wanders=True), True
+        results = _run(call, kept, record_order)
+    facts = kept.facts
+    _add_sums(arguments, facts, results)
+    copied = max(result.copy_seconds for result in results) if is_new else 0.0
+    return LoopStatistics(
+        tasks=len(indices),
+        seconds=time.perf_counter() - start,
+        compile_seconds=max(result.compile_seconds for result in results) + (facts.compile_seconds if is_new else 0.0),
+        reconnaissance_seconds=facts.reconnaissance_seconds if is_new else 0.0,
+        planning_seconds=facts.planning_seconds + copied if is_new else 0.0,
+        copy_seconds=copied,
+        execution_seconds=max(result.seconds for result in results),
+        strategy=facts.plan.strategy,
+        parallelism=facts.plan.parallelism,
+        threads=cluster.size * (options.threads or cluster.threads),
+        plan=facts.plan,
+        nodes=tuple(result.statistics for result in results),
+        order=_order(facts, indices, results) if record_order else None,
+    )
+
+
+def _order(facts: LoopFacts, indices: LoopIndices, results: list[NodeResult]) -> NDArray[np.integer]:
+    """Return the loop indices in a serial order with the same result.
+
+    That of the plan: jobs are numbered by priority, so it obeys every precedence. Under row locks timing decides.
+    """
+    sequences = [result.sequence for result in results if result.sequence is not None]
+    return indices.at(sequences[0] if sequences else facts.plan.order)
+
+
+def _interpreted(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_order: bool) -> LoopStatistics:
+    facts = kept.facts
+    begin = time.perf_counter()
+    try:
+        call.cluster.run(run_in_interpreter, kept.name, call.arguments)
+    finally:
+        mark_written(call.cluster, call.arguments, facts.written)
+    return LoopStatistics(
+        tasks=len(call.indices),
+        seconds=time.perf_counter() - start,
+        compile_seconds=facts.compile_seconds if is_new else 0.0,
+        reconnaissance_seconds=facts.reconnaissance_seconds if is_new else 0.0,
+        planning_seconds=facts.planning_seconds if is_new else 0.0,
+        copy_seconds=0.0,
+        execution_seconds=time.perf_counter() - begin,
+        strategy=facts.plan.strategy,
+        parallelism=facts.plan.parallelism,
+        threads=1,
+        plan=facts.plan,
+        order=call.indices.at(facts.plan.order) if record_order else None,
+    )
+
+
+def _prepared(call: _Call) -> tuple[_KeptLoop, bool]:
+    """Return the loop as it is kept on the nodes, prepared anew if anything that decides it has changed."""
+    _drop_dead()
+    wanders = False
+    for kept in reversed(_kept.copy()):
+        if kept.serves(call):
+            with contextlib.suppress(ValueError):  # another thread was faster
+                _kept.remove(kept)
+            _kept.append(kept)
+            return kept, False
+        wanders = wanders or (kept.key == call.key and kept.wanders)
+    return _prepare(call, wanders=wanders), True
+
+
+def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
+    for outdated in [kept for kept in _kept.copy() if kept.key == call.key and kept.indices == call.indices]:
+        _drop(outdated)  # free what it holds before the next one is made
+    cluster, arguments = call.cluster, call.arguments
+    name = cluster.new_name()
+    spec = LoopSpec(name, call.body, call.indices, call.options, call.overlaps)
+    references = tuple(reference(cluster, argument) for argument in arguments)
+    facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
+    tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
+    kept = _KeptLoop(
+        cluster, name, call.key, call.indices, tables, facts, contents(arguments, facts.deciding), wanders
+    )
+    _kept.append(kept)
+    while len(_kept) > _MAX_KEPT:
+        _drop(_kept[0])
+    return kept
+
+
+def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
+    cluster, arguments, facts = kept.cluster, call.arguments, kept.facts
+    references = tuple(
+        reference(cluster, argument, facts.bounds.get(position)) for position, argument in enumerate(arguments)
+    )
+    held = contents(arguments, facts.aligned)
+    try:
+        return cluster.run(run, kept.name, references, held, call.options.team, record_order)
+    except BaseException as error:
+        if not isinstance(error, NodeFailure):
+            with contextlib.suppress(Exception):  # the first error tells more
+                cluster.run(recover, kept.name, cluster.runs)
+        raise
+    finally:
+        mark_written(cluster, arguments, facts.written)
+
+
+def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeResult]) -> None:
+    """Add up what the jobs have summed, in the order of the jobs."""
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, Accumulator):
+            totals = zero_totals(facts.plan.jobs, argument.dtype)
+            for result in results:
+                own = result.jobs >= 0
+                totals[result.jobs[own], 0] += result.totals[position][own]
+            argument.add(totals[:, 0].sum().item())
+
+
+def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterable[int]) -> None:
+    """Note which tables a loop has, or may have, changed, where its rows lie."""
+    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
+    for table in written.values():
+        if cluster.is_local:
+            table.mark_written()
+        elif table.is_distributed:
+            table.written_on_nodes()
+
+
+def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
+    """Return what stands for an argument in a message to the nodes; where this process is the only one, itself."""
+    table, keyed = table_of(argument), map_of(argument)
+    if cluster.is_local:
+        return argument
+    if table is not None:
+        name = table.distribute(cluster, bounds)
+        index = None if keyed is None else keyed.distribute_index(cluster)
+        return TableRef(name, isinstance(argument, Relaxed), isinstance(argument, Readonly), index)
+    if isinstance(argument, Accumulator):
+        return SumRef(0.0 if isinstance(argument.value, float) else 0)
+    return argument
+
+
+def _drop(kept: _KeptLoop) -> None:
+    with contextlib.suppress(ValueError):  # another thread was faster
+        _kept.remove(kept)
+    if not kept.cluster.closed:
+        kept.cluster.discard(kept.name)
+
+
+def _drop_dead() -> None:
+    for kept in [kept for kept in _kept.copy() if kept.cluster.closed]:
+        _drop(kept)
+
+
+def _drop_with(table: "weakref.ref[dvector]", kept: list[_KeptLoop] = _kept) -> None:
+    """Let go of the plans of a table that is gone, and of the copies that they hold.
+
+    The list is a default argument because tables die, too, while the interpreter ends and globals are gone.
+    """
+    for loop in [loop for loop in kept if table in loop.tables]:
+        if not loop.cluster.closed:
+            loop.cluster.discard(loop.name)
+    kept[:] = [loop for loop in kept if table not in loop.tables]

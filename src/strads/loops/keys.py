@@ -1,0 +1,61 @@
+"""The one key: all that records, checks and plan of a loop were derived from.
+
+It has two halves. What the arguments *are* (types, shapes, which tables, how many keys a map has) decides what is
+compiled and checked; what they *hold* matters only for those arguments whose content decides which rows are touched, or
+whether an index exists. Threads, nodes and `sync_for` all make their keys here.
+"""
+
+import weakref
+from collections.abc import Collection, Hashable
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numba import typeof
+
+from strads.dds import Accumulator, HashIndex, dvector
+from strads.dds.user_functions import digest
+from strads.loops.arguments import map_of, table_of
+
+_numbers: "weakref.WeakKeyDictionary[dvector | HashIndex, int]" = weakref.WeakKeyDictionary()
+_next_number = count()
+
+
+def _number_of(thing: dvector | HashIndex) -> int:
+    """Return a number that no other object has, or has had: an address may be used again."""
+    if thing not in _numbers:
+        _numbers[thing] = next(_next_number)
+    return _numbers[thing]
+
+
+def kind_key(argument: Any) -> Hashable:
+    """Return what an argument is, apart from its content."""
+    table, keyed = table_of(argument), map_of(argument)
+    if table is not None:
+        index = None if keyed is None else _number_of(keyed.index)  # other keys have another index
+        return type(argument), _number_of(table), table.shape, table.dtype, table.is_ragged, index
+    if isinstance(argument, Accumulator):
+        return Accumulator, argument.dtype
+    if isinstance(argument, np.ndarray):
+        return np.ndarray, argument.dtype, argument.shape, argument.strides
+    try:
+        return type(argument), typeof(argument)
+    except Exception:  # binding will say what is wrong with it
+        return type(argument)
+
+
+def content_key(argument: Any) -> Hashable:
+    """Return what an argument holds: of a table its version, of an array its digest."""
+    table = table_of(argument)
+    if table is not None:
+        return _number_of(table), table.version
+    if isinstance(argument, np.ndarray):
+        return digest(argument)
+    if isinstance(argument, Accumulator):
+        return None
+    return repr(argument)  # equal numbers of different types, and zeros of different signs, differ
+
+
+def contents(arguments: tuple[Any, ...], positions: Collection[int]) -> dict[int, Hashable]:
+    """Return what some of the arguments hold, by position."""
+    return {position: content_key(arguments[position]) for position in sorted(positions)}

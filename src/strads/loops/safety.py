@@ -1,0 +1,107 @@
+"""Compiler passes that add to bodies what Numba leaves out: loops that can be stopped, and shapes that fit.
+
+Numba's `a += b` and `np.add(x, y, out)` read and write as far as the target is long, however short the others are.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import ir
+from numba.core.analysis import compute_cfg_from_blocks
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import guard, get_definition
+from numba.extending import overload
+
+from strads.engine.stopping import check_stop
+from strads.loops.analysis.structure import is_counted
+
+
+def fits(target: Any, source: Any) -> None:
+    """Raise ValueError if an array cannot be broadcast to the shape of another, which is written."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(fits)
+def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
+    if not isinstance(target, types.Array) or not isinstance(source, types.Array):
+        return lambda target, source: None
+    missing = target.ndim - source.ndim
+    if missing < 0:
+
+        def refuse(target, source):  # type: ignore[no-untyped-def]
+            raise ValueError("an array with more axes than the one that is written")
+
+        return refuse
+
+    def check(target, source):  # type: ignore[no-untyped-def]
+        for axis in range(source.ndim):
+            size = source.shape[axis]
+            if size != 1 and size != target.shape[axis + missing]:
+                raise ValueError("the shapes of the arrays do not fit the one that is written")
+
+    return check
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class Safety(FunctionPass):
+    """Has `while` loops look at the flag of `engine.stopping`, and checks shapes before arrays are written in place."""
+
+    _name = "strads_safety"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Rewrite one function's IR."""
+        function_ir = state.func_ir
+        cfg = compute_cfg_from_blocks(function_ir.blocks)
+        headers = {loop.header for loop in cfg.loops().values()}
+        for label, block in function_ir.blocks.items():
+            checked = _with_shape_checks(function_ir, block)
+            if label in headers and not is_counted(block):
+                checked = [*_call(block, checked[0].loc, check_stop, ()), *checked]
+            block.body = checked
+        return True
+
+
+def _with_shape_checks(function_ir: Any, block: Any) -> list[Any]:
+    body = []
+    for statement in block.body:
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+            for target, source in _written_in_place(function_ir, value):
+                body += _call(block, statement.loc, fits, (target, source))
+        body.append(statement)
+    return body
+
+
+def _written_in_place(function_ir: Any, expression: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of an array that an expression writes, and one that it reads for that."""
+    if expression.op == "inplace_binop":
+        return [(expression.lhs, expression.rhs)]
+    if expression.op != "call":
+        return []
+    function = _function_of(function_ir, expression.func)
+    if not isinstance(function, np.ufunc) or len(expression.args) <= function.nin:
+        return []
+    *sources, target = expression.args
+    return [(target, source) for source in sources[: function.nin]]
+
+
+def _function_of(function_ir: Any, variable: Any) -> Any:
+    definition = guard(get_definition, function_ir, variable)
+    if isinstance(definition, ir.Global | ir.FreeVar):
+        return definition.value
+    if isinstance(definition, ir.Expr) and definition.op == "getattr":
+        return getattr(_function_of(function_ir, definition.value), definition.attr, None)
+    return None
+
+
+def _call(block: Any, loc: Any, function: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    callee = block.scope.redefine("$strads_check", loc)
+    result = block.scope.redefine("$strads_checked", loc)
+    return [
+        ir.Assign(ir.FreeVar(0, function.__name__, function, loc), callee, loc),
+        ir.Assign(ir.Expr.call(callee, arguments, (), loc), result, loc),
+    ]

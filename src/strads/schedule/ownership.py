@@ -1,0 +1,188 @@
+"""Which rows a job may touch: what the run of a loop checks where reconnaissance could not know the rows for sure.
+
+Two jobs that own a common row are ordered by the plan, so whatever a task touches of the rows of its own job leaves the
+result that of a serial order. A job of a rotation owns its blocks, one of an independent plan often a range: two
+comparisons. Where rows are scattered, a job *claims* the rows that were recorded for it when it begins; under row
+locks, so does each task.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.access import AccessRecords, SparseRecords
+from strads.schedule.plan import Plan
+from strads.schedule.record_parts import as_sparse
+
+NOBODY, EVERYBODY = -1, -2  # owners of rows: that nobody has claimed; that everybody may read, as no task writes them
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Rows of jobs (of tasks, where a plan has row locks), numbered through the tables that are guarded.
+
+    Attributes
+    ----------
+    first_row
+        Table → number of its first row.
+    low, high
+        Table → (jobs,): the rows `low[j]..high[j] - 1` of the table are job j's.
+    owner : (rows,)
+        Who owns each row before the run; empty where ranges say all.
+    offsets, claims
+        Job j claims the rows `claims[offsets[j]:offsets[j + 1]]` when it begins.
+    """
+
+    first_row: dict[int, int]
+    low: dict[int, NDArray[np.int64]]
+    high: dict[int, NDArray[np.int64]]
+    owner: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    claims: NDArray[np.int64]
+
+    def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
+        """Return what some jobs own, in the given order; −1 stands for a job that owns nothing."""
+        chosen, none = np.maximum(jobs, 0), jobs < 0
+        sizes = np.where(none, 0, np.diff(self.offsets)[chosen]) if len(self.offsets) > 1 else np.zeros(len(jobs), int)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        pieces = [self.claims[self.offsets[j] : self.offsets[j + 1]] for j in jobs if j >= 0 and len(self.claims)]
+        low = {table: np.where(none, 0, rows[chosen]) for table, rows in self.low.items()}
+        high = {table: np.where(none, 0, rows[chosen]) for table, rows in self.high.items()}
+        return Ownership(self.first_row, low, high, self.owner, offsets, np.concatenate([*pieces, self.claims[:0]]))
+
+
+def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership:
+    """Find which rows the jobs of a plan own.
+
+    Parameters
+    ----------
+    plan
+        As it will be run, all jobs.
+    records
+        What each task touches.
+    tables
+        Those that are guarded, by their numbers in the records.
+    """
+    sizes = {table: records.tables[table].rows for table in sorted(tables)}
+    first_row = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    low = {table: np.zeros(plan.jobs, np.int64) for table in sizes}
+    high = {table: np.zeros(plan.jobs, np.int64) for table in sizes}
+    base = np.full(len(records.tables), -1, np.int64)
+    sparse = as_sparse(records)
+    for table, first in first_row.items():
+        ranges = _blocks(plan, records, table)
+        if ranges is None:
+            ranges = _ranges(plan, sparse, table)
+        if ranges is None:
+            base[table] = first
+        else:
+            low[table], high[table] = ranges
+    scattered = np.any(base >= 0)
+    owner = np.full(sum(sizes.values()) if scattered else 0, NOBODY, np.int32)
+    units = plan.offsets if plan.locks is None else np.arange(plan.tasks + 1, dtype=np.int64)
+    offsets, claims = np.zeros(len(units), np.int64), np.empty(0, np.int64)
+    if scattered:
+        _mark_unwritten(sparse.rows, sparse.tags, base, owner)
+        arrays = sparse.offsets, sparse.rows, sparse.tags, plan.order, units, base, owner
+        last = np.full(len(owner), -1, np.int64)
+        _claim(*arrays, last, offsets, claims, False)
+        claims = np.empty(int(offsets[-1]), np.int64)
+        last[:] = -1
+        _claim(*arrays, last, offsets, claims, True)
+    return Ownership(first_row, low, high, owner, offsets, claims)
+
+
+def _blocks(plan: Plan, records: AccessRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the block of each job of a rotation."""
+    cells, cuts = plan.details.get("cells"), plan.details.get("bounds")
+    if not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or plan.locks is not None:
+        return None
+    name = records.tables[table].name
+    if name not in cuts or [shape.name for shape in records.tables].count(name) > 1:
+        return None
+    block, cut = cells[:, list(cuts).index(name)], cuts[name]
+    return cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
+
+
+def _ranges(plan: Plan, records: SparseRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the range of rows that each job touches, if no two of these overlap."""
+    if plan.locks is not None:
+        return None
+    low = np.full(plan.jobs, np.iinfo(np.int64).max)
+    high = np.zeros(plan.jobs, np.int64)
+    _extent(records.offsets, records.rows, records.tags, plan.order, plan.offsets, table, low, high)
+    used = np.flatnonzero(high > 0)
+    order = used[np.argsort(low[used], kind="stable")]
+    if np.any(high[order[:-1]] > low[order[1:]]):
+        return None
+    low[high == 0] = 0
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def _extent(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.integer],
+    tags: NDArray[np.uint8],
+    order: NDArray[np.integer],
+    jobs: NDArray[np.int64],
+    table: int,
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> None:
+    for job in range(len(jobs) - 1):
+        for position in range(jobs[job], jobs[job + 1]):
+            task = order[position]
+            for access in range(offsets[task], offsets[task + 1]):
+                if tags[access] >> 1 == table:
+                    low[job] = min(low[job], rows[access])
+                    high[job] = max(high[job], rows[access] + 1)
+
+
+@njit(nogil=True, cache=True)
+def _mark_unwritten(
+    rows: NDArray[np.integer], tags: NDArray[np.uint8], base: NDArray[np.int64], owner: NDArray[np.int32]
+) -> None:
+    """Let everybody read the rows that are only read."""
+    for access in range(len(rows)):
+        first = base[tags[access] >> 1]
+        if first >= 0:
+            owner[first + rows[access]] = EVERYBODY
+    for access in range(len(rows)):
+        first = base[tags[access] >> 1]
+        if first >= 0 and tags[access] & 1 == 1:
+            owner[first + rows[access]] = NOBODY
+
+
+@njit(nogil=True, cache=True)
+def _claim(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.integer],
+    tags: NDArray[np.uint8],
+    order: NDArray[np.integer],
+    units: NDArray[np.int64],
+    base: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    last: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    claims: NDArray[np.int64],
+    fill: bool,
+) -> None:
+    """List the rows of each unit once; without `fill` only count them."""
+    end = 0
+    for unit in range(len(units) - 1):
+        for position in range(units[unit], units[unit + 1]):
+            task = order[position]
+            for access in range(offsets[task], offsets[task + 1]):
+                first = base[tags[access] >> 1]
+                if first < 0:
+                    continue
+                row = first + rows[access]
+                if owner[row] != EVERYBODY and last[row] != unit:
+                    last[row] = unit
+                    if fill:
+                        claims[end] = row
+                    end += 1
+        ends[unit + 1] = end

@@ -1,0 +1,1 @@
+"""A differential fuzzer: random loops, run by strads and by plain Python, must agree (`python tests/fuzz --help`)."""

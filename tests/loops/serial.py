@@ -1,0 +1,58 @@
+"""The promise of `async_for`, checked: the result of a serial order, or a `StradsError` and tables as before."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import strads
+
+
+def contents(arguments: tuple[Any, ...]) -> list[Any]:
+    """Copy what plain Python works on in place of the arguments; records have their fields as attributes."""
+    found = []
+    for argument in arguments:
+        if isinstance(argument, strads.dvector):
+            array = argument.to_numpy().copy()
+            found.append(array.view(np.recarray) if argument.is_records else array)
+        else:
+            found.append(argument)
+    return found
+
+
+def assert_contents(arguments: tuple[Any, ...], expected: list[Any], what: str = "") -> None:
+    """Check that the tables among the arguments hold what is expected, bit for bit."""
+    for position, (argument, values) in enumerate(zip(arguments, expected, strict=True)):
+        if isinstance(argument, strads.dvector):
+            np.testing.assert_array_equal(argument.to_numpy(), values, f"argument {position} {what}")
+
+
+def run_or_refuse(indices: Any, body: Callable[..., Any], *arguments: Any, **options: Any) -> strads.StradsError | None:
+    """Run a loop, and then its body by plain Python in the recorded order, on copies of the tables as they were.
+
+    Returns
+    -------
+    None if both agree; the error if strads refused and left all tables alone.
+    """
+    plain = contents(arguments)
+    try:
+        statistics = strads.async_for(indices, body, *arguments, record_order=True, **options)
+    except strads.StradsError as error:
+        assert_contents(arguments, plain, f"after {error!r} of {body.__name__}")
+        return error
+    assert statistics.order is not None
+    for k in statistics.order.tolist():
+        try:
+            body(k, *plain)
+        except Exception as error:
+            raise AssertionError(f"strads gave a result where {body.__name__}({k}, …) fails in Python") from error
+    assert_contents(arguments, plain, f"after {body.__name__}")
+    return None
+
+
+def refuse(
+    expected: type[strads.StradsError], indices: Any, body: Callable[..., Any], *arguments: Any, **options: Any
+) -> None:
+    """Run a loop that must be refused with an error, all tables left as they are."""
+    error = run_or_refuse(indices, body, *arguments, **options)
+    assert isinstance(error, expected), f"{body.__name__}: {error!r}"

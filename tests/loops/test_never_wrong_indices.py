@@ -1,0 +1,289 @@
+"""Indices of all kinds are checked: no access reaches another row, another table, or memory that is nobody's."""
+
+import numpy as np
+import pytest
+from launching import in_its_own_process
+from serial import refuse, run_or_refuse
+
+import strads
+from strads import async_for
+
+full, zeros = strads.dvector.full, strads.dvector.zeros
+
+
+def matrix(rows, columns):
+    return strads.dvector(np.arange(rows * columns).reshape(rows, columns))
+
+
+# -- the second index ----------------------------------------------------------------------------------------
+
+
+def add_by_column(k, J, T):
+    T[k, J[k]] += 1
+
+
+def add_by_row_and_column(k, J, T):
+    row = T[k]
+    row[J[k]] += 1
+
+
+def add_by_two_brackets(k, J, T):
+    T[k][J[k]] += 1
+
+
+def read_by_column(k, J, T):
+    T[k, 0] = T[k - 1, J[k]]
+
+
+def add_by_negative_column(k, J, T):
+    T[k, -J[k] - 1] += 1
+
+
+COLUMNS = [add_by_column, add_by_row_and_column, add_by_two_brackets, read_by_column, add_by_negative_column]
+
+
+@in_its_own_process(60)
+def test_a_second_index_from_data():
+    for body in COLUMNS:
+        columns = np.arange(100) % 4
+        J, T = strads.dvector(columns), matrix(100, 4)
+        assert run_or_refuse(100, body, J, T) is None
+        for wrong in (4, 5, -6, 1 << 40):
+            columns[50] = wrong
+            refuse(strads.StradsError, 100, body, strads.dvector(columns), T)
+            J[99] = wrong  # in the same table, in the last row: past the memory of T
+            refuse(strads.StradsError, 100, body, J, T)
+
+
+def test_negative_columns_count_from_the_end():
+    J, T = strads.dvector(np.arange(100) % 4 - 4), matrix(100, 4)
+    assert run_or_refuse(100, add_by_column, J, T) is None
+
+
+def read_changing_column(k, X, D, out):
+    X[k] += 5
+    out[k] = D[k, X[k]]
+
+
+def write_changing_column(k, X, D, out):
+    X[k] += 5
+    D[k, X[k]] = 7
+    out[k] += 1
+
+
+def write_changing_column_of_named_row(k, X, D, out):
+    X[k] += 5
+    row = D[k]
+    row[X[k]] += 7
+    out[k] += 1
+
+
+CHANGING = [read_changing_column, write_changing_column, write_changing_column_of_named_row]
+
+
+@in_its_own_process(60)
+def test_a_second_index_that_the_loop_changes():
+    for body in CHANGING:
+        X, D, out = zeros(100, "i8"), matrix(100, 8), zeros(100, "i8")
+        for start in (0, 1, -1, -13):
+            X[:] = start
+            assert run_or_refuse(100, body, X, D, out) is None
+        for start in (3, -14, 1 << 40):
+            X[:] = start
+            refuse(strads.StradsError, 100, body, X, D, out)
+            X[:] = 0
+            X[99] = start
+            refuse(strads.StradsError, 100, body, X, D, out)
+
+
+def changing_third_index(k, X, C):
+    X[k] += 1
+    C[k, 1, X[k]] += 1
+
+
+@in_its_own_process(30)
+def test_a_third_index():
+    C = strads.dvector(np.arange(40 * 2 * 3).reshape(40, 2, 3))
+    assert run_or_refuse(40, changing_third_index, full(40, 1, "i8"), C) is None
+    refuse(strads.StradsError, 40, changing_third_index, full(40, 2, "i8"), C)
+
+
+# -- slices --------------------------------------------------------------------------------------------------
+
+
+def index_of_a_slice(k, J, T):
+    part = T[k, :2]
+    part[J[k]] += 1
+
+
+def slice_with_changing_bounds(k, J, T):
+    J[k] += 1
+    T[k, J[k] :] += 1
+
+
+def index_of_a_changing_slice(k, J, T):
+    J[k] += 1
+    part = T[k, : J[k]]
+    part[2] += 1
+
+
+def whole_slice(k, J, T):
+    T[k, :] = T[J[k]] + 1
+
+
+def slices_of_different_lengths(k, J, T):
+    T[k, :2] = T[k, J[k] :]
+
+
+SLICES = [
+    index_of_a_slice,
+    slice_with_changing_bounds,
+    index_of_a_changing_slice,
+    whole_slice,
+    slices_of_different_lengths,
+]
+
+
+@in_its_own_process(60)
+def test_slices_end_where_they_end():
+    for body in SLICES:
+        for columns in (np.full(100, 1), np.arange(100) % 3, np.arange(100) % 7, np.full(100, 200)):
+            J, T = strads.dvector(columns), matrix(100, 4)
+            plain = [J.to_numpy().copy(), T.to_numpy().copy()]
+            try:
+                for k in range(100):  # whether a task fails does not depend on the others
+                    body(k, *plain)
+            except (IndexError, ValueError):
+                refuse(strads.StradsError, 100, body, J, T)
+            else:
+                run_or_refuse(100, body, J, T)
+
+
+# -- local arrays, records, constants ------------------------------------------------------------------------
+
+
+def element_of_a_local_array(k, n, W):
+    t = np.repeat(np.ones(1), n)
+    W[k] += t[5]
+
+
+def write_to_a_local_array(k, n, W):
+    t = np.zeros(n)
+    t[5] = 1
+    W[k] += t.sum()
+
+
+def element_of_a_list(k, n, W):
+    t = [1.0]
+    for _ in range(n - 1):
+        t.append(2.0)
+    W[k] += t[5]
+
+
+def changing_element_of_a_local_array(k, n, W):
+    t = np.zeros(n)
+    W[k] += 2.0
+    t[int(W[k])] = 1
+    W[k] += t.sum() + 3
+
+
+@in_its_own_process(60)
+def test_indices_of_local_arrays():
+    for body in (
+        element_of_a_local_array,
+        write_to_a_local_array,
+        element_of_a_list,
+        changing_element_of_a_local_array,
+    ):
+        W = zeros(1000, "f8")
+        assert run_or_refuse(1000, body, 10, W) is None
+        refuse(strads.StradsError, 1000, body, 2, W)
+
+
+def index_of_a_field(k, J, R):
+    R[k].v[J[k]] += 1.0
+
+
+def read_of_a_field(k, J, R):
+    R[k].a = R[k - 1].v[J[k]]
+
+
+@in_its_own_process(30)
+def test_indices_of_arrays_in_records():
+    for body in (read_of_a_field, index_of_a_field):
+        J, R = strads.dvector(np.arange(50) % 3), strads.dvector(np.zeros(50, [("a", "f8"), ("v", "f8", (3,))]))
+        run_or_refuse(50, body, J, R)
+        J[49] = 3
+        refuse(strads.StradsError, 50, body, J, R)
+
+
+TABLE = np.arange(3)
+
+
+def index_of_a_constant(k, X, A, W):
+    X[k] += 1
+    W[k] += A[X[k]]
+
+
+def index_of_a_global(k, X, A, W):
+    X[k] += 1
+    W[k] += TABLE[X[k]]
+
+
+@in_its_own_process(60)
+def test_changing_indices_of_arrays_that_are_only_read():
+    for body in (index_of_a_constant, index_of_a_global):
+        X, W = zeros(100, "i8"), zeros(100, "i8")
+        assert run_or_refuse(100, body, X, TABLE, W) is None
+        assert run_or_refuse(100, body, X, TABLE, W) is None
+        refuse(strads.StradsError, 100, body, X, TABLE, W)
+
+
+def in_a_ragged_row(k, J, docs, W):
+    doc = docs[k]
+    doc[J[k]] += 1
+    W[k] += doc[0]
+
+
+@in_its_own_process(30)
+def test_indices_of_ragged_rows():
+    docs = strads.dvector([[1, 2, 3], [4], [5, 6]], "i8")
+    J, W = strads.dvector([2, 0, 1]), zeros(3, "i8")
+    async_for(3, in_a_ragged_row, J, docs, W)
+    assert [row.tolist() for row in docs.to_numpy()] == [[1, 2, 4], [5], [5, 7]]
+    before = W.to_list()
+    for wrong in ([2, 1, 1], [2, 0, 2], [3, 0, 1], [2, 0, 1 << 40]):
+        with pytest.raises(strads.StradsError):
+            async_for(3, in_a_ragged_row, strads.dvector(wrong), docs, W)
+        assert [row.tolist() for row in docs.to_numpy()] == [[1, 2, 4], [5], [5, 7]]
+        assert W.to_list() == before
+
+
+# -- the loop index is an int64 everywhere -------------------------------------------------------------------
+
+
+def by_square(k, W):
+    W[np.square(k) % len(W)] += 1
+
+
+def by_product(k, W):
+    W[(k * k) % len(W)] += 1
+
+
+def by_power(k, W):
+    W[(k**2) % len(W)] += 1
+
+
+def by_shift(k, W):
+    W[(k << 16) % len(W)] += 1
+
+
+@pytest.mark.parametrize("body", [by_square, by_product, by_power, by_shift])
+def test_arithmetic_on_the_loop_index_does_not_overflow(body):
+    W = zeros(1009, "i8")
+    async_for(70_000, body, W)
+    expected = np.zeros(1009, np.int64)
+    k = np.arange(70_000)
+    rows = {by_shift: k << 16}.get(body, k * k) % 1009
+    np.add.at(expected, rows, 1)
+    assert np.array_equal(W.to_numpy(), expected)

@@ -15,6 +15,7 @@ from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
 from strads.engine.view_types import define_view
+from strads.engine.views import item_of, set_item_of
 
 NO_SUCH_KEY = "a key is not in the map"
 
@@ -89,8 +90,8 @@ def _keyed_getitem(view, index):  # type: ignore[no-untyped-def]
         return None
     if isinstance(index, types.BaseTuple):
         if len(index) == 2:
-            return lambda view, index: view[index[0]][index[1]]
-        return lambda view, index: view[index[0]][index[1:]]
+            return lambda view, index: item_of(view[index[0]], index[1])
+        return lambda view, index: item_of(view[index[0]], index[1:])
     _check_key(index)
     return lambda view, index: view.inner[_existing(view, index)]
 
@@ -103,12 +104,12 @@ def _keyed_setitem(view, index, value):  # type: ignore[no-untyped-def]
         if len(index) == 2:
 
             def nested(view, index, value):  # type: ignore[no-untyped-def]
-                view[index[0]][index[1]] = value
+                set_item_of(view[index[0]], index[1], value)
 
             return nested
 
         def deeper(view, index, value):  # type: ignore[no-untyped-def]
-            view[index[0]][index[1:]] = value
+            set_item_of(view[index[0]], index[1:], value)
 
         return deeper
     _check_key(index)

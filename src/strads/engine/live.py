@@ -25,10 +25,14 @@ class Guarded(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """Storage of an aligned table: its rows in plan order, and how many rows the table itself has."""
+    """Storage of an aligned table: its rows in plan order, how many rows the table itself has, whether to check parts.
+
+    `checks` is True or None: it decides what is compiled.
+    """
 
     data: Any
     rows: int
+    checks: bool | None
 
 
 @njit(nogil=True, forceinline=True)
@@ -55,13 +59,13 @@ def _checked_replica_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def _aligned_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_aligned((storage.data, context[PLAN_POSITION], storage.rows))
+    return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, storage.checks))
 
 
 @njit(nogil=True, forceinline=True)
 def _aligned_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     data = make_ragged((storage.data[0], storage.data[1]))
-    return make_aligned((data, context[PLAN_POSITION], storage.rows))
+    return make_aligned((data, context[PLAN_POSITION], storage.rows, storage.checks))
 
 
 @njit(nogil=True, forceinline=True)

@@ -24,7 +24,7 @@ TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use pe
 SILENT = 128
 MAX_TABLES = SILENT // 2
 
-AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows")
+AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows", "checks")
 RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
 AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
@@ -72,6 +72,19 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
         return position
 
     return signed
+
+
+# The code of overloads is compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
+@njit(nogil=True, boundscheck=True, forceinline=True)
+def item_of(row, index):  # type: ignore[no-untyped-def]
+    """`row[index]`, checked."""
+    return row[index]
+
+
+@njit(nogil=True, boundscheck=True, forceinline=True)
+def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
+    """`row[index] = value`, checked."""
+    row[index] = value
 
 
 @register_jitable
@@ -200,9 +213,13 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]
+        if isinstance(view, AlignedType) and isinstance(view.member("checks"), types.NoneType):
+            if len(index) == 2:
+                return lambda view, index: view[index[0]][index[1]]
+            return lambda view, index: view[index[0]][index[1:]]
         if len(index) == 2:
-            return lambda view, index: view[index[0]][index[1]]
-        return lambda view, index: view[index[0]][index[1:]]
+            return lambda view, index: item_of(view[index[0]], index[1])
+        return lambda view, index: item_of(view[index[0]], index[1:])
     if not isinstance(index, types.Integer | types.Boolean):
         if isinstance(view, AlignedType) or (isinstance(view, CheckedType) and isinstance(index, types.SliceType)):
             return lambda view, index: view.data[index]
@@ -245,12 +262,12 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
         if len(index) == 2:
 
             def nested(view, index, value):  # type: ignore[no-untyped-def]
-                view[index[0]][index[1]] = value
+                set_item_of(view[index[0]], index[1], value)
 
             return nested
 
         def deeper(view, index, value):  # type: ignore[no-untyped-def]
-            view[index[0]][index[1:]] = value
+            set_item_of(view[index[0]], index[1:], value)
 
         return deeper
     if not isinstance(index, types.Integer | types.Boolean):

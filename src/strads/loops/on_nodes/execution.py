@@ -184,7 +184,8 @@ class _Call:
             return self.replicas[first].storage
         role = self.program.cast.roles[position]
         if role is Role.ALIGNED:
-            return Aligned(read_only(self.loop.aligned[position][1]), len(argument.storage))
+            checks = self.program.facts.volatile_parts or None
+            return Aligned(read_only(self.loop.aligned[position][1]), len(argument.storage), checks)
         if role is Role.GUARDED:
             return self._guarded(position, argument)
         return argument.raw if position in self.program.facts.written else read_only(argument.raw)

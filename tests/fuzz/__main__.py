@@ -11,7 +11,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python tests/fuzz", description="Random loops: strads against plain Python.")
     parser.add_argument("--seed", type=int, default=0, help="of the first body")
     parser.add_argument("--bodies", type=int, default=100)
-    parser.add_argument("--scenarios", type=int, default=20, help="of each body; a program is a body and a scenario")
+    parser.add_argument("--scenarios", type=int, default=60, help="of each body; a program is a body and a scenario")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--only", metavar="SEED[:SCENARIO]", help="one body, or one program of it")
     parser.add_argument("--out", type=Path, default=Path("/tmp/strads-fuzz"), help="where reproducers are written")

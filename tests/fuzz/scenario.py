@@ -49,9 +49,12 @@ class Case:
     aggregations: dict[str, str] = field(default_factory=dict)
 
 
-def _options(rng: Random) -> dict[str, Any]:
-    """Mostly none. A strategy may be one that cannot serve the loop."""
-    if rng.random() < 0.75:
+def _options(program: Program, rng: Random) -> dict[str, Any]:
+    """None, or the one of this body, as each compiles anew. A strategy may be one that cannot serve the loop."""
+    if rng.random() < 0.6:
+        return {}
+    rng = Random(len(program.source) // len(PLACES))
+    if rng.random() < 0.5:
         return {}
     made: list[dict[str, Any]] = [{"mode": "python"}, {"fastmath": False}, {"strategy": "locked"}]
     made += [{"strategy": name} for name in ("components", "buckets", "rotation", "independent")]
@@ -73,7 +76,7 @@ def scenario(program: Program, seed: int) -> Case:
     case.obeys = program.obeys
     case.globals = dict.fromkeys(program.changing, 1)
     case.minibatches = program.minibatches
-    case.options = {"batch_size": rng.choice([1, 2, 3, 5, 40])} if program.minibatches else _options(rng)
+    case.options = {"batch_size": rng.choice([1, 2, 3, 5, 40])} if program.minibatches else _options(program, rng)
     if program.minibatches:
         _prepare_minibatches(case, sizes, rng)
     indices = _indices(sizes, rng, program.risky)

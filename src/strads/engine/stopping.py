@@ -11,6 +11,8 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 INTERRUPTED = "the loop was interrupted"
+ENDLESS = "a while loop does not end"
+MOST_TURNS = 1 << 30  # of a `while` loop, in one call of a function in reconnaissance
 
 _flag = np.zeros(1, np.int64)
 _users = threading.Lock()
@@ -31,9 +33,25 @@ def _is_stopping(typingctx: Any) -> Any:
 
 @register_jitable
 def check_stop() -> None:
-    """Raise RuntimeError when all loops of the process are to end; called in each turn of a `while` loop."""
+    """Raise RuntimeError when all loops of the process are to end."""
     if _is_stopping():
         raise RuntimeError(INTERRUPTED)
+
+
+@register_jitable
+def check_turn(turns):  # type: ignore[no-untyped-def]
+    """Count a turn of a `while` loop, and raise RuntimeError when the loop is to end."""
+    check_stop()
+    return turns + 1
+
+
+@register_jitable
+def check_recorded_turn(turns):  # type: ignore[no-untyped-def]
+    """The same in reconnaissance, where no other task changes what a loop may be waiting for."""
+    check_stop()
+    if turns >= MOST_TURNS:
+        raise RuntimeError(ENDLESS)
+    return turns + 1
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class BatchProgram(LoopProgram):
     def _task(self, body: Any) -> Any:
         return make_task(body)
 
-    def _explain(self, bound: BoundArguments, index: int) -> None:
+    def explain(self, bound: BoundArguments, index: int) -> None:
         function = plain_function(self.body)
         batches = bound.arguments[-1]
         assert isinstance(batches, BatchArgument)

@@ -1,5 +1,6 @@
 """Prepares a loop body, and the functions that it calls, for compilation by Numba."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from numba.core.untyped_passes import IRProcessing
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 from strads.loops.compile_errors import check_names
 from strads.loops.literals import SingleLiterals
-from strads.loops.safety import Safety
+from strads.loops.safety import RecordingSafety, Safety
 
 __all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
 
 
-def compile_function(function: Function, float_dtype: np.dtype[Any], **options: Any) -> Dispatcher:
+def compile_function(function: Function, float_dtype: np.dtype[Any], *, records: bool = False, **options: Any) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
 
     Float literals take the floating dtype of the tables (see `literals`).
@@ -26,28 +27,27 @@ def compile_function(function: Function, float_dtype: np.dtype[Any], **options: 
         The loop body.
     float_dtype
         Dtype of float literals.
+    records
+        Whether it is for reconnaissance, which gives up where a run may go on.
     options
         Passed to `numba.njit`.
     """
-    options["pipeline_class"] = SinglePrecisionCompiler if float_dtype == np.float32 else BodyCompiler
+    safety = RecordingSafety if records else Safety
+    passes = (safety, SingleLiterals) if float_dtype == np.float32 else (safety,)
+    options["pipeline_class"] = _compiler_with(passes)
     return dispatcher_of(function, check=check_names, **options)
 
 
-class BodyCompiler(CompilerBase):
-    """Numba's compiler for loop bodies and their helpers, with the checks that Numba leaves out."""
+@cache
+def _compiler_with(passes: tuple[type[Any], ...]) -> type[CompilerBase]:
+    """Return Numba's compiler with further passes, which run as soon as there is an IR."""
 
-    passes: tuple[type[Any], ...] = (Safety,)
+    class BodyCompiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            for added in passes:
+                pipeline.add_pass_after(added, IRProcessing)
+            pipeline.finalize()
+            return [pipeline]
 
-    def define_pipelines(self) -> list[Any]:
-        """Add the passes as soon as there is an IR."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        for added in self.passes:
-            pipeline.add_pass_after(added, IRProcessing)
-        pipeline.finalize()
-        return [pipeline]
-
-
-class SinglePrecisionCompiler(BodyCompiler):
-    """The same, with float literals of single precision."""
-
-    passes = (Safety, SingleLiterals)
+    return BodyCompiler

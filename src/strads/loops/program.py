@@ -6,12 +6,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 
-from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
-from strads.engine.keyed import NO_SUCH_KEY
 from strads.engine.live import live_view
 from strads.engine.roles import Role
-from strads.errors import ArgumentError, BodyError, BodyIndexError, BodyKeyError
+from strads.errors import ArgumentError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
@@ -19,8 +17,7 @@ from strads.loops.compile_errors import explain
 from strads.loops.functions import compile_function, fingerprint, plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
-from strads.loops.reconnaissance import CHUNK, Recorder, TaskFailed
-from strads.schedule.access import AccessRecords
+from strads.loops.reconnaissance import CHUNK, Recorder
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
@@ -95,6 +92,7 @@ class LoopProgram:
             body = compile_function(
                 self.body,
                 bound.float_dtype,
+                records=True,
                 nogil=True,
                 forceinline=True,
                 error_model="numpy",
@@ -120,45 +118,20 @@ class LoopProgram:
             With the offending line first.
         """
         if True in self._recorders or not self._ghosts_suffice(bound):
-            return self._compile_scratch(bound, indices)
+            return self.compile_scratch_recorder(bound, indices)
         try:
             return self._recorder(bound, indices, scratch=False)
         except Exception:  # the body treats rows as arrays: it needs real ones
-            return self._compile_scratch(bound, indices)
+            return self.compile_scratch_recorder(bound, indices)
 
-    def _compile_scratch(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
+    def compile_scratch_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
+        """Compile the recorder that computes with copies of real rows."""
         try:
             return self._recorder(bound, indices, scratch=True)
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
 
-    def record(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        """Run reconnaissance over all tasks.
-
-        Raises
-        ------
-        BodyIndexError, BodyError
-            When a task fails; nothing has been written.
-        """
-        recorder = self.compile_recorder(bound, indices)
-        try:
-            return recorder.run(bound, indices, team)
-        except TaskFailed as failure:
-            index = indices[failure.task]
-            self._explain(bound, index)
-            if not recorder.scratch:  # only the ghosts' made-up values failed
-                return self._record_scratch(bound, indices, team)
-            raise _unexplained(failure, index) from failure.__cause__
-
-    def _record_scratch(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        try:
-            return self._compile_scratch(bound, indices).run(bound, indices, team)
-        except TaskFailed as failure:
-            index = indices[failure.task]
-            self._explain(bound, index)
-            raise _unexplained(failure, index) from failure.__cause__
-
-    def _explain(self, bound: BoundArguments, index: int) -> None:
+    def explain(self, bound: BoundArguments, index: int) -> None:
         """Run a task that has failed in the interpreter, to raise what went wrong with its line."""
         explain_failure(self.body, bound, self.cast.table_of, index)
 
@@ -206,14 +179,6 @@ class LoopProgram:
     def _checks_parts(self) -> bool:
         """Whether rows are indexed within by what no reconnaissance could check."""
         return self.facts.volatile_parts
-
-
-def _unexplained(failure: TaskFailed, index: int) -> Exception:
-    cause = failure.__cause__
-    kind: type[Exception] = BodyIndexError if isinstance(cause, IndexError) else BodyError
-    if isinstance(cause, KeyError) and cause.args == (NO_SUCH_KEY,):
-        kind = BodyKeyError
-    return kind(f"task {index} raised {type(cause).__name__}: {cause}; no table was changed")
 
 
 def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool) -> LoopProgram:

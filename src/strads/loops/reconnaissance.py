@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine import recording
-from strads.engine.stopping import INTERRUPTED, stoppable
+from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, stoppable
 from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
@@ -210,6 +210,11 @@ class Recorder:
             except RuntimeError as error:
                 if error.args == (INTERRUPTED,):
                     raise BodyError("the loop was interrupted; no table was changed") from error
+                if error.args == (ENDLESS,):
+                    raise BodyError(
+                        f"a while loop of the body had not ended after {MOST_TURNS:,} turns, and was given up before "
+                        "anything was written: does it wait for what another iteration writes?"
+                    ) from error
                 if error.args != (SCRATCH_FULL,):
                     raise TaskFailed(int(log.state[TASK])) from error
                 scratch_rows *= 4

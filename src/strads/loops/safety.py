@@ -13,7 +13,7 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import guard, get_definition
 from numba.extending import overload
 
-from strads.engine.stopping import check_stop
+from strads.engine.stopping import check_recorded_turn, check_turn
 from strads.loops.analysis.structure import is_counted
 
 
@@ -43,11 +43,10 @@ def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
     return check
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class Safety(FunctionPass):
+class _Safety(FunctionPass):
     """Has `while` loops look at the flag of `engine.stopping`, and checks shapes before arrays are written in place."""
 
-    _name = "strads_safety"
+    _turn: Any  # called in each turn of a `while` loop with the number of turns; returns the next
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +58,35 @@ class Safety(FunctionPass):
         headers = {loop.header for loop in cfg.loops().values()}
         for label, block in function_ir.blocks.items():
             checked = _with_shape_checks(function_ir, block)
-            if label in headers and not is_counted(block):
-                checked = [*_call(block, checked[0].loc, check_stop, ()), *checked]
             block.body = checked
+            if label in headers and not is_counted(block):
+                self._count(function_ir, block)
         return True
+
+    def _count(self, function_ir: Any, header: Any) -> None:
+        """Count the turns of a loop in a variable that begins with the function."""
+        loc = header.body[0].loc
+        turns = header.scope.redefine("$strads_turns", loc)
+        entry = function_ir.blocks[min(function_ir.blocks)]
+        entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
+        check = _call(header, loc, type(self)._turn, (turns,))
+        header.body = [*check, ir.Assign(check[-1].target, turns, loc), *header.body]
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class Safety(_Safety):
+    """The pass for bodies that run."""
+
+    _name = "strads_safety"
+    _turn = staticmethod(check_turn)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class RecordingSafety(_Safety):
+    """The pass for bodies in reconnaissance."""
+
+    _name = "strads_recording_safety"
+    _turn = staticmethod(check_recorded_turn)
 
 
 def _with_shape_checks(function_ir: Any, block: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from strads.dds.operators.mapping import choose_rows, map_rows
 from strads.dds.operators.programs import filter_program, map_program, reduce_program, settled, transform_program
 from strads.dds.operators.reducing import combine, reduce_rows
 from strads.dds.operators.transforming import transform_rows
+from strads.dds.sent_functions import sent_to
 from strads.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Operators:
         else:
             name = self.distribute(runtime.cluster)
             try:
-                reason = runtime.run(transform_program, name, function, whole)[0]
+                reason = runtime.run(transform_program, name, sent_to(runtime.cluster, function), whole)[0]
             finally:
                 self.written_on_nodes()
         _tell("transform", function, reason)
@@ -151,7 +152,7 @@ class Operators:
             job = _local_job(self, runtime, "reduce", function, ())
             found = [([total], reason) for total, reason in ([reduce_rows(job)] if len(self) else [])]
         else:
-            found = runtime.run(reduce_program, self.distribute(runtime.cluster), function)
+            found = runtime.run(reduce_program, self.distribute(runtime.cluster), sent_to(runtime.cluster, function))
         totals = [] if initial is None else [initial]
         totals += [total for node, _ in found for total in node]
         _tell("reduce", function, next((reason for _, reason in found if reason), None))
@@ -242,7 +243,8 @@ def _make(
         made = type(table)._adopt(rows)
     else:
         name, new_name = table.distribute(runtime.cluster), runtime.cluster.new_name()
-        layout, bounds, reason = runtime.run(program, name, new_name, function, whole, *more)[0]
+        sent = sent_to(runtime.cluster, function)
+        layout, bounds, reason = runtime.run(program, name, new_name, sent, whole, *more)[0]
         made = type(table)._of(Content.on_nodes(runtime.cluster, new_name, layout, bounds))
     _tell(operator, function, reason)
     return made

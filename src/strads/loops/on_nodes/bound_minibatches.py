@@ -27,7 +27,7 @@ from strads.loops.batches import BatchProgram, as_parameters, touched_rows
 from strads.loops.functions import plain_function
 from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
-from strads.loops.on_nodes.preparation import record
+from strads.loops.on_nodes.recording import record
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_kept
 from strads.schedule.consistency import Consistency
@@ -172,6 +172,7 @@ class BoundMinibatches:
             parts,
         )
         touched = {position: rows[table] for position, table in table_of.items()}
+        self.node.comm.barrier()  # all keep it or none: who has it would not take part when others look again
         if not self.program.facts.volatile:
             kept.append((self.program, key, touched))
             del kept[:-_MAX_KEPT]

@@ -13,9 +13,9 @@ from strads.engine.roles import Role
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.recording import record
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
-from strads.loops.reconnaissance import TaskFailed
 from strads.schedule.access import AccessRecords
 from strads.schedule.assignment import Assignment, assign, renumbered
 from strads.schedule.lanes import with_barriers, with_lanes
@@ -84,29 +84,6 @@ def _share(
         if shard is not None and not (indices.is_counting and np.array_equal(shard.bounds, equal)):
             complete(node, shard)
     return equal
-
-
-def record(
-    node: Node,
-    program: LoopProgram,
-    bound: BoundArguments,
-    indices: LoopIndices,
-    shards: dict[int, Shard],
-    team: ThreadTeam,
-) -> AccessRecords:
-    """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not."""
-    recorder = program.compile_recorder(bound, indices)
-    records = None
-    if not recorder.scratch:
-        try:
-            records = recorder.run(bound, indices, team)
-        except TaskFailed:  # a real failure, or only made-up values: real rows tell
-            records = None
-    if all(node.comm.allgather(records is not None)):
-        assert records is not None
-        return records
-    complete(node, *shards.values())
-    return program.record(bound, indices, team)
 
 
 def _plan(

@@ -1,0 +1,119 @@
+"""Users' functions as they are sent to other processes: with the values of the globals that they use.
+
+By name, as pickle sends a function of an importable module, it would meet that module as the other process has imported
+it: what the driver has assigned since to a global, such as a rate, would be missing there.
+"""
+
+import sys
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+from numba.core.dispatcher import Dispatcher
+
+from strads.cluster import Cluster
+from strads.dds.user_functions import Function, _all_names, plain_function
+
+_OF_A_MODULE = ("__name__", "__package__", "__file__")
+_INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+
+
+def sent_to(cluster: Cluster, function: Function, *, compiled: bool = False) -> Function:
+    """Return a function as the nodes of a cluster should get it.
+
+    Where they are other processes it carries what it refers to: other functions of the user's in the same way, of the
+    user's modules the attributes that are used. Installed packages are the same everywhere: they are imported. A
+    function that refers to what cannot be pickled, such as a lock, and whatever is no plain function, stays as it is.
+
+    Parameters
+    ----------
+    cluster
+        Where it goes.
+    function
+        The user's.
+    compiled
+        Whether it will be compiled anew with all that it calls: then Numba's functions may become plain ones.
+    """
+    if cluster.backend == "threads":
+        return function
+    carried = _Carrier(compiled).carried(function, set())
+    try:
+        cloudpickle.dumps(carried)
+    except Exception:  # whatever the objects raise
+        return function
+    return carried
+
+
+class _CarriedModule(types.ModuleType):
+    """Stands for a module, with some of its attributes; pickled with them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _carried_module, (self.__name__, {k: v for k, v in vars(self).items() if not k.startswith("__")})
+
+
+def _carried_module(name: str, attributes: dict[str, Any]) -> types.ModuleType:
+    module = _CarriedModule(name)
+    vars(module).update(attributes)
+    return module
+
+
+class _Carrier:
+    """Copies functions, each once: they may refer to each other."""
+
+    def __init__(self, compiled: bool) -> None:
+        self._compiled = compiled
+        self._done: dict[types.FunctionType, types.FunctionType] = {}
+
+    def carried(self, value: Any, names: set[str]) -> Any:
+        """Return what stands for a global of a function that uses these names."""
+        plain = plain_function(value) if self._compiled and isinstance(value, Dispatcher) else value
+        if _is_users_function(plain):
+            return self._function(plain)
+        if _is_users_module(value):
+            used = names & vars(value).keys()
+            return _carried_module(value.__name__, {name: self.carried(vars(value)[name], names) for name in used})
+        return value
+
+    def _function(self, function: types.FunctionType) -> types.FunctionType:
+        if function not in self._done:
+            code, globals_ = function.__code__, function.__globals__
+            scope: dict[str, Any] = {name: globals_[name] for name in _OF_A_MODULE if name in globals_}
+            old = function.__closure__ or ()
+            cells = tuple(types.CellType() if self._replaces(cell) else cell for cell in old)
+            copy = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+            self._done[function] = copy
+            for attribute in ("__module__", "__qualname__", "__doc__", "__kwdefaults__"):
+                setattr(copy, attribute, getattr(function, attribute))
+            names = _all_names(code)
+            scope |= {name: self.carried(globals_[name], names) for name in sorted(names & globals_.keys())}
+            for new, cell in zip(cells, old, strict=True):
+                if new is not cell:
+                    new.cell_contents = self.carried(cell.cell_contents, names)
+        return self._done[function]
+
+    def _replaces(self, cell: types.CellType) -> bool:
+        try:
+            content = cell.cell_contents
+        except ValueError:  # a name that is not bound yet
+            return False
+        is_compiled = self._compiled and isinstance(content, Dispatcher)
+        return is_compiled or _is_users_function(content) or _is_users_module(content)
+
+
+def _is_users_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and not _is_installed(value.__module__ or "")
+
+
+def _is_users_module(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and not _is_installed(value.__name__)
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a module is part of Python, of strads, or of a package that pip has installed."""
+    package = module.partition(".")[0]
+    if package == "strads" or package in sys.stdlib_module_names:
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and any(Path(file).is_relative_to(folder) for folder in _INSTALLED)

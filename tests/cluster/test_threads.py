@@ -20,7 +20,7 @@ from strads.cluster import ThreadTeam
 
 # Each of a few jobs takes minutes. The first task of the long loop tells that it runs.
 LONG_LOOP = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 import strads
 
 def body(k, x, rounds):
@@ -38,10 +38,11 @@ def interrupt_once_running():
 strads.init(threads=2)
 x = strads.dvector.zeros(1000, "f8")
 interrupted = []
-strads.async_for(1_000_000, body, x, 0)
+strategy = sys.argv[1]
+strads.async_for(1_000_000, body, x, 0, strategy=strategy)
 threading.Thread(target=interrupt_once_running, daemon=True).start()
 try:
-    strads.async_for(1_000_000, body, x, 1_000_000)
+    strads.async_for(1_000_000, body, x, 1_000_000, strategy=strategy)
 except KeyboardInterrupt:
     waited = time.monotonic() - interrupted[0]
     strads.async_for(1000, body, x, 1)  # the threads are free again
@@ -292,10 +293,11 @@ def test_unknown_backend():
         strads.init("slurm")
 
 
-def test_interrupt_ends_a_loop_soon():
+@pytest.mark.parametrize("strategy", ["auto", "locked"])
+def test_interrupt_ends_a_loop_soon(strategy):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", LONG_LOOP], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, "-c", LONG_LOOP, strategy], capture_output=True, text=True, env=environment, timeout=120
     )
     word, seconds = done.stdout.split()
     assert word == "waited"

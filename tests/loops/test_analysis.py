@@ -332,7 +332,11 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (fresh_result, (ROWS, ROWS), {}),
         (conditional_row, (ROWS, ROWS), {"written": {0, 1}, "aligned": set()}),
         (record_field, (RECORDS, VALUES), {"deciding": {0}}),
-        (record_store, (RECORDS, VALUES), {"written": {0}, "aligned": set(), "volatile_reads": {1}, "is_certain": False}),
+        (
+            record_store,
+            (RECORDS, VALUES),
+            {"written": {0}, "aligned": set(), "volatile_reads": {1}, "is_certain": False},
+        ),
         (whole_array, (VALUES, VALUES), {"aligned": set()}),
         (iterated, (VALUES, VALUES), {"aligned": set()}),
         (not_the_index, (VALUES, VALUES), {"aligned": set()}),

@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from strads.errors import InputError
+from strads.models._saving import replacing
 
 RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
 TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"
@@ -96,15 +95,8 @@ class RunDirectory:
 
     def write(self, name: str, text: str) -> None:
         """Write one of the texts; one that is there is replaced only when the new one is complete."""
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}-", dir=self.path)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.path / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replacing(self.path / name, encoding="utf-8") as file:
+            file.write(text)
 
     def __enter__(self) -> Self:
         return self

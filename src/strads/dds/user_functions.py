@@ -53,7 +53,7 @@ def fingerprint(function: Function) -> tuple[Any, ...]:
 
 def digest(array: NDArray[Any]) -> tuple[Any, ...]:
     """Return a key that is equal for arrays of the same dtype, shape and content (SHA-256)."""
-    content = np.ascontiguousarray(array).view(np.uint8).reshape(-1) if array.size else b""
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b""
     return array.dtype, array.shape, hashlib.sha256(content).digest()
 
 

@@ -77,4 +77,3 @@ def stoppable() -> Iterator[Callable[[], None]]:
                 _requests -= 1
                 if _requests == 0:
                     _flag[0] = 0
-

@@ -74,7 +74,7 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
     return signed
 
 
-# The code of overloads is compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
+# Overloads are compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
 @njit(nogil=True, boundscheck=True, forceinline=True)
 def item_of(row, index):  # type: ignore[no-untyped-def]
     """`row[index]`, checked."""

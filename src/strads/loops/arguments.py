@@ -265,14 +265,14 @@ def table_of(value: Any) -> dvector | None:
 
 
 def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of arguments that share memory but are not the same table: a NumPy view of a table, above all."""
+    """Return the pairs of arguments that share memory but are not the same table: a table and a view of it."""
     found = []
     memory = [_memory_of(argument) for argument in arguments]
     tables = [table_of(argument) for argument in arguments]
     for second, own in enumerate(memory):
         for first in range(second if own is not None else 0):
             same = tables[first] is not None and tables[first] is tables[second]
-            if memory[first] is not None and not same and np.may_share_memory(memory[first], own):  # type: ignore[arg-type]
+            if memory[first] is not None and not same and np.may_share_memory(memory[first], own):
                 found.append((first, second))
     return tuple(found)
 

@@ -102,9 +102,7 @@ def async_for(
         options = replace(options, threads=team.size, team=team)
     else:
         check_node_threads(threads, runtime.threads)
-    return run_loop(
-        place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted
-    )
+    return run_loop(place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted)
 
 
 def check_node_threads(threads: int | None, of_node: int) -> None:

@@ -48,6 +48,7 @@ class BatchProgram(LoopProgram):
         return make_task(body)
 
     def explain(self, bound: BoundArguments, index: int) -> None:
+        """Run a minibatch that has failed in the interpreter, to raise what went wrong with its line."""
         function = plain_function(self.body)
         batches = bound.arguments[-1]
         assert isinstance(batches, BatchArgument)

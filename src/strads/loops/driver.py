@@ -181,9 +181,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    kept = _KeptLoop(
-        cluster, name, call.key, call.indices, tables, facts, contents(arguments, facts.deciding), wanders
-    )
+    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, contents(arguments, facts.deciding), wanders)
     _kept.append(kept)
     while len(_kept) > _MAX_KEPT:
         _drop(_kept[0])

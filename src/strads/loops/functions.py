@@ -16,7 +16,9 @@ from strads.loops.safety import RecordingSafety, Safety
 __all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
 
 
-def compile_function(function: Function, float_dtype: np.dtype[Any], *, records: bool = False, **options: Any) -> Dispatcher:
+def compile_function(
+    function: Function, float_dtype: np.dtype[Any], *, records: bool = False, **options: Any
+) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
 
     Float literals take the floating dtype of the tables (see `literals`).

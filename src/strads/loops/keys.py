@@ -28,7 +28,7 @@ def _number_of(thing: dvector | HashIndex) -> int:
     return _numbers[thing]
 
 
-def kind_key(argument: Any) -> Hashable:
+def kind_key(argument: Any) -> Any:
     """Return what an argument is, apart from its content."""
     table, keyed = table_of(argument), map_of(argument)
     if table is not None:

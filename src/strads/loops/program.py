@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
 from strads.engine.live import live_view
 from strads.engine.roles import Role

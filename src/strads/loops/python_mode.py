@@ -39,7 +39,7 @@ class _Unrecorded(Exception):
     pass
 
 
-class _Record(np.record):
+class _Record(np.record):  # type: ignore[misc]
     """A record whose fields come before its methods: `r.item` is a field, if there is one of this name."""
 
     def __getattribute__(self, name: str) -> Any:

@@ -107,9 +107,7 @@ class Recorder:
                 return UniformRecords(shapes, tables, writes, rows, checked=True)
         return self._run_sparse(bound, indices, team, shapes, dtype)
 
-    def _probe(
-        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer]
-    ) -> _Log:
+    def _probe(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer]) -> _Log:
         """Record the first tasks; on a thread of the team, so that the one that waits can be interrupted."""
         logs: list[_Log] = []
 
@@ -273,4 +271,3 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
         offsets = argument.raw[1]
         return (int(np.diff(offsets).max(initial=0)),)
     return argument.dense.shape[1:]
-

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import guard, get_definition
+from numba.core.ir_utils import get_definition, guard
 from numba.extending import overload
 
 from strads.engine.stopping import check_recorded_turn, check_turn

@@ -19,7 +19,6 @@ from strads.loops.async_for import check_node_threads
 from strads.loops.driver import mark_written, reference
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
-
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
 from strads.schedule.consistency import BSP, Consistency

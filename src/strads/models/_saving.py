@@ -2,11 +2,12 @@
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +35,33 @@ def save_model(
         The arrays by name, none of dtype object.
     """
     header = json.dumps({"format": _VERSION, "kind": kind, "parameters": dict(parameters)})
-    target = Path(path)
-    # In the target's own folder, so that the final rename stays on one file system.
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    with replacing(Path(path)) as file:
+        np.savez(file, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
+
+
+@contextmanager
+def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `target` when the context ends, and vanishes if it fails.
+
+    Its permissions are those that the umask gives to new files.
+
+    Parameters
+    ----------
+    target
+        What it replaces.
+    encoding
+        Of a text file; by default it takes bytes.
+    """
+    # In the target's own folder, so that the final rename stays on one file system; by a name that nobody can foresee.
+    temporary = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+    mode = "xb" if encoding is None else "x"  # exclusive: follows no link, overwrites nothing
+    unfinished = open(temporary, mode, encoding=encoding)  # noqa: SIM115
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
-        os.chmod(temporary, 0o644)
+        with unfinished as file:
+            yield file
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -44,12 +44,10 @@ class Ownership:
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
         """Return what some jobs own, in the given order; −1 stands for a job that owns nothing."""
-        chosen, none = np.maximum(jobs, 0), jobs < 0
-        sizes = np.where(none, 0, np.diff(self.offsets)[chosen]) if len(self.offsets) > 1 else np.zeros(len(jobs), int)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        pieces = [self.claims[self.offsets[j] : self.offsets[j + 1]] for j in jobs if j >= 0 and len(self.claims)]
-        low = {table: np.where(none, 0, rows[chosen]) for table, rows in self.low.items()}
-        high = {table: np.where(none, 0, rows[chosen]) for table, rows in self.high.items()}
+        offsets = np.concatenate([[0], np.cumsum(np.append(np.diff(self.offsets), 0)[jobs])]).astype(np.int64)
+        pieces = [self.claims[self.offsets[job] : self.offsets[job + 1]] for job in jobs if job >= 0]
+        low = {table: np.append(rows, 0)[jobs] for table, rows in self.low.items()}
+        high = {table: np.append(rows, 0)[jobs] for table, rows in self.high.items()}
         return Ownership(self.first_row, low, high, self.owner, offsets, np.concatenate([*pieces, self.claims[:0]]))
 
 
@@ -72,9 +70,7 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership
     base = np.full(len(records.tables), -1, np.int64)
     sparse = as_sparse(records)
     for table, first in first_row.items():
-        ranges = _blocks(plan, records, table)
-        if ranges is None:
-            ranges = _ranges(plan, sparse, table)
+        ranges = None if plan.locks is not None else _ranges(plan, records, sparse, table)
         if ranges is None:
             base[table] = first
         else:
@@ -94,31 +90,34 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership
     return Ownership(first_row, low, high, owner, offsets, claims)
 
 
-def _blocks(plan: Plan, records: AccessRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return the block of each job of a rotation."""
-    cells, cuts = plan.details.get("cells"), plan.details.get("bounds")
-    if not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or plan.locks is not None:
+def _ranges(
+    plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return a range of rows for each job that holds all that it touches, if jobs with common rows are ordered."""
+    low = np.full(plan.jobs, np.iinfo(np.int64).max)
+    high = np.zeros(plan.jobs, np.int64)
+    _extent(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, table, low, high)
+    used = high > 0
+    block = _blocks(plan, records, table)
+    if block is not None and np.all(block[0][used] <= low[used]) and np.all(high[used] <= block[1][used]):
+        return block
+    order = np.flatnonzero(used)[np.argsort(low[used], kind="stable")]
+    if np.any(high[order[:-1]] > low[order[1:]]):
         return None
+    low[~used] = 0
+    return low, high
+
+
+def _blocks(plan: Plan, records: AccessRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the block of each job of a rotation: two jobs with the same one follow each other."""
+    cells, cuts = plan.details.get("cells"), plan.details.get("bounds")
     name = records.tables[table].name
-    if name not in cuts or [shape.name for shape in records.tables].count(name) > 1:
+    if not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or name not in cuts:
+        return None
+    if [shape.name for shape in records.tables].count(name) > 1:
         return None
     block, cut = cells[:, list(cuts).index(name)], cuts[name]
     return cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
-
-
-def _ranges(plan: Plan, records: SparseRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return the range of rows that each job touches, if no two of these overlap."""
-    if plan.locks is not None:
-        return None
-    low = np.full(plan.jobs, np.iinfo(np.int64).max)
-    high = np.zeros(plan.jobs, np.int64)
-    _extent(records.offsets, records.rows, records.tags, plan.order, plan.offsets, table, low, high)
-    used = np.flatnonzero(high > 0)
-    order = used[np.argsort(low[used], kind="stable")]
-    if np.any(high[order[:-1]] > low[order[1:]]):
-        return None
-    low[high == 0] = 0
-    return low, high
 
 
 @njit(nogil=True, cache=True)

@@ -106,21 +106,22 @@ _KEEPS_VALUE = frozenset(
     [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
 )
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Methods of arrays.
-READING_METHODS = frozenset(
+READING_METHODS = _names(
     "all any argmax argmin argsort astype conj copy cumprod cumsum dot flatten item max mean min nonzero prod ptp "
-    "repeat std sum take tobytes trace var".split()
+    "repeat std sum take tobytes trace var"
 )
-VIEWING_METHODS = frozenset("ravel reshape swapaxes transpose view".split())
-WRITING_METHODS = frozenset("fill sort".split())
-SCALAR_METHODS = frozenset("all any argmax argmin item max mean min prod ptp std sum trace var".split())
+VIEWING_METHODS = _names("ravel reshape swapaxes transpose view")
+WRITING_METHODS = _names("fill sort")
+SCALAR_METHODS = _names("all any argmax argmin item max mean min prod ptp std sum trace var")
 # Methods of lists, sets and dictionaries: those that read, and those that change it.
-LOOKING_METHODS = frozenset(
-    "copy count difference get index intersection issubset issuperset items keys union values".split()
-)
-CHANGING_METHODS = frozenset(
-    "add append clear discard extend insert pop popitem remove reverse setdefault sort update".split()
-)
+LOOKING_METHODS = _names("copy count difference get index intersection issubset issuperset items keys union values")
+CHANGING_METHODS = _names("add append clear discard extend insert pop popitem remove reverse setdefault sort update")
 # Attributes of arrays.
 SHAPES = frozenset({"shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype"})
 VIEWING_ATTRIBUTES = frozenset({"T", "real", "imag"})

@@ -205,9 +205,9 @@ class Expressions:
         container, index = self.variable(node.value), self.index_of(node)
         if isinstance(getattr(node, "index", None), str):
             return self._field(container, node.index)
-        if container.items is not None and isinstance(index.constant, int):
-            if -len(container.items) <= index.constant < len(container.items):
-                return container.items[index.constant].with_sources(container.sources)
+        items, place = container.items, index.constant
+        if items is not None and isinstance(place, int) and -len(items) <= place < len(items):
+            return items[place].with_sources(container.sources)
         if container.is_shape:
             return Value(sources=container.sources, number=self._number("item", of=[container, index]))
         number = self._number("item", of=[container, index])
@@ -415,12 +415,10 @@ class Expressions:
         if arguments and arguments[0].items is not None:
             depth = len(arguments[0].items)
         elif arguments and (arguments[0].is_shape or arguments[0].is_memory):
-            depth = None  # type: ignore[assignment]
+            depth = None
         return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources)
 
-    def _method(
-        self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any
-    ) -> Value:
+    def _method(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
         memory = self._memory
         everything = arguments + list(keywords.values())
         if not owner.is_memory:

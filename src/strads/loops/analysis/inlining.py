@@ -74,7 +74,7 @@ class _Inliner:
         self.copies = 0
 
     def run(self, function: types.FunctionType) -> None:
-        waiting = [(label, (function,)) for label in self.ir.blocks]
+        waiting: list[tuple[int, tuple[types.FunctionType, ...]]] = [(label, (function,)) for label in self.ir.blocks]
         while waiting:
             label, active = waiting.pop()
             definitions = _definitions(self.ir.blocks)
@@ -110,9 +110,7 @@ class _Inliner:
         parameters = list(inspect.signature(callee).parameters)
         for part in blocks.values():
             part.scope = block.scope
-            part.body = [
-                new for old in part.body for new in _adapted(old, parameters, arguments, call.target, rest)
-            ]
+            part.body = [new for old in part.body for new in _adapted(old, parameters, arguments, call.target, rest)]
         self.ir.blocks.update(blocks)
         return rest, list(blocks)
 

@@ -84,9 +84,12 @@ class Memory:
         found = value.length
         for local in locals_of(value):
             found |= {OPAQUE} if local is UNKNOWN else self._lengths.get(local.place, NOTHING)
-        if value.is_memory:  # which of several it is
-            found |= value.sources
-        return found
+        return found | self._which(value)
+
+    def _which(self, value: Value) -> Sources:
+        """What decides which memory it is, as far as that decides its shape: rows of one table are alike."""
+        is_row = len(value.references) == 1 and not locals_of(value)
+        return value.sources if value.is_memory and not is_row else NOTHING
 
     def depth(self, value: Value) -> int | None:
         """Number of axes of an array, 0 for a number; None where it is not known."""
@@ -97,7 +100,9 @@ class Memory:
 
     # -- containers of the body ----------------------------------------------------------------------------
 
-    def new(self, depth: int | None, *, is_array: bool, contents: Value | None = None, length: Sources = NOTHING) -> Value:
+    def new(
+        self, depth: int | None, *, is_array: bool, contents: Value | None = None, length: Sources = NOTHING
+    ) -> Value:
         """Make a container at the statement at work."""
         local = Local(self.place, depth, is_array)
         self._contents.setdefault(local.place, Value())
@@ -215,7 +220,7 @@ class Memory:
     def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
         """Note an access to a table, or to a part of one of its rows."""
         if not part.whole:
-            self.decide(index, container.length | container.sources, container)
+            self.decide(index, container.length | self._which(container), container)
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)

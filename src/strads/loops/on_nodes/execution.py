@@ -61,14 +61,12 @@ def run(
         Whether to keep the order of tasks under row locks.
     """
     loop: NodeLoop = node.store[name]
-    begin = time.perf_counter()
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
     loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
     call = _Call(node, loop, arguments, team or node.team)
     call.put_in_plan_order(contents)
     compile_seconds = call.compile()
     execution, traffic = call.execute(record_order)
-    seconds = time.perf_counter() - begin
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],

@@ -1,4 +1,4 @@
-"""Reconnaissance on a node: its share of the tasks, recorded in the fastest way that the body allows (thesis §7.2.2)."""
+"""Reconnaissance on a node: its tasks, recorded in the fastest way that the body allows (thesis §7.2.2)."""
 
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint types benchmarks clean
+.PHONY: demo test test-all fuzz lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,14 @@ test: lint types
 # With the heavy tests too.
 test-all: lint types
 	$(BIN)/python -m pytest -m "slow or not slow"
+
+# Random loops against plain Python; BODIES=… SCENARIOS=… SEED=… JOBS=… choose how many.
+BODIES ?= 1000
+SCENARIOS ?= 25
+SEED ?= 0
+JOBS ?= 2
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --bodies $(BODIES) --scenarios $(SCENARIOS) --jobs $(JOBS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

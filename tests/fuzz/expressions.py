@@ -353,6 +353,9 @@ class Expressions:
             i = self.int_(1)
             return Num(i.text, i.volatile, i.bits)
         i = self.int_(2)
+        changing = [v for v in self.scope.ints if v.volatile]
+        if changing and self.chance(0.3):  # breaks the rule
+            i = rng.choice(changing)
         match rng.choice(["plain", "plain", "negative", "literal", "first"]):
             case "negative":
                 return Num(f"-1 - ({i.text}) % len({table.name})", i.volatile, 5)

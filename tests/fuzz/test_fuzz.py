@@ -17,7 +17,7 @@ from fuzz.scenario import Case, Step
 from fuzz.shrink import shrink
 from fuzz.worker import CRASH, HANG, Worker
 
-BODIES, SCENARIOS = range(1000, 1008), 50
+BODIES, SCENARIOS = range(1000, 1004), 75
 
 
 @pytest.fixture(scope="module")

@@ -398,7 +398,8 @@ def _scalar_type(value: Any) -> object:
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, tuple):
-        return tuple(_weak(item, dtype) for item in value)
+        items = tuple(_weak(item, dtype) for item in value)
+        return type(value)(*items) if hasattr(value, "_fields") else items
     return dtype.type(value) if type(value) is float else value
 
 

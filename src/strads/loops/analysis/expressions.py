@@ -276,7 +276,7 @@ class Expressions:
         if name in calls.VIEWING_ATTRIBUTES:
             self._memory.escape(owner)
             return replace(owner, number=None)
-        return Value(sources=owner.sources, method=(name, owner))
+        return Value(sources=self._memory.sources(owner), method=(name, owner))
 
     def set_attribute(self, statement: Any) -> None:
         """Do `record.field = value`."""

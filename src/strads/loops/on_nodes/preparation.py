@@ -1,6 +1,7 @@
 """Node program `prepare`: distributed reconnaissance, and a plan of which each node keeps its part (DESIGN §4.3)."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,8 +131,9 @@ def _assigned(
 
 
 def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
-    """Return what the jobs of a node own; under row locks, which reach no other node, tasks."""
-    return owned if plan.locks is not None else owned.of_jobs(part.jobs)
+    """Return what the jobs of a node own; under row locks, which reach no other node, its tasks do."""
+    of_part = owned.of_jobs(part.jobs)
+    return of_part if plan.locks is None else replace(of_part, offsets=owned.offsets, claims=owned.claims)
 
 
 def _placed(

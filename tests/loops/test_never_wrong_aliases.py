@@ -7,7 +7,7 @@ from serial import run_or_refuse
 import strads
 from strads import async_for
 
-MANY = 2_000_000  # tasks, for two threads to meet in one row
+MANY = 600_000  # tasks, for two threads to meet in one row
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 

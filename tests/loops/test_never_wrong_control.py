@@ -13,7 +13,7 @@ from serial import refuse, run_or_refuse
 import strads
 from strads import async_for
 
-MANY = 2_000_000  # tasks, for two threads to meet in one row
+MANY = 600_000  # tasks, for two threads to meet in one row
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -156,7 +156,7 @@ def by_far_row(k, X, W):
     W[far(X[k], k)] += 1
 
 
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_a_row_far_outside_after_an_early_return():
     refuse(strads.StradsError, 1000, by_far_row, full(1000, 2, "i8"), zeros(1000, "i8"))
 
@@ -182,7 +182,7 @@ def up_to(k, s, W):
     W[t] += 1
 
 
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_where_a_loop_was_left_may_change_between_calls():
     W = zeros(10, "i8")
     assert run_or_refuse(4, up_to, 3, W) is None
@@ -201,7 +201,7 @@ def until_done(k, W):
         W[k] += 1
 
 
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_a_loop_that_a_helper_ends():
     W = strads.dvector(np.arange(1000) % 10)
     assert run_or_refuse(1000, until_done, W) is None
@@ -220,7 +220,7 @@ def halving(k, W, V):
             return
 
 
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_loops_that_changing_values_end():
     W, V = strads.dvector(np.arange(1000) % 7), zeros(1000, "i8")
     run_or_refuse(1000, counting_up, W)
@@ -238,7 +238,7 @@ def never_ending_by_helper(k, W, V):
 
 
 @pytest.mark.parametrize("name", ["never_ending", "never_ending_by_helper"])
-@in_its_own_process(45)
+@in_its_own_process(60)
 def test_an_interrupt_stops_what_never_ends(name):
     body = globals()[name]
     came: list[float] = []

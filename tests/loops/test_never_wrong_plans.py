@@ -57,7 +57,7 @@ def test_index_arrays_with_the_same_checksum(body):
         assert run_or_refuse(tasks, body, A, W) is None
 
 
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_an_index_array_with_the_same_checksum_that_leads_outside():
     tasks = 3000
     first = np.arange(tasks + 1, dtype=np.int32)
@@ -196,7 +196,7 @@ def test_index_arrays_of_minibatches_with_the_same_checksum(recon):
 
 
 @pytest.mark.parametrize("recon", [False, True])
-@in_its_own_process(30)
+@in_its_own_process(60)
 def test_an_index_array_of_minibatches_that_leads_outside(recon):
     first = np.arange(201, dtype=np.int32)
     second = with_same_crc32(np.full(201, 1 << 30, np.int32), first)

@@ -278,3 +278,30 @@ def test_recorded_order_is_a_serial_order(request):
             strads.async_for([k], sgd, one, w, h, 0.01, 0.02, loss, fastmath=False)
     np.testing.assert_array_equal(w.to_numpy(), result[0])
     np.testing.assert_array_equal(h.to_numpy(), result[1])
+
+
+def copy_to(k, rows, values):
+    values[rows[k]] = values[k]
+
+
+@pytest.mark.nodes
+def test_rows_that_are_only_read_come_from_where_they_are(runtime):
+    """The same table is written by one index and read by another, and no row is both."""
+    rows = strads.dvector(400 + np.random.default_rng(0).integers(0, 400, 400))
+    values = strads.dvector(np.concatenate([np.arange(1.0, 401.0), np.zeros(400)]))
+    expected = values.to_numpy(copy=True)
+    stats = strads.async_for(400, copy_to, rows, values, record_order=True)
+    for k in stats.order.tolist():
+        expected[rows[k]] = expected[k]
+    np.testing.assert_array_equal(values.to_numpy(), expected)
+
+
+def by_own_values(k, W):
+    W[int(W[1]) % 2] += W[k % 1]
+
+
+@pytest.mark.nodes
+def test_a_row_that_was_recorded_as_read_may_be_written_where_values_say_so(runtime):
+    W = strads.dvector([1.0, 7.0])
+    strads.async_for([7, 6], by_own_values, W)
+    assert W.to_list() == [2.0, 8.0]

@@ -15,7 +15,6 @@ from numba.extending import overload, overload_attribute, overload_method, regis
 
 from strads.engine.stopping import check_stop
 from strads.engine.view_types import ViewType, define_view
-from strads.schedule.ownership import EVERYBODY
 
 # Fields of the `state` array of a recording.
 TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use per table
@@ -128,14 +127,12 @@ def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def _check_owned(view, position, write):  # type: ignore[no-untyped-def]
+def _check_owned(view, position):  # type: ignore[no-untyped-def]
     """Refuse a row that another job may be at work on."""
     if view.low <= position and position < view.high:
         return
-    if position < len(view.owner):  # not where ranges say all
-        owner = view.owner[np.uint64(position)]
-        if owner == view.holder or (owner == EVERYBODY and write == 0):
-            return
+    if position < len(view.owner) and view.owner[np.uint64(position)] == view.holder:  # empty where blocks say all
+        return
     raise RuntimeError(PATTERN_CHANGED)
 
 
@@ -236,11 +233,10 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(view, CheckedType):
         return lambda view, index: view.data[_wrap(index, len(view.data))]
     if isinstance(view, GuardedType):
-        write = 0 if _rows_are_scalars(view.member("data")) else 1  # a row that is handed out may be written
 
         def guarded(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_owned(view, position, write)
+            _check_owned(view, position)
             return view.data[position]
 
         return guarded
@@ -276,7 +272,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         def guarded(view, index, value):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _check_owned(view, position, 1)
+            _check_owned(view, position)
             view.data[position] = value
 
         return guarded

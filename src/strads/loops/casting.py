@@ -34,7 +34,7 @@ class Cast:
             for position, role in enumerate(roles)
             if role.is_recorded
         }
-        return cls(roles, table_of, facts.reads_count_as_writes)
+        return cls(roles, table_of, facts.reads_count_as_writes | facts.volatile)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""

@@ -74,6 +74,9 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
         found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
         found[table][-1] = records.tables[table].rows
         parts.append(_block_units(table, cut, home, cells[:, axis]))
+        parts.append(
+            _units_read_elsewhere(plan, records, table, cut[cells[:, axis]], cut[cells[:, axis] + 1], found[table])
+        )
     others = [table for table in range(len(records.tables)) if table not in tables]
     if others:
         parts.append(_row_units(plan, records, others, bounds))
@@ -102,6 +105,31 @@ def _block_units(table: int, cut: NDArray[np.int64], home: NDArray[np.int32], bl
     return Units(
         np.full(blocks, table, np.int32), cut[:-1], cut[1:], home, np.ones(blocks, bool), users[_ascending(users)]
     )
+
+
+def _units_read_elsewhere(
+    plan: Plan,
+    records: AccessRecords,
+    table: int,
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+) -> Units:
+    """Make a unit of each row of a rotating table that a job touches outside of its block, `low..high - 1`.
+
+    No task writes such a row, or the rotation would not have been possible: who reads it gets a copy from its home.
+    """
+    none = np.empty(0, np.int64)
+    if isinstance(records, UniformRecords) and records.access_tables.count(table) == 1:
+        task, row = none, none  # what each task touches of it has made the block
+    else:
+        task, _, row, _ = _accesses(records, [table])
+    job = job_of_task(plan)[task]
+    outside = (row < low[job]) | (row >= high[job])
+    rows, unit = np.unique(row[outside], return_inverse=True)
+    users = np.unique(np.stack([unit, job[outside]], axis=1), axis=0).astype(np.int64)
+    home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
+    return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, np.zeros(len(rows), bool), users)
 
 
 def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: list[NDArray[np.int64]]) -> Units:

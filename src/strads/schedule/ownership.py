@@ -1,9 +1,9 @@
 """Which rows a job may touch: what the run of a loop checks where reconnaissance could not know the rows for sure.
 
 Two jobs that own a common row are ordered by the plan, so whatever a task touches of the rows of its own job leaves the
-result that of a serial order. A job of a rotation owns its blocks, one of an independent plan often a range: two
-comparisons. Where rows are scattered, a job *claims* the rows that were recorded for it when it begins; under row
-locks, so does each task.
+result that of a serial order; and on nodes these are the rows that are there while the job runs. A job of a rotation
+owns its blocks: two comparisons. Else it *claims* the rows that were recorded for its tasks when it begins; under row
+locks, so does each task. All accesses to a guarded table are recorded as writes, so a row has one owner at a time.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from strads.schedule.access import AccessRecords, SparseRecords
 from strads.schedule.plan import Plan
 from strads.schedule.record_parts import as_sparse
 
-NOBODY, EVERYBODY = -1, -2  # owners of rows: that nobody has claimed; that everybody may read, as no task writes them
+NOBODY = -1  # owner of rows that no job has claimed
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Ownership:
         Table → number of its first row.
     low, high
         Table → (jobs,): the rows `low[j]..high[j] - 1` of the table are job j's.
-    owner : (rows,)
-        Who owns each row before the run; empty where ranges say all.
+    rows
+        How many rows may be claimed; 0 where blocks say all.
     offsets, claims
         Job j claims the rows `claims[offsets[j]:offsets[j + 1]]` when it begins.
     """
@@ -38,9 +38,13 @@ class Ownership:
     first_row: dict[int, int]
     low: dict[int, NDArray[np.int64]]
     high: dict[int, NDArray[np.int64]]
-    owner: NDArray[np.int32]
+    rows: int
     offsets: NDArray[np.int64]
     claims: NDArray[np.int64]
+
+    def owners(self) -> NDArray[np.int32]:
+        """Return who owns each row before the run."""
+        return np.full(self.rows, NOBODY, np.int32)
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
         """Return what some jobs own, in the given order; −1 stands for a job that owns nothing."""
@@ -48,7 +52,7 @@ class Ownership:
         pieces = [self.claims[self.offsets[job] : self.offsets[job + 1]] for job in jobs if job >= 0]
         low = {table: np.append(rows, 0)[jobs] for table, rows in self.low.items()}
         high = {table: np.append(rows, 0)[jobs] for table, rows in self.high.items()}
-        return Ownership(self.first_row, low, high, self.owner, offsets, np.concatenate([*pieces, self.claims[:0]]))
+        return Ownership(self.first_row, low, high, self.rows, offsets, np.concatenate([*pieces, self.claims[:0]]))
 
 
 def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership:
@@ -70,46 +74,26 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership
     base = np.full(len(records.tables), -1, np.int64)
     sparse = as_sparse(records)
     for table, first in first_row.items():
-        ranges = None if plan.locks is not None else _ranges(plan, records, sparse, table)
-        if ranges is None:
+        blocks = _blocks(plan, records, sparse, table)
+        if blocks is None:
             base[table] = first
         else:
-            low[table], high[table] = ranges
-    scattered = np.any(base >= 0)
-    owner = np.full(sum(sizes.values()) if scattered else 0, NOBODY, np.int32)
+            low[table], high[table] = blocks
+    rows = sum(sizes.values()) if np.any(base >= 0) else 0
     units = plan.offsets if plan.locks is None else np.arange(plan.tasks + 1, dtype=np.int64)
     offsets, claims = np.zeros(len(units), np.int64), np.empty(0, np.int64)
-    if scattered:
-        _mark_unwritten(sparse.rows, sparse.tags, base, owner)
-        arrays = sparse.offsets, sparse.rows, sparse.tags, plan.order, units, base, owner
-        last = np.full(len(owner), -1, np.int64)
-        _claim(*arrays, last, offsets, claims, False)
+    if rows > 0:
+        arrays = sparse.offsets, sparse.rows, sparse.tags, plan.order, units, base
+        _claim(*arrays, np.full(rows, -1, np.int64), offsets, claims, False)
         claims = np.empty(int(offsets[-1]), np.int64)
-        last[:] = -1
-        _claim(*arrays, last, offsets, claims, True)
-    return Ownership(first_row, low, high, owner, offsets, claims)
+        _claim(*arrays, np.full(rows, -1, np.int64), offsets, claims, True)
+    return Ownership(first_row, low, high, rows, offsets, claims)
 
 
-def _ranges(
+def _blocks(
     plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return a range of rows for each job that holds all that it touches, if jobs with common rows are ordered."""
-    low = np.full(plan.jobs, np.iinfo(np.int64).max)
-    high = np.zeros(plan.jobs, np.int64)
-    _extent(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, table, low, high)
-    used = high > 0
-    block = _blocks(plan, records, table)
-    if block is not None and np.all(block[0][used] <= low[used]) and np.all(high[used] <= block[1][used]):
-        return block
-    order = np.flatnonzero(used)[np.argsort(low[used], kind="stable")]
-    if np.any(high[order[:-1]] > low[order[1:]]):
-        return None
-    low[~used] = 0
-    return low, high
-
-
-def _blocks(plan: Plan, records: AccessRecords, table: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return the block of each job of a rotation: two jobs with the same one follow each other."""
+    """Return the block of each job of a rotation, if it holds all that the job touches of the table."""
     cells, cuts = plan.details.get("cells"), plan.details.get("bounds")
     name = records.tables[table].name
     if not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or name not in cuts:
@@ -117,7 +101,10 @@ def _blocks(plan: Plan, records: AccessRecords, table: int) -> tuple[NDArray[np.
     if [shape.name for shape in records.tables].count(name) > 1:
         return None
     block, cut = cells[:, list(cuts).index(name)], cuts[name]
-    return cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
+    low, high = cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
+    first, end = np.full(plan.jobs, np.iinfo(np.int64).max), np.zeros(plan.jobs, np.int64)
+    _extent(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, table, first, end)
+    return (low, high) if np.all((end == 0) | ((low <= first) & (end <= high))) else None
 
 
 @njit(nogil=True, cache=True)
@@ -141,21 +128,6 @@ def _extent(
 
 
 @njit(nogil=True, cache=True)
-def _mark_unwritten(
-    rows: NDArray[np.integer], tags: NDArray[np.uint8], base: NDArray[np.int64], owner: NDArray[np.int32]
-) -> None:
-    """Let everybody read the rows that are only read."""
-    for access in range(len(rows)):
-        first = base[tags[access] >> 1]
-        if first >= 0:
-            owner[first + rows[access]] = EVERYBODY
-    for access in range(len(rows)):
-        first = base[tags[access] >> 1]
-        if first >= 0 and tags[access] & 1 == 1:
-            owner[first + rows[access]] = NOBODY
-
-
-@njit(nogil=True, cache=True)
 def _claim(
     offsets: NDArray[np.int64],
     rows: NDArray[np.integer],
@@ -163,7 +135,6 @@ def _claim(
     order: NDArray[np.integer],
     units: NDArray[np.int64],
     base: NDArray[np.int64],
-    owner: NDArray[np.int32],
     last: NDArray[np.int64],
     ends: NDArray[np.int64],
     claims: NDArray[np.int64],
@@ -179,7 +150,7 @@ def _claim(
                 if first < 0:
                     continue
                 row = first + rows[access]
-                if owner[row] != EVERYBODY and last[row] != unit:
+                if last[row] != unit:
                     last[row] = unit
                     if fill:
                         claims[end] = row

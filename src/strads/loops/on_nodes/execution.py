@@ -135,7 +135,7 @@ class _Call:
         ownership = loop.schedule.ownership
         self.claiming: Claiming = UNCLAIMED
         if ownership is not None:
-            self.claiming = ownership.owner.copy(), ownership.offsets, ownership.claims
+            self.claiming = ownership.owners(), ownership.offsets, ownership.claims
 
     # -- storages ------------------------------------------------------------------------------------------
 

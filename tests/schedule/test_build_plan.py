@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from strads.errors import PlanError
 from strads.schedule import AccessRecords, Plan, build_plan, parallel, verify_plan
+from strads.schedule.counting_sort import Cargo
 from strads.schedule.planner import STRATEGIES
 
 
@@ -89,6 +90,17 @@ def test_rotation_over_equal_blocks() -> None:
     assert plan.order.dtype == np.int32
     for stage in range(32):
         assert np.all(np.diff(plan.work[plan.stage == stage]) <= 0), "heaviest first"
+
+
+@pytest.mark.parametrize(("items", "taken"), [(1000, True), (1, False)])
+def test_cargo_is_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
+    records = ratings(10_000, 3000, items)
+    source = np.random.default_rng(0).random(10_000).view([("score", "f8")])
+    cargo = Cargo(source, np.zeros_like(source), np.empty(10_000, np.int32))
+    plan = build_plan(records, threads=2, cargo=cargo)
+    assert same(plan, build_plan(records, threads=2))
+    assert (plan.order is cargo.order) == taken
+    assert np.array_equal(cargo.target, source[plan.order] if taken else np.zeros_like(source))
 
 
 def test_rotation_of_a_small_grid_exactly() -> None:

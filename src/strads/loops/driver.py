@@ -20,7 +20,7 @@ from strads.errors import AccessPatternError, NodeFailure
 from strads.loops.arguments import check_call, map_of, overlaps, table_of
 from strads.loops.functions import fingerprint
 from strads.loops.indices import LoopIndices
-from strads.loops.keys import contents, kind_key
+from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.preparation import prepare
 from strads.loops.on_nodes.recovery import recover
@@ -164,8 +164,7 @@ def _prepared(call: _Call) -> tuple[_KeptLoop, bool]:
     wanders = False
     for kept in reversed(_kept.copy()):
         if kept.serves(call):
-            with contextlib.suppress(ValueError):  # another thread was faster
-                _kept.remove(kept)
+            _forget(kept)
             _kept.append(kept)
             return kept, False
         wanders = wanders or (kept.key == call.key and kept.wanders)
@@ -173,11 +172,17 @@ def _prepared(call: _Call) -> tuple[_KeptLoop, bool]:
 
 
 def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
-    for outdated in [kept for kept in _kept.copy() if kept.key == call.key and kept.indices == call.indices]:
-        _drop(outdated)  # free what it holds before the next one is made
     cluster, arguments = call.cluster, call.arguments
+    outdated = [kept for kept in _kept.copy() if kept.key == call.key and kept.indices == call.indices]
+    for kept in outdated[:-1]:
+        _drop(kept)  # free what it holds before the next one is made
     name = cluster.new_name()
-    spec = LoopSpec(name, call.body, call.indices, call.options, call.overlaps)
+    replaces = None
+    if outdated:
+        replaces = outdated[-1].name
+        _forget(outdated[-1])
+    held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
+    spec = LoopSpec(name, call.body, call.indices, call.options, call.overlaps, held, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
@@ -240,9 +245,13 @@ def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
     return argument
 
 
-def _drop(kept: _KeptLoop) -> None:
+def _forget(kept: _KeptLoop) -> None:
     with contextlib.suppress(ValueError):  # another thread was faster
         _kept.remove(kept)
+
+
+def _drop(kept: _KeptLoop) -> None:
+    _forget(kept)
     if not kept.cluster.closed:
         kept.cluster.discard(kept.name)
 

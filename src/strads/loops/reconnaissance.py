@@ -85,8 +85,10 @@ class Recorder:
         arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
         self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
 
-    def run(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        """Record all tasks.
+    def run(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, memory: NDArray[Any] | None = None
+    ) -> AccessRecords:
+        """Record all tasks; uniform records are laid into `memory` if they find room there.
 
         Raises
         ------
@@ -100,7 +102,7 @@ class Recorder:
         arity = int(probe.counts[0]) if tasks else 0
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
-            rows = np.empty((tasks, arity), dtype)
+            rows = _room(memory, (tasks, arity), dtype)
             if self._run_uniform(bound, indices, team, pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
@@ -271,3 +273,11 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
         offsets = argument.raw[1]
         return (int(np.diff(offsets).max(initial=0)),)
     return argument.dense.shape[1:]
+
+
+def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer]:
+    """Return an array, in the given memory if that is large enough."""
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    if memory is None or memory.nbytes < needed or needed == 0:
+        return np.empty(shape, dtype)
+    return memory.reshape(-1).view(np.uint8)[:needed].view(dtype).reshape(shape)

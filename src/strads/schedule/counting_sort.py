@@ -1,11 +1,22 @@
 """Stable grouping of tasks by small keys: comparison sorts are too slow for millions of tasks."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.parallel import Parallel, index_dtype
 from strads.schedule.prefetch import prefetch_ahead
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """Rows to be copied into plan order while that is made: one pass, where the tasks are known by number."""
+
+    source: NDArray[np.void]  # (tasks or more,): the row of each task
+    target: NDArray[np.void]  # (tasks,); may hold the records of the plan that is made
+    order: NDArray[np.integer]  # memory for the order of a plan; if it is that of the plan made, `target` is filled
 
 
 @njit(nogil=True, cache=True)
@@ -27,12 +38,33 @@ def _scatter(
         start[key] = position + np.uint64(1)
 
 
+@njit(nogil=True, cache=True)
+def _scatter_rows(
+    keys: NDArray[np.integer],
+    begin: int,
+    end: int,
+    start: NDArray[np.integer],
+    order: NDArray[np.integer],
+    source: NDArray[np.void],
+    target: NDArray[np.void],
+) -> None:
+    for task in range(np.uint64(begin), np.uint64(end)):
+        key = keys[task]
+        position = np.uint64(start[key])
+        order[position] = task
+        target[position] = source[task]
+        prefetch_ahead(order, position)
+        prefetch_ahead(target, position)
+        start[key] = position + np.uint64(1)
+
+
 def group_by_key(
     keys: NDArray[np.integer],
     counts: NDArray[np.integer],
     key_order: NDArray[np.integer],
     bounds: NDArray[np.int64],
     parallel: Parallel,
+    cargo: Cargo | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
     """Order tasks by key, tasks of one key in loop order.
 
@@ -48,6 +80,8 @@ def group_by_key(
         Chunk c has the tasks `bounds[c]:bounds[c + 1]`.
     parallel
         Runs chunks.
+    cargo
+        Rows to be copied into the order.
 
     Returns
     -------
@@ -59,8 +93,12 @@ def group_by_key(
     chunks, tasks = len(counts), len(keys)
     sizes = counts[:, key_order].T.astype(np.int64)  # (groups, chunks): earlier chunks come first within a group
     ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
-    order = np.empty(tasks, index_dtype(tasks))
+    order = np.empty(tasks, index_dtype(tasks)) if cargo is None else cargo.order
     start = np.zeros(counts.shape, f"u{order.itemsize}")
     start[:, key_order] = (ends - sizes).T
-    parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)
+    if cargo is None:
+        parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)
+    else:
+        rows = cargo.source, cargo.target
+        parallel(lambda c: _scatter_rows(keys, bounds[c], bounds[c + 1], start[c], order, *rows), chunks)
     return order, np.concatenate([[0], ends[:, -1]]).astype(np.int64)

@@ -9,6 +9,7 @@ from strads.errors import PlanError
 from strads.schedule.access import AccessRecords
 from strads.schedule.buckets import buckets
 from strads.schedule.components import components
+from strads.schedule.counting_sort import Cargo
 from strads.schedule.independent import independent
 from strads.schedule.locked import lock_parallelism, locked
 from strads.schedule.parallel import Parallel, sequential
@@ -35,6 +36,7 @@ def build_plan(
     strategy: str = "auto",
     seed: int = 0,
     parallel: Parallel = sequential,
+    cargo: Cargo | None = None,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
 
@@ -54,6 +56,8 @@ def build_plan(
         Of the random batches of `components`.
     parallel
         Runs big passes over the tasks in chunks; one after the other by default.
+    cargo
+        Rows to be copied into plan order on the way, where the strategy can: then the plan's order is `cargo.order`.
 
     Returns
     -------
@@ -71,7 +75,7 @@ def build_plan(
         raise PlanError(f"unknown strategy '{strategy}': use one of auto, {', '.join(STRATEGIES)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel)
+    problem = Problem.of(records, threads, seed, parallel, cargo)
     if problem.tasks == 0:
         return _one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
     return _choose(problem) if strategy == "auto" else _forced(problem, strategy)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.blocks import column_work, touch_work
+from strads.schedule.counting_sort import Cargo
 from strads.schedule.parallel import Parallel, index_dtype
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.precedence import Precedence, parallelism
@@ -29,9 +30,12 @@ class Problem:
     threads: int
     seed: int
     parallel: Parallel
+    cargo: Cargo | None
 
     @classmethod
-    def of(cls, records: AccessRecords, threads: int, seed: int, parallel: Parallel) -> "Problem":
+    def of(
+        cls, records: AccessRecords, threads: int, seed: int, parallel: Parallel, cargo: Cargo | None = None
+    ) -> "Problem":
         """Find what can conflict in `records`.
 
         Raises
@@ -41,7 +45,7 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel)
+        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, cargo)
 
     @cached_property
     def touches(self) -> Touches:

@@ -9,7 +9,7 @@ from strads.schedule.blocks import block_lookup, blocks_for_cache, equal_work_cu
 from strads.schedule.counting_sort import group_by_key
 from strads.schedule.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.precedence import chain
+from strads.schedule.precedence import chain, parallelism
 from strads.schedule.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # of each table, by the number of tables
@@ -73,7 +73,10 @@ def rotation(problem: Problem) -> Plan:
     cells = cells[priority]
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
     precedence = chain(cells + first_block[:-1], int(first_block[-1]))
-    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
+    # The cargo may overwrite the records: only when no other strategy will ask for them.
+    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
+    cargo = problem.cargo if taken else None
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, cargo)
     names = [problem.tables[problem.column_tables[column]].name for column in columns]
     details: dict[str, object] = {
         "blocks": dict(zip(names, shape, strict=True)),

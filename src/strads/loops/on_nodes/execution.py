@@ -144,7 +144,9 @@ class _Call:
         start = time.perf_counter()
         for position in self.program.cast.with_role(Role.ALIGNED):
             if position not in self.loop.aligned or self.loop.aligned[position][0] != contents[position]:
-                self.loop.aligned.pop(position, None)  # free the old copy first
+                old = self.loop.aligned.pop(position, None)
+                if old is not None and isinstance(old[1], np.ndarray):
+                    self.loop.memory[position] = old[1]  # of the same shape: the key says so
                 argument = self.bound.tables()[position]
                 self.loop.aligned[position] = contents[position], self._in_plan_order(position, argument)
         self.copy_seconds = time.perf_counter() - start
@@ -166,7 +168,8 @@ class _Call:
             return (found.values, found.offsets) if isinstance(found, RaggedArray) else found
         if isinstance(storage, RaggedArray):
             return gather_ragged(storage.values, storage.offsets, indices, self.team)
-        return gather_rows(np.ascontiguousarray(storage), indices, self.loop.part.plan.offsets, self.team)
+        runs, room = self.loop.part.plan.offsets, self.loop.memory.pop(position, None)
+        return gather_rows(np.ascontiguousarray(storage), indices, runs, self.team, room)
 
     def _storages(self) -> tuple[Any, ...]:
         return self.bound.by_key([self._storage(position) for position in range(len(self.bound.arguments))])

@@ -1,6 +1,7 @@
 """Node program `prepare`: distributed reconnaissance, and a plan of which each node keeps its part (DESIGN §4.3)."""
 
 import time
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.executor import Schedule
+from strads.engine.gather import as_records
 from strads.engine.roles import Role
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
@@ -19,8 +21,10 @@ from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
 from strads.schedule.access import AccessRecords
 from strads.schedule.assignment import Assignment, assign, renumbered
+from strads.schedule.counting_sort import Cargo
 from strads.schedule.lanes import with_barriers, with_lanes
 from strads.schedule.ownership import Ownership, ownership
+from strads.schedule.parallel import index_dtype
 from strads.schedule.placement import NodePlan, place
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
@@ -37,18 +41,27 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)
+    memory = _room_for_copies(node, spec, program, bound, shards)
     _, compile_seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     start = time.perf_counter()
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     own = spec.indices.part(share[node.rank], share[node.rank + 1])
-    records = node.comm.gather(record(node, program, bound, own, shards, team))
+    largest = max(memory, key=lambda position: memory[position].nbytes, default=-1)
+    room = memory.get(largest)
+    records = node.comm.gather(record(node, program, bound, own, shards, team, room))
     recorded = time.perf_counter()
     facts, parts, kept = None, None, None
+    aligned: dict[int, tuple[Hashable, Any]] = {}
     if records is not None:
         whole = concatenated(records)
         del records  # as large as the data
-        plan, placing, parts = _plan(node, spec, program, whole, shards, team)
+        cargo = None
+        if largest in spec.contents:
+            cargo = _cargo(program, bound.tables()[largest].dense, memory[largest], spec)
+        plan, placing, parts = _plan(node, spec, program, whole, shards, team, cargo)
+        if cargo is not None and plan.order is cargo.order:
+            aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records else None
         facts = LoopFacts(
             plan=plan,
@@ -65,8 +78,43 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     schedule = Schedule(part.plan, spec.indices.at(part.tasks), owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
-    node.store[spec.name] = NodeLoop(spec, part, schedule, first, kept)
+    node.store[spec.name] = NodeLoop(spec, part, schedule, first, kept, memory=memory, aligned=aligned)
     return facts
+
+
+def _room_for_copies(
+    node: Node, spec: LoopSpec, program: LoopProgram, bound: BoundArguments, shards: dict[int, Shard]
+) -> dict[int, NDArray[Any]]:
+    """Return memory for the tables that are copied into plan order; that of an outdated loop where it fits.
+
+    Until the copy is made, the largest holds the records: to write to memory that the process has touched takes half
+    as long as to fresh memory (decision 19).
+    """
+    outdated: NodeLoop | None = node.store.pop(spec.replaces, None) if spec.replaces is not None else None
+    found: dict[int, NDArray[Any]] = {}
+    for position in program.cast.with_role(Role.ALIGNED):
+        storage = bound.tables()[position].storage
+        if position in shards or not isinstance(storage, np.ndarray) or spec.options.keep_records:
+            continue
+        shape = (len(spec.indices), *storage.shape[1:])
+        old = None if outdated is None else outdated.aligned.get(position, (None, None))[1]
+        if isinstance(old, np.ndarray) and (old.shape, old.dtype) == (shape, storage.dtype):
+            found[position] = old
+        else:
+            found[position] = np.empty(shape, storage.dtype)
+    return found
+
+
+def _cargo(program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: LoopSpec) -> Cargo | None:
+    """Return a table to be copied while the plan is made; None where its rows are not numbered as the tasks are.
+
+    The copy overwrites the records, which a guarded loop still needs afterwards.
+    """
+    tasks = len(spec.indices)
+    fits = spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous
+    if not fits or program.cast.with_role(Role.GUARDED):
+        return None
+    return Cargo(as_records(table), as_records(room), np.empty(tasks, index_dtype(tasks)))
 
 
 def _share(
@@ -88,11 +136,24 @@ def _share(
 
 
 def _plan(
-    node: Node, spec: LoopSpec, program: LoopProgram, records: AccessRecords, shards: dict[int, Shard], team: ThreadTeam
+    node: Node,
+    spec: LoopSpec,
+    program: LoopProgram,
+    records: AccessRecords,
+    shards: dict[int, Shard],
+    team: ThreadTeam,
+    cargo: Cargo | None,
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
     options, threads = spec.options, node.size * team.size
-    plan = build_plan(records, threads=threads, strategy=options.strategy, seed=options.seed, parallel=team.for_each)
+    plan = build_plan(
+        records,
+        threads=threads,
+        strategy=options.strategy,
+        seed=options.seed,
+        parallel=team.for_each,
+        cargo=cargo,
+    )
     guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
     if node.size == 1:
         if program.cast.has_relaxed:

@@ -1,5 +1,9 @@
 """Reconnaissance on a node: its tasks, recorded in the fastest way that the body allows (thesis §7.2.2)."""
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.keyed import NO_SUCH_KEY
@@ -18,8 +22,11 @@ def record(
     indices: LoopIndices,
     shards: dict[int, Shard],
     team: ThreadTeam,
+    memory: NDArray[Any] | None = None,
 ) -> AccessRecords:
     """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not.
+
+    Records may be laid into `memory`, whatever its dtype.
 
     Raises
     ------
@@ -29,7 +36,7 @@ def record(
     recorder, records = program.compile_recorder(bound, indices), None
     if not recorder.scratch:
         try:
-            records = recorder.run(bound, indices, team)
+            records = recorder.run(bound, indices, team, memory)
         except TaskFailed:  # a real failure, or only made-up values: real rows tell
             records = None
     if all(node.comm.allgather(records is not None)):

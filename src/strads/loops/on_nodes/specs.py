@@ -60,6 +60,8 @@ class LoopSpec:
     indices: LoopIndices
     options: LoopOptions
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
+    contents: dict[int, Hashable]  # what the tables among the arguments hold when it is prepared
+    replaces: str | None = None  # an outdated loop of the same key, whose memory can be used again
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class NodeLoop:
     departures: list[Cargo] = field(default_factory=list)
     arrivals: list[Cargo] = field(default_factory=list)
     aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
+    memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → room for rows in plan order
     tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution
     run: int = 0  # number of the program run that it was last executed in

@@ -14,7 +14,7 @@ import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from strads.cluster import Cluster
-from strads.dds.user_functions import Function, _all_names, plain_function
+from strads.dds.user_functions import Function, all_names, plain_function
 
 _OF_A_MODULE = ("__name__", "__package__", "__file__")
 _INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -86,7 +86,7 @@ class _Carrier:
             self._done[function] = copy
             for attribute in ("__module__", "__qualname__", "__doc__", "__kwdefaults__"):
                 setattr(copy, attribute, getattr(function, attribute))
-            names = _all_names(code)
+            names = all_names(code)
             scope |= {name: self.carried(globals_[name], names) for name in sorted(names & globals_.keys())}
             for new, cell in zip(cells, old, strict=True):
                 if new is not cell:

@@ -63,7 +63,7 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
     active |= {id(function)}
     referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
     referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
-    names = _all_names(function.__code__)
+    names = all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     defaults = tuple(_value_key(value, names, active) for value in function.__defaults__ or ())
     return function.__code__, defaults, values
@@ -101,14 +101,15 @@ class _ById:
 
 
 def _global_names(function: types.FunctionType) -> list[str]:
-    return sorted(name for name in _all_names(function.__code__) if name in function.__globals__)
+    return sorted(name for name in all_names(function.__code__) if name in function.__globals__)
 
 
-def _all_names(code: types.CodeType) -> set[str]:
+def all_names(code: types.CodeType) -> set[str]:
+    """Return the names that a function and those inside of it use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= _all_names(constant)
+            names |= all_names(constant)
     return names
 
 
@@ -144,7 +145,7 @@ class _Specializer:
             rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards: a helper may refer back to this function.
-            names = _all_names(function.__code__)
+            names = all_names(function.__code__)
             scope |= {name: self._replace(function.__globals__[name], names) for name in _global_names(function)}
             for cell in cells:
                 cell.cell_contents = self._replace(cell.cell_contents, names)

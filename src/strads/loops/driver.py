@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, dvector
+from strads.dds.sent_functions import sent_to
 from strads.engine.executor import zero_totals
 from strads.errors import AccessPatternError, NodeFailure
 from strads.loops.arguments import check_call, map_of, overlaps, table_of
@@ -182,7 +183,9 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         replaces = outdated[-1].name
         _forget(outdated[-1])
     held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
-    spec = LoopSpec(name, call.body, call.indices, call.options, call.overlaps, held, replaces)
+    spec = LoopSpec(
+        name, sent_to(cluster, call.body, compiled=True), call.indices, call.options, call.overlaps, held, replaces
+    )
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)

@@ -10,6 +10,7 @@ from strads import cluster
 from strads.cluster import Cluster, Runtime
 from strads.cluster.cores import check_count
 from strads.dds import Accumulator, KeyedTable, dvector
+from strads.dds.sent_functions import sent_to
 from strads.engine.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
@@ -161,7 +162,7 @@ def _call(
         if isinstance(data, dvector):
             rows = reference(nodes, data, minibatches.row_bounds(nodes.size))
     return SyncCall(
-        body,
+        sent_to(nodes, body, compiled=True),
         rows,
         passed,
         tuple(map(kind_key, (*arguments, rows))),

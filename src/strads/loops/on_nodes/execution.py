@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam, Traffic
-from strads.dds import RaggedArray
+from strads.dds import RaggedArray, accumulator
 from strads.dds.shard import Shard, fetch_rows
 from strads.engine.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.gather import gather_ragged, gather_rows
@@ -98,12 +99,21 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
     bound, program = bind(node, loop.spec, arguments)
     assert loop.records is not None
     before = _snapshot(bound, program, {})
+    # Sums of their own: an error leaves accumulators as they were, too.
+    sums = {
+        position: replace(argument, accumulator=accumulator(argument.dtype.type(0).item()))
+        for position, argument in enumerate(bound.arguments)
+        if isinstance(argument, AccumulatorArgument)
+    }
+    summing = replace(bound, arguments=tuple(sums.get(p, argument) for p, argument in enumerate(bound.arguments)))
     try:
-        run_checked(program.body, bound, program.cast, loop.spec.indices, loop.part.plan, loop.records)
+        run_checked(program.body, summing, program.cast, loop.spec.indices, loop.part.plan, loop.records)
     except BaseException:
         for rows, values in before:
             rows[...] = values
         raise
+    for position, argument in sums.items():
+        arguments[position].add(argument.accumulator.value)
 
 
 class _Call:

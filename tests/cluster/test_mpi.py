@@ -62,7 +62,7 @@ def programs(tmp_path: Path) -> Programs:
 def test_the_node_tests_pass(processes):
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", "nodes and not slow"]
     where = ["--backend", "mpi", "--nodes", str(processes), "tests"]
-    ended = run_under_mpi(processes, *tests, *where, timeout=600)
+    ended = run_under_mpi(processes, *tests, *where, timeout=900)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     passed = re.search(r"(\d+) passed", ended.stdout)
     assert passed is not None, ended.stdout

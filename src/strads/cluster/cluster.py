@@ -1,5 +1,6 @@
 """A cluster: nodes on which the driver starts node programs."""
 
+import itertools
 import pickle
 import signal
 import threading
@@ -38,7 +39,7 @@ class Cluster(ABC):
         self.threads = threads
         self.timeout = timeout
         self.runs = 0
-        self._names = 0
+        self._names = itertools.count(1)
         self._discarded: list[str] = []
         self._running = threading.RLock()
         self.closed = False
@@ -117,8 +118,7 @@ class Cluster(ABC):
 
     def new_name(self) -> str:
         """Return a name for `node.store` that is not in use."""
-        self._names += 1
-        return f"table {self._names}"
+        return f"table {next(self._names)}"  # in one step: any thread may ask
 
     def discard(self, name: str) -> None:
         """Have a stored object dropped with the next program; may be called at any time, by any thread."""

@@ -282,6 +282,26 @@ def test_init_and_shutdown():
     strads.shutdown()  # nothing left to do
 
 
+def test_threads_that_ask_at_once_get_the_same(monkeypatch):
+    from strads.cluster import node, runtime
+
+    def slowly(kind):
+        return lambda *arguments: time.sleep(0.05) or kind(*arguments)
+
+    for module, name in ((runtime, "Here"), (runtime, "ThreadsCluster"), (runtime, "ThreadTeam"), (node, "ThreadTeam")):
+        monkeypatch.setattr(module, name, slowly(getattr(module, name)))
+    with strads.init(threads=2) as chosen, ThreadPoolExecutor(4) as callers:
+        for ask in (
+            lambda _: chosen.here,
+            lambda _: chosen.cluster,
+            lambda _: chosen.team(),
+            lambda _: chosen.here.node(0).team,
+        ):
+            assert len({id(found) for found in callers.map(ask, range(4))}) == 1
+        names = list(callers.map(lambda _: [chosen.cluster.new_name() for _ in range(500)], range(4)))
+    assert len({name for of_caller in names for name in of_caller}) == 2000
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_bad_numbers_of_threads(threads):
     with pytest.raises(strads.ArgumentError, match="whole number of threads"):

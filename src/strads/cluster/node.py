@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -46,13 +47,15 @@ class Node:
         self.threads = threads
         self.store: dict[str, Any] = {}
         self._team: ThreadTeam | None = None
+        self._making = threading.Lock()  # several programs may run on the driver's own node
 
     @property
     def team(self) -> ThreadTeam:
         """The threads of this node; started when first asked for."""
-        if self._team is None:
-            self._team = ThreadTeam(self.threads)
-        return self._team
+        with self._making:
+            if self._team is None:
+                self._team = ThreadTeam(self.threads)
+            return self._team
 
     def info(self) -> NodeInfo:
         """Where this node runs."""

@@ -3,6 +3,7 @@
 import math
 import numbers
 import os
+import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -28,20 +29,23 @@ class Runtime:
         self._teams: dict[int, ThreadTeam] = {}
         self._cluster = cluster
         self._here: Here | None = None
+        self._making = threading.Lock()  # programs of engines run loops on several threads
 
     @property
     def here(self) -> Here:
         """This process as a node of its own, whatever the cluster is."""
-        if self._here is None:
-            self._here = Here(self.threads)
-        return self._here
+        with self._making:
+            if self._here is None:
+                self._here = Here(self.threads)
+            return self._here
 
     @property
     def cluster(self) -> Cluster:
         """The nodes; without a choice, this process is the only one."""
-        if self._cluster is None:
-            self._cluster = ThreadsCluster(1, self.threads)
-        return self._cluster
+        with self._making:
+            if self._cluster is None:
+                self._cluster = ThreadsCluster(1, self.threads)
+            return self._cluster
 
     @property
     def is_local(self) -> bool:
@@ -57,9 +61,10 @@ class Runtime:
     def team(self, threads: int | None = None) -> ThreadTeam:
         """Return a team of so many threads (the runtime's own number by default); made when first asked for."""
         size = self.threads if threads is None else check_threads(threads)
-        if size not in self._teams:
-            self._teams[size] = ThreadTeam(size)
-        return self._teams[size]
+        with self._making:
+            if size not in self._teams:
+                self._teams[size] = ThreadTeam(size)
+            return self._teams[size]
 
     def close(self) -> None:
         """End all nodes and threads."""

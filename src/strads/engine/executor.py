@@ -114,6 +114,8 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
         for position in range(first, last):
+            if pool.state[STOPPED] != 0:  # beside the locks this look costs nothing
+                return
             start, end = offsets[position], offsets[position + 1]
             if not _acquire(locks, ids, start, end, pool.state):
                 return

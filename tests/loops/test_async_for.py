@@ -7,6 +7,7 @@ import pytest
 
 import strads
 from strads import async_for
+from strads.loops import driver
 
 RATING = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
 
@@ -380,3 +381,39 @@ def test_an_index_error_of_the_body_itself_is_told_as_such():
     async_for(4, body, x)
     with pytest.raises(strads.BodyError, match="mine"):
         async_for(4, body, x)
+
+
+def test_threads_with_more_loops_than_are_kept(monkeypatch):
+    """What one thread is about to run is not dropped because another prepares its own."""
+    import sys
+    import threading
+
+    def body(k, rows, x):
+        x[rows[k]] += 1.0
+
+    rows = [strads.dvector(np.arange(50) % (n + 1)) for n in range(24)]
+    tables = [strads.dvector.zeros(n + 1) for n in range(24)]
+    failed = []
+
+    def call(first: int) -> None:
+        try:
+            for turn in range(60):
+                n = 6 * first + turn % 6
+                async_for(50, body, rows[n], tables[n], threads=1)
+        except BaseException as error:
+            failed.append(error)
+
+    monkeypatch.setattr(driver, "_MAX_KEPT", 1)
+    threads = [threading.Thread(target=call, args=(first,)) for first in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failed
+    for n, table in enumerate(tables):
+        assert table.to_list() == (10.0 * np.bincount(np.arange(50) % (n + 1))).tolist()

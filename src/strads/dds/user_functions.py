@@ -84,17 +84,17 @@ def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
         return "module", value.__name__
     if isinstance(value, bool | int | float | complex | str | np.generic | None):
         return type(value), repr(value)
-    return _ById(value)
+    return ById(value)
 
 
-class _ById:
+class ById:
     """Compares by identity and keeps its object alive, so that the identity stays unique."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.value is self.value
+        return isinstance(other, ById) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)

@@ -4,9 +4,11 @@ There is one path: the nodes of a cluster, or this process as the only node, run
 """
 
 import contextlib
+import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +45,7 @@ class _KeptLoop:
     facts: LoopFacts
     contents: dict[int, Hashable]
     wanders: bool  # whether tasks have left the rows that were recorded in an earlier call
+    users: int = 0  # calls at work: until they end it keeps its memory and its place on the nodes
 
     def serves(self, call: "_Call") -> bool:
         """Whether the plan holds for a call."""
@@ -62,8 +65,9 @@ class _KeptLoop:
         return np.array_equal(table.bounds, self.facts.placed[position])  # type: ignore[arg-type]
 
 
-# Most recently used last. Several threads may call loops: each statement that changes the list is atomic.
+# Most recently used last. Several threads may call loops: the lock is held while the list, or who uses it, changes.
 _kept: list[_KeptLoop] = []
+_keeping = threading.RLock()  # tables die, and drop their loops, at any time on any thread
 
 
 @dataclass
@@ -96,18 +100,22 @@ def run_loop(
     start = time.perf_counter()
     check_call(body, arguments)
     call = _Call(cluster, body, arguments, indices, options)
-    kept, is_new = _prepared(call)
-    if interpreted:
-        return _interpreted(call, kept, is_new, start, record_order)
-    try:
-        results = _run(call, kept, record_order)
-    except AccessPatternError:
-        if is_new:
-            raise
-        # The rows were those of an earlier call. All is as it was: look again where tasks go now.
-        kept, is_new = _prepare(call, wanders=True), True
-        results = _run(call, kept, record_order)
-    facts = kept.facts
+    with _prepared(call) as (kept, is_new):
+        if interpreted:
+            return _interpreted(call, kept, is_new, start, record_order)
+        try:
+            return _compiled(call, kept, is_new, start, record_order)
+        except AccessPatternError:
+            if is_new:
+                raise
+    # The rows were those of an earlier call. All is as it was: look again where tasks go now.
+    with _prepared(call, wanders=True) as (kept, is_new):
+        return _compiled(call, kept, is_new, start, record_order)
+
+
+def _compiled(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_order: bool) -> LoopStatistics:
+    cluster, arguments, indices, options, facts = call.cluster, call.arguments, call.indices, call.options, kept.facts
+    results = _run(call, kept, record_order)
     _add_sums(arguments, facts, results)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
     return LoopStatistics(
@@ -159,41 +167,65 @@ def _interpreted(call: _Call, kept: _KeptLoop, is_new: bool, start: float, recor
     )
 
 
-def _prepared(call: _Call) -> tuple[_KeptLoop, bool]:
-    """Return the loop as it is kept on the nodes, prepared anew if anything that decides it has changed."""
+@contextmanager
+def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop, bool]]:
+    """Yield the loop as it is kept on the nodes, prepared anew if anything that decides it has changed; whether it is.
+
+    With `wanders` it is prepared anew in any case: tasks have left the rows that were recorded in an earlier call.
+    """
     _drop_dead()
-    wanders = False
+    kept = None if wanders else _find(call)
+    is_new = kept is None
+    if kept is None:
+        kept = _prepare(call, wanders=wanders or any(k.wanders for k in _kept.copy() if k.key == call.key))
+    try:
+        yield kept, is_new
+    finally:
+        with _keeping:
+            kept.users -= 1
+
+
+def _find(call: _Call) -> _KeptLoop | None:
+    """Return a loop that serves a call, as one that is used, if there is one."""
     for kept in reversed(_kept.copy()):
         if kept.serves(call):
-            _forget(kept)
-            _kept.append(kept)
-            return kept, False
-        wanders = wanders or (kept.key == call.key and kept.wanders)
-    return _prepare(call, wanders=wanders), True
+            with _keeping:
+                if kept in _kept:  # else another thread has just dropped it
+                    _kept.remove(kept)
+                    _kept.append(kept)
+                    kept.users += 1
+                    return kept
+    return None
 
 
 def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
+    """Prepare a loop; returns it as one that is used."""
     cluster, arguments = call.cluster, call.arguments
-    outdated = [kept for kept in _kept.copy() if kept.key == call.key and kept.indices == call.indices]
-    for kept in outdated[:-1]:
-        _drop(kept)  # free what it holds before the next one is made
-    name = cluster.new_name()
-    replaces = None
-    if outdated:
-        replaces = outdated[-1].name
-        _forget(outdated[-1])
+    replaces = _retire_outdated(call)
     held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
-    spec = LoopSpec(
-        name, sent_to(cluster, call.body, compiled=True), call.indices, call.options, call.overlaps, held, replaces
-    )
+    name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
+    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, contents(arguments, facts.deciding), wanders)
-    _kept.append(kept)
-    while len(_kept) > _MAX_KEPT:
-        _drop(_kept[0])
+    deciding = contents(arguments, facts.deciding)
+    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, deciding, wanders, users=1)
+    with _keeping:
+        _kept.append(kept)
+        for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
+            _drop(idle)
     return kept
+
+
+def _retire_outdated(call: _Call) -> str | None:
+    """Drop what a new plan makes obsolete; returns the name of a loop whose memory the new one may use."""
+    with _keeping:
+        idle = [k for k in _kept if k.key == call.key and k.indices == call.indices and k.users == 0]
+        for kept in idle[:-1]:
+            _drop(kept)  # free what it holds before the next one is made
+        if idle:
+            _kept.remove(idle[-1])
+    return idle[-1].name if idle else None
 
 
 def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
@@ -248,13 +280,10 @@ def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
     return argument
 
 
-def _forget(kept: _KeptLoop) -> None:
-    with contextlib.suppress(ValueError):  # another thread was faster
-        _kept.remove(kept)
-
-
 def _drop(kept: _KeptLoop) -> None:
-    _forget(kept)
+    with _keeping:
+        if kept in _kept:
+            _kept.remove(kept)
     if not kept.cluster.closed:
         kept.cluster.discard(kept.name)
 
@@ -264,12 +293,14 @@ def _drop_dead() -> None:
         _drop(kept)
 
 
-def _drop_with(table: "weakref.ref[dvector]", kept: list[_KeptLoop] = _kept) -> None:
+def _drop_with(table: "weakref.ref[dvector]", kept: list[_KeptLoop] = _kept, keeping: Any = _keeping) -> None:
     """Let go of the plans of a table that is gone, and of the copies that they hold.
 
-    The list is a default argument because tables die, too, while the interpreter ends and globals are gone.
+    List and lock are default arguments because tables die, too, while the interpreter ends and globals are gone.
     """
-    for loop in [loop for loop in kept if table in loop.tables]:
+    with keeping:
+        dead = [loop for loop in kept if table in loop.tables]
+        kept[:] = [loop for loop in kept if table not in loop.tables]
+    for loop in dead:
         if not loop.cluster.closed:
             loop.cluster.discard(loop.name)
-    kept[:] = [loop for loop in kept if table not in loop.tables]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba.core import ir
 
+from strads.dds.user_functions import ById
 from strads.loops.analysis import calls
 from strads.loops.analysis.calls import Effect
 from strads.loops.analysis.kinds import TableKind
@@ -525,17 +526,4 @@ def _identity(value: Any) -> Hashable:
         return value.hex()
     if type(value) is tuple:
         return tuple((type(item), _identity(item)) for item in value)
-    return _Same(value)
-
-
-class _Same:
-    """Compares by identity, and keeps its object alive, so that the identity stays unique."""
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    return ById(value)

@@ -69,8 +69,8 @@ class Sizes:
 
 
 def choose_sizes(args: list[Arg], rng: Random, risky: bool) -> Sizes:
-    tasks = rng.choice([1, 3, 8, 8, 16, 16, 30])
-    few = rng.choice([2, 4, 9, 20])
+    tasks = rng.choice([1, 3, 8, 8, 16, 16, 16, 30, 30, 100])
+    few = rng.choice([2, 4, 9, 20]) if tasks < 100 else 60
     have_rows = [a for a in args if a.is_table or a.kind.startswith("array")]
     rows = {a.name: tasks if a.size == "tasks" else rng.randint(1, few) for a in have_rows}
     keys = {}
@@ -104,7 +104,7 @@ def contents(arg: Arg, sizes: Sizes, rng: Random) -> Any:
         case "rec":
             return _records(arg, sizes, rng, count)
         case "ragged":
-            return [_numbers(arg, sizes, rng, (rng.choice([0, 1, 2, 2, 3, 5]),)) for _ in range(count)]
+            return [_numbers(arg, sizes, rng, (length,)) for length in _lengths(rng, count)]
         case "map":
             return dict(zip(sizes.keys[arg.name], _numbers(arg, sizes, rng, (count,)), strict=True))
         case "rowmap":
@@ -114,6 +114,14 @@ def contents(arg: Arg, sizes: Sizes, rng: Random) -> Any:
         case "multimap":
             return {key: _numbers(arg, sizes, rng, (rng.choice([1, 2, 3]),)) for key in sizes.keys[arg.name]}
     raise AssertionError(arg.kind)
+
+
+def _lengths(rng: Random, count: int) -> list[int]:
+    """Of ragged rows; seldom all alike, which makes a dense table, for which the body compiles anew."""
+    lengths = [rng.choice([0, 1, 2, 2, 3, 5]) for _ in range(count)]
+    if count > 1 and len(set(lengths)) == 1 and rng.random() < 0.9:
+        lengths[-1] += 1
+    return lengths
 
 
 def _rows(table: str, sizes: Sizes) -> int:

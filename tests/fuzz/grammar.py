@@ -122,7 +122,8 @@ def _of_minibatches(rng: Random) -> Program:
         lines = [f"for j in range(len({row})):", *indented(lines)]
     lines = ["for n in range(len(batch)):", f"    {row} = batch[n]", *indented(lines)]
     if rng.random() < 0.2:
-        lines.append(f"{args[0].name} += 1")  # a table as a whole
+        whole = next(a.name for a in args if a.role == "written")
+        lines.append(f"{whole} += 1")  # a table as a whole
     names = ", ".join(["batch", *(a.name for a in args)])
     text = "\n".join(["import numpy as np", *facts.helpers, f"def body({names}):", *indented(lines)])
     source = ast.unparse(ast.parse(text)) + "\n"

@@ -213,8 +213,8 @@ def _refused(parallel: Parallel, plain: Plain, wanted: list[int], error: strads.
         return Outcome(NOT_COMPILED, text)
     if isinstance(error, strads.PlanError) and "strategy" in plain.case.options:
         return Outcome(REFUSED, text)
-    if isinstance(error, strads.ArgumentError) and not plain.case.options.get("recon"):  # all that we pass is right
-        return Outcome(REFUSED_THOUGH_DOCUMENTED, text)
+    if isinstance(error, strads.ArgumentError):  # all that we pass is right, but `recon=True` refuses volatile rows
+        return Outcome(UNDECIDED if plain.case.options.get("recon") else REFUSED_THOUGH_DOCUMENTED, text)
     if breaks_the_rule(plain, wanted):
         return Outcome(REFUSED, text)
     return Outcome(REFUSED_THOUGH_DOCUMENTED if plain.case.obeys else UNDECIDED, text)

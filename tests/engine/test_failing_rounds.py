@@ -2,10 +2,12 @@
 
 from contextlib import closing
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from launching import in_its_own_process
+from numba import njit
 from numba.extending import overload
 
 from strads.cluster.thread_team import ThreadTeam
@@ -56,7 +58,9 @@ def _commit_parameters(model, parameters, changes, count):
 
 
 def run(model, rounds, threads):
-    with closing(ThreadTeam(threads)) as team:
+    # Not from the disk: what is kept there names the types of this file, which no other program knows.
+    kept_nowhere = njit(nogil=True)(coordinate_rounds.run_rounds.py_func)
+    with closing(ThreadTeam(threads)) as team, patch.object(coordinate_rounds, "run_rounds", kept_nowhere):
         return CoordinateRounds(CyclicSchedule(range(30), 6).state, model, team).run(rounds)
 
 

@@ -287,3 +287,24 @@ def test_arithmetic_on_the_loop_index_does_not_overflow(body):
     rows = {by_shift: k << 16}.get(body, k * k) % 1009
     np.add.at(expected, rows, 1)
     assert np.array_equal(W.to_numpy(), expected)
+
+
+def unused_row(k, W):
+    several = [k for _ in range(3)]
+    W[1] += len(several)
+    other = W[k]  # noqa: F841 - the compiler drops what nobody uses, where there is a list comprehension
+
+
+def unused_copy(k, W):
+    several = [k for _ in range(3)]
+    W[1] += len(several)
+    first = W[k]
+    second = first  # noqa: F841
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+@pytest.mark.parametrize("body", [unused_row, unused_copy])
+def test_rows_that_nobody_uses(body, mode):
+    W = zeros(5)
+    async_for([2, 4], body, W, mode=mode)
+    refuse(strads.BodyIndexError, [2, 7], body, W, mode=mode)

@@ -1,6 +1,7 @@
-"""Compiler passes that add to bodies what Numba leaves out: loops that can be stopped, and shapes that fit.
+"""Compiler passes that add to bodies what Numba leaves out: loops that can be stopped, shapes and indices that fit.
 
-Numba's `a += b` and `np.add(x, y, out)` read and write as far as the target is long, however short the others are.
+Numba's `a += b` and `np.add(x, y, out)` read and write as far as the target is long, however short the others are. In
+functions with a list comprehension it drops `row = W[k]` where nobody uses the row, with the check of k.
 """
 
 from typing import Any
@@ -43,6 +44,16 @@ def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
     return check
 
 
+def use(value: Any) -> None:
+    """Do nothing with a value, so that it counts as used."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(use)
+def _compiled_use(value):  # type: ignore[no-untyped-def]
+    return lambda value: None
+
+
 class _Safety(FunctionPass):
     """Has `while` loops look at the flag of `engine.stopping`, and checks shapes before arrays are written in place."""
 
@@ -56,9 +67,9 @@ class _Safety(FunctionPass):
         function_ir = state.func_ir
         cfg = compute_cfg_from_blocks(function_ir.blocks)
         headers = {loop.header for loop in cfg.loops().values()}
+        unused = _unused_items(function_ir)
         for label, block in function_ir.blocks.items():
-            checked = _with_shape_checks(function_ir, block)
-            block.body = checked
+            block.body = _with_checks(function_ir, block, unused)
             if label in headers and not is_counted(block):
                 self._count(function_ir, block)
         return True
@@ -89,14 +100,36 @@ class RecordingSafety(_Safety):
     _turn = staticmethod(check_recorded_turn)
 
 
-def _with_shape_checks(function_ir: Any, block: Any) -> list[Any]:
-    body = []
+def _unused_items(function_ir: Any) -> set[str]:
+    """Names of the variables that an item is assigned to and nobody reads, where Numba would drop them."""
+    statements = [statement for block in function_ir.blocks.values() for statement in block.body]
+    values = [statement.value for statement in statements if isinstance(statement, ir.Assign)]
+    if not any(isinstance(value, ir.Expr) and value.op == "make_function" for value in values):
+        return set()
+    # A copy to another variable is no use: that may be as unused.
+    used = {variable.name for value in values if isinstance(value, ir.Expr) for variable in value.list_vars()}
+    others = [statement for statement in statements if not isinstance(statement, ir.Assign | ir.Del)]
+    used |= {variable.name for statement in others for variable in statement.list_vars()}
+    return {
+        statement.target.name
+        for statement in statements
+        if isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Expr)
+        and statement.value.op in ("getitem", "static_getitem")
+        and statement.target.name not in used
+    }
+
+
+def _with_checks(function_ir: Any, block: Any, unused: set[str]) -> list[Any]:
+    body: list[Any] = []
     for statement in block.body:
         value = getattr(statement, "value", None)
         if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
             for target, source in _written_in_place(function_ir, value):
                 body += _call(block, statement.loc, fits, (target, source))
         body.append(statement)
+        if isinstance(statement, ir.Assign) and statement.target.name in unused:
+            body += _call(block, statement.loc, use, (statement.target,))
     return body
 
 

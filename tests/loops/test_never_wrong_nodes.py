@@ -148,3 +148,23 @@ def test_new_bounds_and_new_tables_in_turn(runtime):
         assert run_or_refuse(rows, shrink, W) is None
         assert run_or_refuse(rows // 2, shrink, W) is None
         assert run_or_refuse(range(rows - 1, -1, -2), shrink, W) is None
+
+
+def longer_rows(batch, p, W):
+    for n in range(len(batch)):
+        for _ in range(len(batch[n])):
+            W[p[n]] += 1
+
+
+def test_minibatches_of_another_table(runtime):
+    rng = np.random.default_rng(0)
+    p, W = strads.dvector(np.arange(5)), zeros(5, "i8")
+    strads.register_aggregation(W, "sum")
+    expected = np.zeros(5, int)
+    for _ in range(4):
+        lengths = rng.integers(0, 3, 60)
+        lengths[:2] = 1, 2
+        docs = strads.dvector([[1] * n for n in lengths], "i8")
+        strads.sync_for(docs, longer_rows, p, W, batch_size=5, recon=True)
+        expected += lengths.reshape(12, 5).sum(0)
+        assert W.to_list() == expected.tolist()

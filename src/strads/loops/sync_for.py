@@ -154,9 +154,9 @@ def _call(
                 f"argument {position + 1} after the minibatch has an aggregation that needs the changes of a whole "
                 f'round, but {rules} has no rounds: use BSP() or Hybrid(), or register "average" or "sum"'
             )
-    passed, rows = arguments, data
     if isinstance(data, int | np.integer):
-        rows = range(int(data))
+        data = range(int(data))
+    passed, rows = arguments, data
     if not runtime.is_local:
         passed = tuple(reference(nodes, argument) for argument in arguments)
         if isinstance(data, dvector):
@@ -165,7 +165,7 @@ def _call(
         sent_to(nodes, body, compiled=True),
         rows,
         passed,
-        tuple(map(kind_key, (*arguments, rows))),
+        tuple(map(kind_key, (*arguments, data))),
         tuple(None if table is None else content_key(table) for table in tables),
         overlaps((*arguments, data)),
         aggregations,

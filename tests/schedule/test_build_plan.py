@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.errors import PlanError
-from strads.schedule import AccessRecords, Plan, build_plan, parallel, verify_plan
+from strads.schedule import (
+    AccessRecords,
+    Plan,
+    TableShape,
+    UniformRecords,
+    build_plan,
+    parallel,
+    verify_plan,
+    wavefront,
+)
 from strads.schedule.counting_sort import Cargo
 from strads.schedule.planner import STRATEGIES
 
@@ -64,7 +73,7 @@ def test_chunks_on_threads_give_the_same_plan(records: AccessRecords) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(any_loops(), st.sampled_from(["auto", "components", "locked"]))
+@given(any_loops(), st.sampled_from(["auto", "components", "wavefront", "locked"]))
 def test_small_chunks_give_the_same_plan(records: AccessRecords, strategy: str) -> None:
     whole = build_plan(records, threads=2, strategy=strategy)
     with patch.object(parallel, "SMALLEST_CHUNK", 16):
@@ -201,11 +210,11 @@ def test_sparse_tasks_without_rows_spread_over_jobs() -> None:
 
 
 def test_separate_components_need_no_barrier() -> None:
-    loop = [[(0, 6 * (k % 40) + r, True) for r in range(6)] for k in range(400)]
+    loop = [[(0, 6 * (k % 40) + r, True) for r in range(6)] for k in range(4000)]
     plan = build_plan(sparse([240], loop), threads=2)
     assert plan.strategy == "components"
     assert plan.jobs == 32
-    assert plan.parallelism == pytest.approx(400 / 20)
+    assert plan.parallelism == pytest.approx(4000 / 200)
 
 
 def test_a_giant_component_is_split_into_batches() -> None:
@@ -225,17 +234,101 @@ def test_the_seed_chooses_the_batches() -> None:
     assert not same(one, other)
 
 
-def test_dense_sharing_falls_back_to_locks() -> None:
+def test_dense_sharing_runs_in_sequence_and_under_locks_if_they_are_asked_for() -> None:
     rng = np.random.default_rng(0)
     loop = [[(0, int(r), True) for r in rng.choice(100, 12, replace=False)] for _ in range(3000)]
     records = sparse([100], loop)
-    plan = build_plan(records, threads=2)
-    assert plan.strategy == "locked"
+    alone = build_plan(records, threads=2)
+    assert (alone.strategy, alone.jobs) == ("sequential", 1)
+    assert set(alone.details["rejected"]) == {"independent", "rotation", "buckets", "components", "wavefront"}
+    plan = build_plan(records, threads=2, strategy="locked")
     assert plan.locks is not None
     assert plan.locks.count == 128
     assert 1.2 < plan.parallelism < 100 / 12 + 1
     verify_plan(plan, records)
-    assert set(plan.details["rejected"]) == {"independent", "rotation", "buckets", "components"}
+
+
+def conflicts_in_loop_order(plan: Plan, records: AccessRecords) -> bool:
+    """Whether tasks that share a row that some task writes stand in the plan as in the loop."""
+    place = np.empty(plan.tasks, np.int64)
+    place[plan.order] = np.arange(plan.tasks)
+    written = {
+        access
+        for task in range(records.tasks)
+        for access, write in zip(accesses(records, task), writes(records, task), strict=True)
+        if write
+    }
+    last: dict[tuple[int, int], int] = {}
+    for task in range(records.tasks):
+        for access in set(accesses(records, task)) & written:
+            if place[last.get(access, task)] > place[task]:
+                return False
+            last[access] = task
+    return True
+
+
+def accesses(records: AccessRecords, task: int) -> list[tuple[int, int]]:
+    if isinstance(records, UniformRecords):
+        return list(zip(records.access_tables, records.rows[task].tolist(), strict=True))
+    own = slice(records.offsets[task], records.offsets[task + 1])
+    return list(zip((records.tags[own] >> 1).tolist(), records.rows[own].tolist(), strict=True))
+
+
+def writes(records: AccessRecords, task: int) -> list[bool]:
+    if isinstance(records, UniformRecords):
+        return list(records.access_writes)
+    return (records.tags[records.offsets[task] : records.offsets[task + 1]] & 1).astype(bool).tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_loops(), st.sampled_from(["wavefront", "sequential", "auto"]), st.sampled_from([3.0, 3000.0]))
+def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecords, strategy: str, job: float) -> None:
+    with patch.multiple(wavefront, SMALLEST_JOB=job, WAITING=job / 3, WINDOWS=(16, 64)):
+        plan = build_plan(records, threads=2, strategy=strategy, in_order=True)
+    verify_plan(plan, records)
+    assert conflicts_in_loop_order(plan, records)
+
+
+def test_other_strategies_do_not_keep_the_order() -> None:
+    with pytest.raises(PlanError, match=r"order='sequential'.* wavefront"):
+        build_plan(ratings(100, 5, 5), threads=2, strategy="rotation", in_order=True)
+
+
+def test_a_grid_is_swept_by_a_wavefront_of_chunks() -> None:
+    n = 1000
+    inner = np.arange(n * n).reshape(n, n)[1:-1, 1:-1].reshape(-1, 1)
+    rows = inner + np.array([0, -1, 1, -n, n])
+    records = uniform([n * n], [0] * 5, rows, [True, False, False, False, False])
+    wide = type(records)((TableShape("W", n * n, 256),), records.access_tables, records.access_writes, records.rows)
+    plan = build_plan(wide, threads=2, in_order=True)
+    assert plan.strategy == "wavefront"
+    assert plan.parallelism > 3
+    verify_plan(plan, wide)
+
+
+def test_few_writes_among_many_tasks_make_levels() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.permutation(60_000)[:, None], rng.integers(0, 60_000, (60_000, 6))], axis=1)
+    plan = build_plan(uniform([60_000], [0] * 7, rows, [True] + [False] * 6), threads=2, in_order=True)
+    assert plan.strategy == "wavefront"
+    assert "levels" in plan.reason
+
+
+def test_tables_that_are_indexed_alike_rotate_together() -> None:
+    rows = np.random.default_rng(0).integers(0, 3000, 20_000).repeat(4).reshape(-1, 4)
+    tables = tuple(TableShape(f"W{copy}", 3000, 8) for copy in range(4))
+    records = UniformRecords(tables, tuple(range(4)), (True,) * 4, rows)
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "rotation"
+    assert plan.details["cells"].shape[1] == 1
+    verify_plan(plan, records)
+    assert conflicts_in_loop_order(plan, records)
+
+
+def test_data_in_loop_order_are_read_in_loop_order() -> None:
+    records = edges(50_000, 2000)
+    assert build_plan(records, threads=2).strategy == "buckets"
+    assert build_plan(records, threads=2, streams=True).strategy in ("wavefront", "sequential")
 
 
 def test_locks_are_striped_over_many_rows() -> None:
@@ -249,12 +342,11 @@ def test_locks_are_striped_over_many_rows() -> None:
 
 def test_one_shared_row_runs_sequentially_and_says_so() -> None:
     plan = build_plan(uniform([1], [0], np.zeros(500)), threads=4)
-    assert plan.strategy == "components"
+    assert plan.strategy == "sequential"
     assert plan.jobs == 1
     assert plan.parallelism == 1.0
     assert plan.order.tolist() == list(range(500))
-    assert "500 of 500 tasks touch row 0 of W" in plan.reason
-    assert "only 1 block" in plan.details["rejected"]["rotation"]
+    assert "100% of the tasks that were looked at touch row 0 of W" in plan.reason
 
 
 def test_empty_loops() -> None:
@@ -271,8 +363,8 @@ def test_empty_loops() -> None:
         (ratings(100, 5, 5), "independent", ["tasks write 5 rows of W", "rotation"]),
         (edges(100, 50), "rotation", ["2 rows of W", "buckets"]),
         (scattered(100, 50, 2), "rotation", ["varying numbers", "buckets"]),
-        (scattered(100, 50, 9), "buckets", ["more than 4", "components or locked could"]),
-        (uniform([9] * 4, [0, 1, 2, 3], np.zeros((20, 4))), "rotation", ["4 written tables", "up to 3"]),
+        (scattered(100, 50, 9), "buckets", ["more than 4", "components or wavefront or sequential or locked could"]),
+        (uniform([9] * 4, [0, 1, 2, 3], np.arange(80).reshape(20, 4) % 9), "rotation", ["4 different", "up to 3"]),
     ],
 )
 def test_a_strategy_that_cannot_serve_says_why(records: AccessRecords, strategy: str, words: list[str]) -> None:

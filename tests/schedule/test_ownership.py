@@ -26,12 +26,15 @@ def loops(draw: st.DrawFn) -> SparseRecords:
 
 def rows_of(plan: Plan, owned: Ownership, job: int, position: int) -> set[tuple[int, int]]:
     """(table, row) of all that a task at a position of the plan may touch."""
-    unit = job if plan.locks is None else position
+    holder = job if plan.locks is None else position
     found = set()
-    claimed = set(owned.claims[owned.offsets[unit] : owned.offsets[unit + 1]].tolist()) if len(owned.claims) else set()
-    for table, first in owned.first_row.items():
+    claimed = (
+        set(owned.claims[owned.offsets[holder] : owned.offsets[holder + 1]].tolist()) if len(owned.claims) else set()
+    )
+    for table, first in owned.first.items():
         for row in range(TABLES[table].rows):
-            if owned.low[table][job] <= row < owned.high[table][job] or first + row in claimed:
+            unit = first + (owned.block_of[table][row] if table in owned.block_of else row)
+            if owned.low[table][job] <= row < owned.high[table][job] or unit in claimed:
                 found.add((table, row))
     return found
 
@@ -45,7 +48,7 @@ def ordered(plan: Plan) -> np.ndarray:
     return reach | reach.T
 
 
-@pytest.mark.parametrize("strategy", ["auto", "components", "buckets", "locked"])
+@pytest.mark.parametrize("strategy", ["auto", "components", "buckets", "wavefront", "locked"])
 @given(records=loops(), threads=st.integers(1, 4))
 def test_jobs_own_what_they_touch_and_share_it_only_with_jobs_that_wait(strategy, records, threads):
     try:

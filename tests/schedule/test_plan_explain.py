@@ -18,12 +18,13 @@ def test_rotation_is_explained() -> None:
     assert "not independent: 100000 tasks write 3000 rows of W: some row is shared" in lines
 
 
-def test_locks_are_explained() -> None:
+def test_locks_and_sequences_are_explained() -> None:
     rng = np.random.default_rng(0)
     records = sparse([100], [[(0, int(r), True) for r in rng.integers(0, 100, 12)] for _ in range(3000)])
+    assert "locks: 128; the result depends on timing" in build_plan(records, threads=2, strategy="locked").explain()
     text = build_plan(records, threads=2).explain()
-    assert "locks: 128; the result depends on timing" in text
-    for strategy in ("independent", "rotation", "buckets", "components"):
+    assert "strategy: sequential" in text
+    for strategy in ("independent", "rotation", "buckets", "components", "wavefront"):
         assert f"not {strategy}: " in text
 
 

@@ -114,7 +114,7 @@ def reachable(plan: Plan, source: int) -> set[int]:
 
 @pytest.mark.parametrize("records", [ratings(5000, 300, 200), edges(5000, 300)], ids=["ratings", "edges"])
 def test_a_task_moved_to_another_job_of_its_stage_is_found(records: UniformRecords) -> None:
-    plan = build_plan(records, threads=2)
+    plan = build_plan(records, threads=2, strategy="rotation" if len(records.tables) > 1 else "buckets")
     job = int(np.flatnonzero(plan.stage == 0)[1])
     offsets = plan.offsets.copy()
     offsets[job] -= 1  # the last task of the job before

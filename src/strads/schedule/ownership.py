@@ -1,9 +1,10 @@
 """Which rows a job may touch: what the run of a loop checks where reconnaissance could not know the rows for sure.
 
-Two jobs that own a common row are ordered by the plan, so whatever a task touches of the rows of its own job leaves the
-result that of a serial order; and on nodes these are the rows that are there while the job runs. A job of a rotation
-owns its blocks: two comparisons. Else it *claims* the rows that were recorded for its tasks when it begins; under row
-locks, so does each task. All accesses to a guarded table are recorded as writes, so a row has one owner at a time.
+Two jobs that own a common row are ordered by the plan, so whatever a task touches of the rows of its own job leaves
+the result that of a serial order; and on nodes these are the rows that are there while the job runs. A job of a
+rotation owns its blocks: two comparisons. Else it *claims*, when it begins, the rows that were recorded for its
+tasks; where a plan orders jobs by blocks of rows, and one node has all, these blocks. Under row locks, each task
+claims its rows. All accesses to a guarded table are recorded as writes, so a row has one owner at a time.
 """
 
 from dataclasses import dataclass
@@ -13,38 +14,43 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, SparseRecords
+from strads.schedule.blocks import block_lookup
 from strads.schedule.plan import Plan
 from strads.schedule.record_parts import as_sparse
 
+_NO_BLOCKS = np.zeros(0, np.int32)
 NOBODY = -1  # owner of rows that no job has claimed
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """Rows of jobs (of tasks, where a plan has row locks), numbered through the tables that are guarded.
+    """Rows of jobs (of tasks, where a plan has row locks) in the tables that are guarded.
 
     Attributes
     ----------
-    first_row
-        Table → number of its first row.
+    first
+        Table → number of its first unit, which is a row or a block.
+    block_of
+        Table → (rows,): block of each row, where its units are blocks.
     low, high
         Table → (jobs,): the rows `low[j]..high[j] - 1` of the table are job j's.
-    rows
-        How many rows may be claimed; 0 where blocks say all.
+    units
+        How many there are that may be claimed; 0 where `low` and `high` say all.
     offsets, claims
-        Job j claims the rows `claims[offsets[j]:offsets[j + 1]]` when it begins.
+        Job j claims the units `claims[offsets[j]:offsets[j + 1]]` when it begins.
     """
 
-    first_row: dict[int, int]
+    first: dict[int, int]
+    block_of: dict[int, NDArray[np.int32]]
     low: dict[int, NDArray[np.int64]]
     high: dict[int, NDArray[np.int64]]
-    rows: int
+    units: int
     offsets: NDArray[np.int64]
     claims: NDArray[np.int64]
 
     def owners(self) -> NDArray[np.int32]:
-        """Return who owns each row before the run."""
-        return np.full(self.rows, NOBODY, np.int32)
+        """Return who owns each unit before the run."""
+        return np.full(self.units, NOBODY, np.int32)
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
         """Return what some jobs own, in the given order; −1 stands for a job that owns nothing."""
@@ -52,10 +58,11 @@ class Ownership:
         pieces = [self.claims[self.offsets[job] : self.offsets[job + 1]] for job in jobs if job >= 0]
         low = {table: np.append(rows, 0)[jobs] for table, rows in self.low.items()}
         high = {table: np.append(rows, 0)[jobs] for table, rows in self.high.items()}
-        return Ownership(self.first_row, low, high, self.rows, offsets, np.concatenate([*pieces, self.claims[:0]]))
+        claims = np.concatenate([*pieces, self.claims[:0]])
+        return Ownership(self.first, self.block_of, low, high, self.units, offsets, claims)
 
 
-def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership:
+def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node: bool = True) -> Ownership:
     """Find which rows the jobs of a plan own.
 
     Parameters
@@ -66,41 +73,57 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int]) -> Ownership
         What each task touches.
     tables
         Those that are guarded, by their numbers in the records.
+    one_node
+        Whether all rows are where the job runs.
     """
-    sizes = {table: records.tables[table].rows for table in sorted(tables)}
-    first_row = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-    low = {table: np.zeros(plan.jobs, np.int64) for table in sizes}
-    high = {table: np.zeros(plan.jobs, np.int64) for table in sizes}
+    numbers = sorted(tables)
+    low = {table: np.zeros(plan.jobs, np.int64) for table in numbers}
+    high = {table: np.zeros(plan.jobs, np.int64) for table in numbers}
     base = np.full(len(records.tables), -1, np.int64)
     sparse = as_sparse(records)
-    for table, first in first_row.items():
-        blocks = _blocks(plan, records, sparse, table)
-        if blocks is None:
-            base[table] = first
+    first: dict[int, int] = {}
+    block_of: dict[int, NDArray[np.int32]] = {}
+    units = 0
+    for table in numbers:
+        first[table] = units
+        cells = _cells(plan, records, sparse, table)
+        if cells is not None:
+            low[table], high[table] = cells
+            continue
+        base[table] = units
+        cut = _cut(plan, records, table) if one_node and plan.strategy == "buckets" else None
+        if cut is None:
+            units += records.tables[table].rows
         else:
-            low[table], high[table] = blocks
-    rows = sum(sizes.values()) if np.any(base >= 0) else 0
-    units = plan.offsets if plan.locks is None else np.arange(plan.tasks + 1, dtype=np.int64)
-    offsets, claims = np.zeros(len(units), np.int64), np.empty(0, np.int64)
-    if rows > 0:
-        arrays = sparse.offsets, sparse.rows, sparse.tags, plan.order, units, base
-        _claim(*arrays, np.full(rows, -1, np.int64), offsets, claims, False)
-        claims = np.empty(int(offsets[-1]), np.int64)
-        _claim(*arrays, np.full(rows, -1, np.int64), offsets, claims, True)
-    return Ownership(first_row, low, high, rows, offsets, claims)
+            block_of[table] = block_lookup(cut, np.arange(len(cut) - 1, dtype=np.int32)).astype(np.int32)
+            units += len(cut) - 1
+    holders = plan.offsets if plan.locks is None else np.arange(plan.tasks + 1, dtype=np.int64)
+    offsets, claims = np.zeros(len(holders), np.int64), np.empty(0, np.int64)
+    if units > 0:
+        claims = np.empty(len(sparse.rows), np.int64)
+        blocks = tuple(block_of.get(table, _NO_BLOCKS) for table in range(len(records.tables)))
+        last = np.full(units, -1, np.int32)
+        _claim(sparse.offsets, sparse.rows, sparse.tags, plan.order, holders, base, blocks, last, offsets, claims)
+        claims = claims[: int(offsets[-1])].copy()
+    return Ownership(first, block_of, low, high, units, offsets, claims)
 
 
-def _blocks(
+def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | None:
+    """Return the bounds of the blocks of a table, if the plan knows it by its name."""
+    cuts, names = plan.details.get("bounds"), [shape.name for shape in records.tables]
+    if not isinstance(cuts, dict) or names.count(names[table]) > 1:
+        return None
+    return cuts.get(names[table])
+
+
+def _cells(
     plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the block of each job of a rotation, if it holds all that the job touches of the table."""
-    cells, cuts = plan.details.get("cells"), plan.details.get("bounds")
-    name = records.tables[table].name
-    if not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or name not in cuts:
+    cells, cuts, cut = plan.details.get("cells"), plan.details.get("bounds"), _cut(plan, records, table)
+    if cut is None or not isinstance(cells, np.ndarray) or not isinstance(cuts, dict):
         return None
-    if [shape.name for shape in records.tables].count(name) > 1:
-        return None
-    block, cut = cells[:, list(cuts).index(name)], cuts[name]
+    block = cells[:, list(cuts).index(records.tables[table].name)]
     low, high = cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
     first, end = np.full(plan.jobs, np.iinfo(np.int64).max), np.zeros(plan.jobs, np.int64)
     _extent(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, table, first, end)
@@ -133,26 +156,28 @@ def _claim(
     rows: NDArray[np.integer],
     tags: NDArray[np.uint8],
     order: NDArray[np.integer],
-    units: NDArray[np.int64],
+    holders: NDArray[np.int64],
     base: NDArray[np.int64],
-    last: NDArray[np.int64],
+    blocks: tuple[NDArray[np.int32], ...],
+    last: NDArray[np.int32],
     ends: NDArray[np.int64],
     claims: NDArray[np.int64],
-    fill: bool,
 ) -> None:
-    """List the rows of each unit once; without `fill` only count them."""
+    """List the units of each holder once; `last` (units,) is −1 throughout."""
     end = 0
-    for unit in range(len(units) - 1):
-        for position in range(units[unit], units[unit + 1]):
+    for holder in range(len(holders) - 1):
+        for position in range(holders[holder], holders[holder + 1]):
             task = order[position]
             for access in range(offsets[task], offsets[task + 1]):
-                first = base[tags[access] >> 1]
+                table = tags[access] >> 1
+                first = base[table]
                 if first < 0:
                     continue
-                row = first + rows[access]
-                if last[row] != unit:
-                    last[row] = unit
-                    if fill:
-                        claims[end] = row
+                block_of = blocks[table]
+                row = rows[access]
+                unit = first + (block_of[row] if len(block_of) > 0 else row)
+                if last[unit] != holder:
+                    last[unit] = holder
+                    claims[end] = unit
                     end += 1
-        ends[unit + 1] = end
+        ends[holder + 1] = end

@@ -10,23 +10,42 @@ from strads.schedule.access import AccessRecords
 from strads.schedule.buckets import buckets
 from strads.schedule.components import components
 from strads.schedule.counting_sort import Cargo
+from strads.schedule.crowding import crowded_row, some_tasks
+from strads.schedule.feeding import feeds_forward
 from strads.schedule.independent import independent
-from strads.schedule.locked import lock_parallelism, locked
+from strads.schedule.locked import locked
 from strads.schedule.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import no_precedence
 from strads.schedule.problem import Problem
+from strads.schedule.record_parts import chosen
 from strads.schedule.rotation import ENOUGH, rotation
+from strads.schedule.wavefront import wavefront
+
+
+def in_sequence(problem: Problem) -> Plan:
+    """One job runs the loop in its order. Serves every loop."""
+    row, sharing = problem.busiest_row
+    reason = ALONE
+    if row >= 0:
+        reason += f" ({sharing:,} of {problem.tasks:,} tasks touch {problem.row_name(row)})"
+    return _one_job(problem, "sequential", reason)
+
 
 STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
     "independent": independent,
     "rotation": rotation,
     "buckets": buckets,
     "components": components,
+    "wavefront": wavefront,
+    "sequential": in_sequence,
     "locked": locked,
 }
-WORTHWHILE = 1.2  # less parallelism than this is none
-LOCKS_COST = 2.0  # locks take time and cost determinism: they must promise this many times the parallelism
+IN_ORDER = ("independent", "wavefront", "sequential")  # whose result is that of the sequential loop
+ALONE = "one job runs the loop in its order"
+JOB_NS = 500.0  # what taking and finishing a job costs a thread
+SCATTERED = 3.0  # how many times longer tasks take whose data lie in another order than they run
+WORTHWHILE = 1.2  # times as fast as one thread: what two must promise, as guesses may be wrong
 
 
 def build_plan(
@@ -37,6 +56,8 @@ def build_plan(
     seed: int = 0,
     parallel: Parallel = sequential,
     cargo: Cargo | None = None,
+    in_order: bool = False,
+    streams: bool = False,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
 
@@ -50,14 +71,19 @@ def build_plan(
         Threads that will run the plan. Up to 8 of them, a strategy gives the same plan for every number
         (`rotation` over three tables up to 4, `components` up to 2).
     strategy
-        "independent", "rotation", "buckets", "components", "locked", or "auto": the first of them that gives
-        enough parallelism. Why the others were passed over is in `details["rejected"]`.
+        "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked", or "auto": one of them
+        that two threads run faster than one, else "sequential"; locks only if they are asked for. Why the others were
+        passed over is in `details["rejected"]`.
     seed
         Of the random batches of `components`.
     parallel
         Runs big passes over the tasks in chunks; one after the other by default.
     cargo
         Rows to be copied into plan order on the way, where the strategy can: then the plan's order is `cargo.order`.
+    in_order
+        Whether the result must be that of the sequential loop.
+    streams
+        Whether tasks read data that lie in the order of the loop and are not copied into that of the plan.
 
     Returns
     -------
@@ -73,12 +99,23 @@ def build_plan(
     """
     if strategy != "auto" and strategy not in STRATEGIES:
         raise PlanError(f"unknown strategy '{strategy}': use one of auto, {', '.join(STRATEGIES)}")
+    if in_order and strategy not in ("auto", *IN_ORDER):
+        raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
     problem = Problem.of(records, threads, seed, parallel, cargo)
     if problem.tasks == 0:
         return _one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
-    return _choose(problem) if strategy == "auto" else _forced(problem, strategy)
+    if strategy != "auto":
+        return _forced(problem, strategy)
+    some = np.concatenate([np.asarray(tasks) for tasks in some_tasks(records.tasks)])
+    crowded = crowded_row(chosen(records, some))
+    if crowded is not None:
+        return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
+    if not in_order and feeds_forward(records):
+        plan = _choose(problem, in_order=True, streams=streams)
+        return replace(plan, reason=f"{plan.reason}; tasks read what earlier ones wrote, so the loop's order is kept")
+    return _choose(problem, in_order=in_order, streams=streams)
 
 
 def _forced(problem: Problem, strategy: str) -> Plan:
@@ -97,47 +134,60 @@ def _serves(problem: Problem, strategy: str) -> bool:
     return True
 
 
-def _choose(problem: Problem) -> Plan:
+def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
     rejected: dict[str, str] = {}
-    fallbacks: list[Plan] = []
-    for strategy in ("independent", "rotation", "buckets", "components"):
+    best, best_gain = None, WORTHWHILE
+    for strategy in _candidates(in_order=in_order, streams=streams):
         try:
             plan = STRATEGIES[strategy](problem)
         except PlanError as error:
             rejected[strategy] = str(error)
             continue
-        if plan.parallelism >= _enough(strategy, problem.threads):
+        gain = _gain(problem, plan, streams=streams)
+        if _is_enough(plan, gain, problem.threads):
             return _with_rejected(plan, rejected)
-        bottleneck = plan.details.get("bottleneck")
-        why = f": {bottleneck}" if bottleneck else ""
-        rejected[strategy] = f"its parallelism would be only {plan.parallelism:.1f}{why}"
-        fallbacks.append(plan)
-    return _last_resort(problem, fallbacks, rejected)
+        rejected[strategy] = _why(plan, gain)
+        if gain > best_gain:
+            best, best_gain = plan, gain
+    if best is None:
+        return _with_rejected(in_sequence(problem), rejected)
+    del rejected[best.strategy]
+    return _with_rejected(best, rejected)
 
 
-def _enough(strategy: str, threads: int) -> float:
-    """Parallelism with which a strategy is taken at once; the same for 1 and 2 threads, as plans are."""
-    if strategy == "independent":
-        return 0.0
-    return ENOUGH if strategy == "rotation" else 0.75 * max(threads, 2)
+def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
+    if in_order:
+        return "independent", "wavefront"
+    if streams:
+        return "independent", "rotation", "wavefront", "buckets", "components"
+    return "independent", "rotation", "buckets", "components", "wavefront"
 
 
-def _last_resort(problem: Problem, fallbacks: list[Plan], rejected: dict[str, str]) -> Plan:
-    """No strategy gives enough: take the best, or locks where they promise much more, or run in sequence."""
-    best = max(fallbacks, key=lambda plan: plan.parallelism)
-    promised = min(lock_parallelism(problem), max(problem.threads, 2))
-    if best.parallelism >= max(WORTHWHILE, promised / LOCKS_COST):
-        del rejected[best.strategy]
-        return _with_rejected(best, rejected)
-    if promised > WORTHWHILE:
-        return _with_rejected(locked(problem), rejected)
-    row, sharing = problem.busiest_row
-    rejected["locked"] = f"{sharing} of {problem.tasks} tasks touch {problem.row_name(row)}, so locks would not help"
-    reason = (
-        f"{sharing} of {problem.tasks} tasks touch {problem.row_name(row)}: "
-        "no two of them may run together, so one job runs the loop in its order"
-    )
-    return _with_rejected(_one_job(problem, "components", reason), rejected)
+def _gain(problem: Problem, plan: Plan, *, streams: bool) -> float:
+    """How many times faster than the sequential loop on one thread two threads run a plan, at a guess."""
+    if plan.strategy in ("independent", "rotation"):
+        return plan.parallelism
+    alone = problem.tasks * problem.nanoseconds_per_task
+    scattered = streams and plan.strategy != "wavefront" and int(plan.stage.max(initial=0)) > 0
+    together = alone * (SCATTERED if scattered else 1.0) / min(plan.parallelism, 2.0) + plan.jobs * JOB_NS / 2
+    gain = plan.details.get("gain")
+    return min(alone / together, gain) if isinstance(gain, float) else alone / together
+
+
+def _is_enough(plan: Plan, gain: float, threads: int) -> bool:
+    """Whether no other strategy needs to be tried; the same for 1 and 2 threads, as plans are."""
+    if plan.strategy == "independent":
+        return True
+    if plan.strategy == "rotation":
+        return plan.parallelism >= ENOUGH
+    return gain >= WORTHWHILE and plan.parallelism >= 0.75 * max(threads, 2)
+
+
+def _why(plan: Plan, gain: float) -> str:
+    if plan.parallelism >= WORTHWHILE > gain:
+        return f"{plan.jobs:,} jobs would cost more than a parallelism of {plan.parallelism:.1f} gains"
+    bottleneck = plan.details.get("bottleneck")
+    return f"its parallelism would be only {plan.parallelism:.1f}" + (f": {bottleneck}" if bottleneck else "")
 
 
 def _one_job(problem: Problem, strategy: str, reason: str) -> Plan:

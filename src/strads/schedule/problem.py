@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.blocks import column_work, touch_work
+from strads.schedule.cost import HANDOVER, nanoseconds_per_task
 from strads.schedule.counting_sort import Cargo
 from strads.schedule.parallel import Parallel, index_dtype
 from strads.schedule.plan import Plan, RowLocks
@@ -79,6 +80,17 @@ class Problem:
         if found.columns is None or len(found.written) > 0:
             return touch_work(self.touches, self.rows, self.threads, self.parallel)
         return column_work(found.rows, found.columns, found.base, self.rows, self.threads, self.parallel)
+
+    @cached_property
+    def nanoseconds_per_task(self) -> float:
+        """What a task takes on one thread at least, guessed from its accesses."""
+        row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
+        return nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes)
+
+    @property
+    def handover_per_task(self) -> float:
+        """Nanoseconds that a task waits for rows where those that it writes were last written by another core."""
+        return self.found.writes * HANDOVER / 2 / max(self.tasks, 1)
 
     def row_name(self, row: int) -> str:
         """Name a row, given its number through all tables."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.access import AccessRecords, SparseRecords, UniformRecords
+from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 
 
 def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
@@ -41,8 +41,16 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
 
 def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
     """Return the records of some tasks, in the given order."""
-    whole = as_sparse(records)
+    if isinstance(records, UniformRecords):
+        rows = records.rows[tasks]
+        return as_sparse(UniformRecords(records.tables, records.access_tables, records.access_writes, rows))
+    whole = records
     lengths = np.diff(whole.offsets)[tasks]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     entries = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1][tasks] - offsets[:-1], lengths)
     return SparseRecords(whole.tables, offsets, whole.rows[entries], whole.tags[entries])
+
+
+def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> SparseRecords:
+    """Return the records of tasks that touch nothing."""
+    return SparseRecords(tables, np.zeros(tasks + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8))

@@ -11,6 +11,7 @@ from strads.schedule.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import chain, parallelism
 from strads.schedule.problem import Problem
+from strads.schedule.written_rows import columns_equal
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # of each table, by the number of tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
@@ -99,11 +100,26 @@ def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
             raise PlanError(
                 f"a task touches {tables.count(table)} rows of {name}; rotation needs one row of each table"
             )
-    if len(tables) > max(BLOCKS):
-        raise PlanError(f"a task touches rows of {len(tables)} written tables; rotation serves up to {max(BLOCKS)}")
     if not tables:
         raise PlanError("no task touches a row that another writes; there is nothing to rotate")
-    return problem.columns
+    axes = _axes(problem)
+    if len(axes) > max(BLOCKS):
+        raise PlanError(f"a task touches rows by {len(axes)} different indices; rotation serves up to {max(BLOCKS)}")
+    if len(axes) > 1 and len(tables) > max(BLOCKS):
+        # Many tables to an index are moments of adaptive steps: these learn badly where a cell has one row many times.
+        raise PlanError(f"a task touches rows of {len(tables)} written tables; by two indices rotation serves up to 3")
+    return axes
+
+
+def _axes(problem: Problem) -> tuple[int, ...]:
+    """One column for each index that tasks use: tables of one length that are always indexed alike rotate together."""
+    found, axes = problem.found, list[int]()
+    for column in problem.columns or ():
+        rows = problem.tables[problem.column_tables[column]].rows
+        same = (axis for axis in axes if problem.tables[problem.column_tables[axis]].rows == rows)
+        if not any(columns_equal(found.rows, found.arity, axis, column) for axis in same):
+            axes.append(column)
+    return tuple(axes)
 
 
 def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:

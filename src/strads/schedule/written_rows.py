@@ -24,6 +24,7 @@ class WrittenRows:
     base: NDArray[np.int64]  # number of the first row of a column's or tag's table; −1 if no task writes it
     written: NDArray[np.uint8]  # (all rows,): 1 where some task writes; empty when all touched rows are
     columns: tuple[int, ...] | None  # uniform records: columns that can conflict, duplicates merged
+    writes: int  # accesses that write
 
     def touches(self, threads: int, parallel: Parallel) -> Touches:
         """Accesses that can conflict, in the form that kernels read."""
@@ -34,7 +35,8 @@ class WrittenRows:
 
 
 @njit(nogil=True, cache=True)
-def _columns_equal(rows: NDArray[np.integer], arity: int, first: int, second: int) -> bool:
+def columns_equal(rows: NDArray[np.integer], arity: int, first: int, second: int) -> bool:
+    """Whether two accesses of every task are to rows of the same number."""
     for start in range(0, len(rows), arity):  # noqa: SIM110 - Numba compiles no generator expressions
         if rows[start + first] != rows[start + second]:
             return False
@@ -120,7 +122,8 @@ def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> Writt
     columns, written = _drop_unwritten(rows, columns, writes, base, int(first_row[-1]))
     none = np.empty(0, np.int64)
     tags = np.empty(0, np.uint8)
-    return WrittenRows(rows, tags, none, len(table_of), first_row, base, written, tuple(columns))
+    each = sum(writes[column] for column in columns)
+    return WrittenRows(rows, tags, none, len(table_of), first_row, base, written, tuple(columns), each * records.tasks)
 
 
 def _merge_duplicates(
@@ -132,7 +135,7 @@ def _merge_duplicates(
     for column in columns:
         for other in kept:
             same_table = records.access_tables[other] == records.access_tables[column]
-            if same_table and _columns_equal(rows, len(records.access_tables), other, column):
+            if same_table and columns_equal(rows, len(records.access_tables), other, column):
                 writes[other] |= records.access_writes[column]
                 break
         else:
@@ -175,4 +178,5 @@ def _sparse(records: SparseRecords, threads: int, parallel: Parallel) -> Written
     if any(counts[2 * t] > 0 for t in used):
         written = np.zeros(int(first_row[-1]), np.uint8)
         _mark_written(rows, tags, base, written)
-    return WrittenRows(rows, tags, offsets, -1, first_row, base, written, None)
+    writes = int(counts[1::2].sum())
+    return WrittenRows(rows, tags, offsets, -1, first_row, base, written, None, writes)

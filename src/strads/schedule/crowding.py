@@ -1,0 +1,32 @@
+"""Whether most tasks touch one row, at a glance: then two threads would hardly ever run together."""
+
+import numpy as np
+
+from strads.schedule.access import AccessRecords
+from strads.schedule.record_parts import as_sparse
+
+CROWDED = 0.6  # of the tasks
+STRETCHES, STRETCH = 8, 64  # of consecutive tasks, from all over the loop
+
+
+def some_tasks(tasks: int) -> list[range]:
+    """Return the tasks that stand for all."""
+    starts = np.unique(np.linspace(0, max(tasks - STRETCH, 0), STRETCHES).astype(int)).tolist()
+    return [range(start, min(start + STRETCH, tasks)) for start in starts]
+
+
+def crowded_row(records: AccessRecords) -> str | None:
+    """Say which row most tasks touch and some of them write; None if there is none."""
+    if records.tasks == 0:
+        return None
+    sparse = as_sparse(records)
+    task = np.repeat(np.arange(sparse.tasks), np.diff(sparse.offsets))
+    row = sparse.rows.astype(np.int64) * 128 + (sparse.tags >> 1)
+    touched = np.unique(np.stack([row, task], axis=1), axis=0)[:, 0]
+    rows, counts = np.unique(touched, return_counts=True)
+    counts = np.where(np.isin(rows, row[(sparse.tags & 1) == 1]), counts, 0)
+    if counts.max(initial=0) <= CROWDED * sparse.tasks:
+        return None
+    number, name = divmod(int(rows[np.argmax(counts)]), 128)
+    share = counts.max() / sparse.tasks
+    return f"{share:.0%} of the tasks that were looked at touch row {number} of {sparse.tables[name].name}"

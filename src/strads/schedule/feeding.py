@@ -1,0 +1,63 @@
+"""Whether tasks are there to feed later ones: then only the order of the loop gives the result that is meant."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.access import AccessRecords, UniformRecords
+from strads.schedule.parallel import index_dtype
+from strads.schedule.touches import Touches, span
+
+MANY = 0.5  # of the tasks
+
+
+def feeds_forward(records: AccessRecords) -> bool:
+    """Whether each row is written by one task at most, many tasks read rows of earlier tasks, and none those of later.
+
+    So it is in dynamic programming, substitution and recurrences; not in sweeps over a grid or a graph, which read
+    rows of both, nor in anything that adds up.
+    """
+    rows = [table.rows for table in records.tables]
+    first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    writer = np.full(int(first_row[-1]), -1, index_dtype(records.tasks))
+    none = np.empty(0, np.int64)
+    if isinstance(records, UniformRecords):
+        accessed = zip(records.access_tables, records.access_writes, strict=True)
+        tags = np.array([2 * table + write for table, write in accessed], np.uint8)
+        touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(tags))
+    else:
+        tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
+    return bool(_feeds_forward(touches, records.tasks, tags, first_row, writer))
+
+
+@njit(nogil=True, cache=True)
+def _feeds_forward(
+    touches: Touches,
+    tasks: int,
+    tags: NDArray[np.uint8],
+    first_row: NDArray[np.int64],
+    writer: NDArray[np.integer],
+) -> bool:
+    """`tags` are those of all accesses, or, of uniform records, those of each task's."""
+    uniform = touches.arity >= 0
+    for task in range(tasks):
+        first, end = span(touches, task)
+        for access in range(first, end):
+            tag = tags[access - first if uniform else access]
+            if tag & 1:
+                row = first_row[tag >> 1] + touches.rows[access]
+                if writer[row] >= 0 and writer[row] != task:
+                    return False
+                writer[row] = task
+    feeding = 0
+    for task in range(tasks):
+        reads_earlier = False
+        first, end = span(touches, task)
+        for access in range(first, end):
+            tag = tags[access - first if uniform else access]
+            other = writer[first_row[tag >> 1] + touches.rows[access]]
+            if other > task:
+                return False
+            reads_earlier |= 0 <= other < task
+        feeding += reads_earlier
+    return feeding > MANY * tasks

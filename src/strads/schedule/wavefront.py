@@ -1,0 +1,293 @@
+"""Strategy *wavefront*: the loop in its own order, with the parallelism that its dependences leave.
+
+A task runs when the earlier tasks that touch one of its rows have run. So the result is that of the sequential loop,
+and tasks that are near to each other in the loop, whose data are near to each other in memory, run near to each other
+in time. Dependences are followed between chunks of consecutive tasks where these leave enough parallelism, as they do
+on grids, meshes and bands; else between the single tasks of a window, level by level.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.parallel import index_dtype
+from strads.schedule.plan import Plan
+from strads.schedule.precedence import Precedence, parallelism
+from strads.schedule.problem import FEW_THREADS, Problem
+from strads.schedule.touches import Touches, span
+
+CHUNKS = (256, 1024, 4096, 16_384)  # chunks of the whole loop that are tried
+WINDOWS = (1024, 8192, 65_536)  # tasks of a window that are tried
+SAMPLES = 8  # windows that stand for all while one size is chosen
+ENOUGH = 4.0  # parallelism of chunks with which finer ones are not tried
+MOST_EDGES = 64  # dependences of a chunk, on average
+SMALLEST_JOB = 3000.0  # nanoseconds of work: what starting a job costs is little beside it
+WAITING = 1000.0  # nanoseconds until all threads know that a level has ended
+
+
+def wavefront(problem: Problem) -> Plan:
+    """Follow the dependences of the loop in its order; serves every loop.
+
+    How many times faster than one thread two are, at a guess, is in `details["gain"]`.
+    """
+    chunked = _best_chunks(problem)
+    if chunked is not None and chunked.parallelism >= ENOUGH:
+        return _plan_of_chunks(problem, chunked)
+    window, gain = _best_window(problem)
+    if chunked is not None and chunked.parallelism >= gain:
+        return _plan_of_chunks(problem, chunked)
+    return _plan_of_levels(problem, window, gain)
+
+
+# -- dependences between chunks ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """Chunks of consecutive tasks; edges lead from an earlier chunk to a later one."""
+
+    bounds: NDArray[np.int64]
+    sources: NDArray[np.int32]
+    targets: NDArray[np.int32]
+    level: NDArray[np.int32]  # chunks on the longest way to each
+    parallelism: float
+
+
+@njit(nogil=True, cache=True)
+def _find_edges(
+    touches: Touches,
+    bounds: NDArray[np.int64],
+    last: NDArray[np.int32],
+    known: NDArray[np.int32],
+    sources: NDArray[np.int32],
+    targets: NDArray[np.int32],
+) -> int:
+    """Edges from the last chunk that touched a row to the next; −1 where there is no room for them.
+
+    `last` (rows,) and `known` (chunks,) are −1 throughout.
+    """
+    count = 0
+    for chunk in range(len(bounds) - 1):
+        for task in range(bounds[chunk], bounds[chunk + 1]):
+            first, end = span(touches, task)
+            for access in range(first, end):
+                row = touches.rows[access]
+                if row < 0:
+                    continue
+                before = last[row]
+                last[row] = chunk
+                if before < 0 or before == chunk or known[before] == chunk:
+                    continue
+                known[before] = chunk
+                if count == len(sources):
+                    return -1
+                sources[count], targets[count] = before, chunk
+                count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _levels_of_edges(sources: NDArray[np.int32], targets: NDArray[np.int32], level: NDArray[np.int32]) -> None:
+    """Longest way to each chunk; edges come sorted by their targets, and sources are smaller."""
+    for edge in range(len(sources)):
+        level[targets[edge]] = max(level[targets[edge]], level[sources[edge]] + 1)
+
+
+@njit(nogil=True, cache=True)
+def _find_runs(touches: Touches, tasks: int, last: NDArray[np.integer], starts: NDArray[np.bool_]) -> None:
+    """Mark the tasks that share no row with the task before; `last` (rows,) is −2 throughout."""
+    for task in range(tasks):
+        first, end = span(touches, task)
+        alone = True
+        for access in range(first, end):
+            row = touches.rows[access]
+            if row >= 0:
+                alone &= last[row] != task - 1
+                last[row] = task
+        starts[task] = alone
+
+
+def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Bounds of chunks of about `size` tasks: none holds the end of one long run and the begin of another.
+
+    A row of a grid is a run. A chunk across two of them would let the second wait for the end of the first.
+    """
+    lengths = np.diff(runs)
+    pieces = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
+    long = np.repeat(lengths >= size, pieces)
+    number = np.arange(len(long)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = np.repeat(runs[:-1], pieces) + number * np.repeat(lengths, pieces) // np.repeat(pieces, pieces)
+    follows = starts // size  # short runs that begin in the same stretch of the loop are one chunk
+    new = np.ones(len(starts), np.bool_)
+    new[1:] = long[1:] | long[:-1] | (follows[1:] != follows[:-1])
+    return np.append(starts[new], runs[-1])
+
+
+def _best_chunks(problem: Problem) -> _Chunks | None:
+    """Return the coarsest chunks with enough parallelism, else the best found; None where all is a chain."""
+    most = int(problem.tasks * problem.nanoseconds_per_task / SMALLEST_JOB)
+    best = None
+    starts = np.empty(problem.tasks, np.bool_)
+    last = np.full(problem.rows, -2, index_dtype(problem.tasks))
+    _find_runs(problem.touches, problem.tasks, last, starts)
+    starts[0] = True
+    runs = np.append(np.flatnonzero(starts), problem.tasks)
+    for count in CHUNKS:
+        if count > max(most, CHUNKS[0]) or count > problem.tasks:
+            break
+        found = _chunks(problem, _cut(runs, max(problem.tasks // count, 1)))
+        if found is None:
+            break
+        if best is None or found.parallelism > best.parallelism:
+            best = found
+        if best.parallelism >= ENOUGH:
+            break
+    return best
+
+
+def _chunks(problem: Problem, bounds: NDArray[np.int64]) -> _Chunks | None:
+    count = len(bounds) - 1
+    last, known = np.full(problem.rows, -1, np.int32), np.full(count, -1, np.int32)
+    sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
+    edges = _find_edges(problem.touches, bounds, last, known, sources, targets)
+    if edges < 0:
+        return None
+    sources, targets = sources[:edges], targets[:edges]
+    level = np.zeros(count, np.int32)
+    _levels_of_edges(sources, targets, level)
+    work = problem.job_work(np.arange(problem.tasks, dtype=index_dtype(problem.tasks)), bounds)
+    return _Chunks(bounds, sources, targets, level, parallelism(work, _precedence(sources, targets, count)))
+
+
+def _precedence(sources: NDArray[np.int32], targets: NDArray[np.int32], jobs: int) -> Precedence:
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=jobs))]).astype(np.int64)
+    predecessors = np.bincount(targets, minlength=jobs).astype(np.int32)
+    return Precedence(predecessors, offsets, targets[np.argsort(sources, kind="stable")])
+
+
+def _plan_of_chunks(problem: Problem, chunks: _Chunks) -> Plan:
+    count = len(chunks.level)
+    job_to_chunk = np.argsort(chunks.level, kind="stable")
+    job_of = np.empty(count, np.int32)
+    job_of[job_to_chunk] = np.arange(count, dtype=np.int32)
+    sizes = np.diff(chunks.bounds)[job_to_chunk]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    order = np.arange(problem.tasks) + np.repeat(chunks.bounds[job_to_chunk] - offsets[:-1], sizes)
+    precedence = _precedence(job_of[chunks.sources], job_of[chunks.targets], count)
+    reason = (
+        f"dependences in loop order between {count} chunks of consecutive tasks leave a parallelism of "
+        f"{chunks.parallelism:.1f}: the result is that of the sequential loop"
+    )
+    groups = order.astype(index_dtype(problem.tasks)), offsets
+    details: dict[str, object] = {"gain": chunks.parallelism}
+    return problem.plan("wavefront", reason, groups, chunks.level[job_to_chunk], precedence, details)
+
+
+# -- levels of single tasks --------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _find_levels(
+    touches: Touches,
+    begin: int,
+    end: int,
+    base: int,
+    last: NDArray[np.integer],
+    level: NDArray[np.integer],
+) -> int:
+    """Level of each task of a window, above `base`; returns the first level above them all.
+
+    `last` (rows,) holds the level of the last task that touched a row; those below `base` are of earlier windows.
+    """
+    highest = base - 1
+    for task in range(begin, end):
+        first, stop = span(touches, task)
+        own = base
+        for access in range(first, stop):
+            row = touches.rows[access]
+            if row >= 0:
+                own = max(own, last[row] + 1)
+        for access in range(first, stop):
+            row = touches.rows[access]
+            if row >= 0:
+                last[row] = own
+        level[task] = own
+        highest = max(highest, own)
+    return highest + 1
+
+
+def _best_window(problem: Problem) -> tuple[int, float]:
+    """Return the size of a window, and how many times faster than one thread two are with it."""
+    best, best_gain = WINDOWS[0], _gain(problem, WINDOWS[0])
+    for window in WINDOWS[1:]:
+        if window > problem.tasks:
+            break
+        gain = _gain(problem, window)
+        if gain > 1.1 * best_gain:  # a larger window is further from the loop's order
+            best, best_gain = window, gain
+    return best, best_gain
+
+
+def _gain(problem: Problem, window: int) -> float:
+    """How many times faster than one thread two are, in some of the windows of a size."""
+    starts = range(0, problem.tasks, window)
+    chosen = np.unique(np.linspace(0, len(starts) - 1, SAMPLES).astype(int))
+    last = np.full(problem.rows, -1, np.int32)
+    level = np.empty(problem.tasks, np.int32)
+    base, alone, together = 0, 0.0, 0.0
+    for number in chosen.tolist():
+        begin, end = starts[number], min(starts[number] + window, problem.tasks)
+        top = int(_find_levels(problem.touches, begin, end, base, last, level))
+        work = np.bincount(level[begin:end] - base, minlength=top - base) * problem.nanoseconds_per_task
+        alone += work.sum()
+        apart = _pieces(work) > 1
+        moved = work * (1 + problem.handover_per_task / problem.nanoseconds_per_task)
+        together += np.where(apart, moved / 2 + WAITING, work).sum()
+        base = top
+    return alone / together if together else 1.0
+
+
+def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Jobs of each level; the same for up to `FEW_THREADS` threads."""
+    return np.clip(nanoseconds // SMALLEST_JOB, 1, FEW_THREADS).astype(np.int64)
+
+
+def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
+    level = np.empty(problem.tasks, np.int32)
+    last = np.full(problem.rows, -1, np.int32)
+    base = 0
+    for begin in range(0, problem.tasks, window):
+        base = int(_find_levels(problem.touches, begin, min(begin + window, problem.tasks), base, last, level))
+    sizes = np.bincount(level, minlength=base).astype(np.int64)
+    pieces = _pieces(sizes * problem.nanoseconds_per_task)
+    # Levels of one job follow each other on one thread as one job.
+    begins = np.flatnonzero((pieces > 1) | (np.concatenate([[2], pieces[:-1]]) > 1))
+    stage_of = np.cumsum(np.isin(np.arange(base), begins)) - 1
+    jobs_of_stage = pieces[begins]
+    tasks_of_stage = np.bincount(stage_of, weights=sizes).astype(np.int64)
+    cuts = [np.arange(jobs) * tasks // jobs for jobs, tasks in zip(jobs_of_stage, tasks_of_stage, strict=True)]
+    first_task = np.concatenate([[0], np.cumsum(tasks_of_stage)])
+    offsets = np.concatenate([*(start + cut for start, cut in zip(first_task, cuts, strict=False)), [problem.tasks]])
+    order = np.argsort(level, kind="stable").astype(index_dtype(problem.tasks))
+    stage = np.repeat(np.arange(len(jobs_of_stage)), jobs_of_stage)
+    reason = (
+        f"in each window of {window:,} tasks, those that wait for no other run together, then those that waited for "
+        f"them alone, and so on, {base:,} levels in all: the result is that of the sequential loop"
+    )
+    groups = order, offsets.astype(np.int64)
+    return problem.plan("wavefront", reason, groups, stage, _all_before(jobs_of_stage), {"gain": gain})
+
+
+def _all_before(sizes: NDArray[np.int64]) -> Precedence:
+    """Let every job of a stage wait for all of the stage before."""
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    following = np.append(sizes[1:], 0)
+    predecessors = np.repeat(np.concatenate([[0], sizes[:-1]]), sizes).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(np.repeat(following, sizes))]).astype(np.int64)
+    successors = [
+        np.tile(np.arange(begin, end), size) for (begin, end), size in zip(pairwise(first[1:]), sizes, strict=False)
+    ]
+    return Precedence(predecessors, offsets, np.concatenate([*successors, np.empty(0)]).astype(np.int32))

@@ -357,7 +357,7 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (read_by_values, (VALUES, VALUES), UNSEEN_READS),
         (read_in_branch, (VALUES, VALUES), UNSEEN_READS | {"reads_count_as_writes": {1}}),
         (part_by_values, (ROWS, ROWS), UNSEEN_PARTS),
-        (part_in_branch, (ROWS, ROWS), UNSEEN_PARTS | {"deciding": {0}}),
+        (part_in_branch, (ROWS, ROWS), UNSEEN_PARTS),
         (part_in_branch_and_before, (ROWS, ROWS), {}),
         (
             part_of_another_row_in_branch,

@@ -288,9 +288,10 @@ def test_plans_are_kept_and_made_anew_when_they_must_be():
     assert async_for(3, body, index, x, 2.0).reconnaissance_seconds > 0  # other indices
     index[0] = 2
     assert async_for(4, body, index, x, 2.0).reconnaissance_seconds > 0  # other rows
+    async_for(4, body, index, x, 2.0)  # the same once more: now they are worth a look ahead
     assert async_for(4, body, index, x, 2.0).reconnaissance_seconds == 0
     assert async_for(4, body, index, strads.dvector.zeros(3), 2.0).reconnaissance_seconds > 0  # other table
-    assert x.to_list() == [1 + 2 + 2, 1 + 2 + 2 + 2 + 2, 2 + 4 + 2 + 6 + 6]
+    assert x.to_list() == [1 + 2 + 2, 1 + 2 + 2 + 2 + 2 + 2, 2 + 4 + 2 + 6 + 6 + 6]
 
 
 def test_scalars_that_choose_rows_invalidate_the_plan():

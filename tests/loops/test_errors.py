@@ -293,7 +293,7 @@ def follow_pointer(k, pointers, x):
 def test_rows_chosen_by_values_that_the_loop_writes():
     pointers, x = strads.dvector([0, 0, 0, 0]), table(4)
     with pytest.raises(strads.AccessPatternError) as caught:
-        async_for(4, follow_pointer, pointers, x, threads=1)
+        async_for(4, follow_pointer, pointers, x, threads=1, strategy="components")
     message = str(caught.value)
     assert "x[i] += 1.0" in message.splitlines()[0]
     assert "as before the call" in message
@@ -306,11 +306,13 @@ def random_row(k, x):
     x[np.random.randint(0, 1_000_000)] += 1.0  # noqa: NPY002
 
 
-def test_random_rows_are_refused():
+def test_random_rows_are_refused_by_a_plan():
     x = table(1_000_000)
     with pytest.raises(strads.AccessPatternError, match="draw random indices beforehand"):
-        async_for(100, random_row, x)
+        async_for(100, random_row, x, strategy="components")
     assert not x.to_numpy().any()
+    assert async_for(100, random_row, x).strategy == "sequential"
+    assert x.to_numpy().sum() == 100
 
 
 def touch_if_positive(k, x, y):
@@ -322,7 +324,7 @@ def touch_if_positive(k, x, y):
 def test_conditional_first_touch():
     x, y = table(1), table(4)
     with pytest.raises(strads.AccessPatternError):
-        async_for(4, touch_if_positive, x, y)
+        async_for(4, touch_if_positive, x, y, strategy="components")
     assert x.to_list() == [0]
     x[0] = 5.0  # now every task touches its row, in reconnaissance too
     async_for(4, touch_if_positive, x, y)

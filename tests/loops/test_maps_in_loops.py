@@ -533,7 +533,7 @@ def test_python_mode_names_keys_that_were_not_recorded():
         async_for(3, changing, strads.dvector([5, 5, 5]), zeros([5, 7]), mode="python")
     m = zeros([5, 7])
     with pytest.raises(strads.AccessPatternError):
-        async_for(3, changing, strads.dvector([5, 5, 5]), m)
+        async_for(3, changing, strads.dvector([5, 5, 5]), m, strategy="components")
     assert not m.values().any()
 
 

@@ -237,7 +237,7 @@ def test_a_changed_access_pattern_is_undone_on_all_nodes(runtime):
     p = strads.dvector(np.repeat(np.arange(50, dtype="i4"), 2))
     x = strads.dvector.zeros(60, "f8")
     with pytest.raises(strads.AccessPatternError):
-        strads.async_for(100, chase, p, x)
+        strads.async_for(100, chase, p, x, strategy="components")
     assert not x.to_numpy().any()
 
 

@@ -91,7 +91,7 @@ def test_rows_helpers_and_accumulators(dtype):
         return random_edges(300, 30), W, 0.1, strads.accumulator(0.0)
 
     stats = assert_modes_agree(300, embed, make, 1e-3 if dtype == "f4" else 1e-10)
-    assert stats.strategy in ("buckets", "components", "rotation")
+    assert stats.strategy in ("buckets", "components", "rotation", "sequential")
     assert stats.execution_seconds > 0
 
 

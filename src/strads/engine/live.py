@@ -16,23 +16,23 @@ PLAN_POSITION, JOB, LANE, HOLDER = 0, 1, 2, 3
 
 
 class Guarded(NamedTuple):
-    """Storage of a guarded table: its data, the range of rows of each job, and who owns each row, or nothing."""
+    """Storage of a guarded table: its data, the range of rows of each job, and who owns each row or block of rows.
+
+    `blocks` is the block of each row, or None where rows have owners of their own: it decides what is compiled.
+    """
 
     data: Any
     low: Any
     high: Any
     owner: Any
+    blocks: Any
 
 
 class Aligned(NamedTuple):
-    """Storage of an aligned table: its rows in plan order, how many rows the table itself has, whether to check parts.
-
-    `checks` is True or None: it decides what is compiled.
-    """
+    """Storage of an aligned table: its rows in plan order, and how many rows the table itself has."""
 
     data: Any
     rows: int
-    checks: bool | None
 
 
 @njit(nogil=True, forceinline=True)
@@ -42,30 +42,9 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def _checked_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_checked((storage,))
-
-
-@njit(nogil=True, forceinline=True)
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
     """The lane's replica, out of (lanes, *shape)."""
     return storage[context[LANE]]
-
-
-@njit(nogil=True, forceinline=True)
-def _checked_replica_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_checked((storage[context[LANE]],))
-
-
-@njit(nogil=True, forceinline=True)
-def _aligned_view(storage, context):  # type: ignore[no-untyped-def]
-    return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, storage.checks))
-
-
-@njit(nogil=True, forceinline=True)
-def _aligned_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    data = make_ragged((storage.data[0], storage.data[1]))
-    return make_aligned((data, context[PLAN_POSITION], storage.rows, storage.checks))
 
 
 @njit(nogil=True, forceinline=True)
@@ -74,41 +53,65 @@ def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
     return make_accumulating((storage, context[JOB]))
 
 
-@njit(nogil=True, forceinline=True)
-def _guarded_view(storage, context):  # type: ignore[no-untyped-def]
-    s, job = storage, context[JOB]
-    return make_guarded((s.data, s.low[job], s.high[job], s.owner, context[HOLDER]))
+def _plain_views(checks: bool | None) -> dict[Role, Any]:
+    """Return the constructors for tables that are no ragged ones; `checks` is True or None."""
+
+    @njit(nogil=True, forceinline=True)
+    def checked(storage, context):  # type: ignore[no-untyped-def]
+        return make_checked((storage, checks))
+
+    @njit(nogil=True, forceinline=True)
+    def checked_replica(storage, context):  # type: ignore[no-untyped-def]
+        return make_checked((storage[context[LANE]], checks))
+
+    @njit(nogil=True, forceinline=True)
+    def aligned(storage, context):  # type: ignore[no-untyped-def]
+        return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
+
+    @njit(nogil=True, forceinline=True)
+    def guarded(storage, context):  # type: ignore[no-untyped-def]
+        s, job = storage, context[JOB]
+        return make_guarded((s.data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+
+    return {
+        Role.SCALAR: None,
+        Role.ACCUMULATOR: _accumulating_view,
+        Role.READ: None,
+        Role.CHECKED: checked,
+        Role.ALIGNED: aligned,
+        Role.WRITTEN: None,
+        Role.GUARDED: guarded,
+        Role.RELAXED: _replica_view,
+        Role.CHECKED_RELAXED: checked_replica,
+    }
 
 
-@njit(nogil=True, forceinline=True)
-def _guarded_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    s, job = storage, context[JOB]
-    data = make_ragged((s.data[0], s.data[1]))
-    return make_guarded((data, s.low[job], s.high[job], s.owner, context[HOLDER]))
+def _ragged_views(checks: bool | None) -> dict[Role, Any]:
+    """Return the constructors for ragged tables, whose view checks every row index anyhow."""
+
+    @njit(nogil=True, forceinline=True)
+    def aligned(storage, context):  # type: ignore[no-untyped-def]
+        data = make_ragged((storage.data[0], storage.data[1]))
+        return make_aligned((data, context[PLAN_POSITION], storage.rows, checks))
+
+    @njit(nogil=True, forceinline=True)
+    def guarded(storage, context):  # type: ignore[no-untyped-def]
+        s, job = storage, context[JOB]
+        data = make_ragged((s.data[0], s.data[1]))
+        return make_guarded((data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+
+    tables = (Role.READ, Role.CHECKED, Role.WRITTEN)
+    return {**dict.fromkeys(tables, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}
 
 
-_PLAIN = {
-    Role.SCALAR: None,
-    Role.ACCUMULATOR: _accumulating_view,
-    Role.READ: None,
-    Role.CHECKED: _checked_view,
-    Role.ALIGNED: _aligned_view,
-    Role.WRITTEN: None,
-    Role.GUARDED: _guarded_view,
-    Role.RELAXED: _replica_view,
-    Role.CHECKED_RELAXED: _checked_replica_view,
-}
-# The view of a ragged table checks every row index anyhow.
-_RAGGED = {
-    Role.READ: ragged_view,
-    Role.CHECKED: ragged_view,
-    Role.ALIGNED: _aligned_ragged_view,
-    Role.WRITTEN: ragged_view,
-    Role.GUARDED: _guarded_ragged_view,
-}
+_PLAIN = {True: _plain_views(True), False: _plain_views(None)}
+_RAGGED = {True: _ragged_views(True), False: _ragged_views(None)}
 
 
-def live_view(role: Role, *, ragged: bool, keyed: bool = False) -> Any | None:
-    """Return the constructor of the view that a body has of an argument, or None: of the storage itself."""
-    constructor = _RAGGED[role] if ragged else _PLAIN[role]
+def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False) -> Any | None:
+    """Return the constructor of the view that a body has of an argument, or None: of the storage itself.
+
+    With `checks`, the second index of `T[i, j]` is checked too.
+    """
+    constructor = (_RAGGED if ragged else _PLAIN)[checks][role]
     return keyed_view(constructor) if keyed else constructor

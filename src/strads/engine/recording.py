@@ -14,7 +14,7 @@ from numba import njit
 from strads.engine.keyed import keyed_view
 from strads.engine.live import ragged_view
 from strads.engine.roles import Role
-from strads.engine.view_types import bind_with, local_counter
+from strads.engine.view_types import bind_with, local_counters
 from strads.engine.views import (
     SILENT,
     SLOTS,
@@ -121,16 +121,16 @@ def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: b
 
     @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
-        logged = local_counter()
+        logged = local_counters()  # accesses so far, and before this task
         for number in range(np.uint64(count)):  # unsigned: no index is tested for being negative
             task = first + np.int64(number)
-            before = logged[0]
+            logged[1] = logged[0]
             state[TASK] = task
             if scratch:
                 state[SLOTS:] = 0
             index = values[np.uint64(task)] if len(values) > 0 else start + step * task
             body(index, *bind(storages, (logged,)))
-            counts[number] = logged[0] - before
+            counts[number] = logged[0] - logged[1]
         return logged[0]
 
     return record

@@ -16,6 +16,14 @@ class Role(Enum):
     RELAXED = auto()  # a written table with a replica for each lane
     CHECKED_RELAXED = auto()  # as RELAXED, at indices that only the run itself can check
 
+    def under(self, checking: "Checking") -> "Role":
+        """Return the part in a run that checks other accesses than those that only the run can check."""
+        if checking is Checking.BOUNDS:
+            return Role.CHECKED if self is Role.GUARDED else self
+        if checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR):
+            return Role.CHECKED_RELAXED if self.is_relaxed else Role.CHECKED
+        return self
+
     @property
     def is_recorded(self) -> bool:
         """Whether reconnaissance records the accesses."""
@@ -25,3 +33,11 @@ class Role(Enum):
     def is_relaxed(self) -> bool:
         """Whether lanes work on replicas."""
         return self in (Role.RELAXED, Role.CHECKED_RELAXED)
+
+
+class Checking(Enum):
+    """What a run checks of an access before it is made."""
+
+    OWNERS = auto()  # of guarded tables whether the job owns the row; of what reconnaissance has checked nothing
+    BOUNDS = auto()  # whether the row exists: one job runs all tasks and owns all rows
+    ALL = auto()  # so for every access: nothing was recorded

@@ -6,6 +6,7 @@ body is inlined.
 
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
@@ -116,20 +117,20 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
 
 
 @intrinsic
-def local_counter(typingctx: Any) -> Any:
-    """Make an int64 array of one element on the stack of the calling function.
+def local_counters(typingctx: Any) -> Any:
+    """Make an int64 array of two elements on the stack of the calling function.
 
     After inlining the compiler keeps it in a register. It must not outlive the function.
     """
     array_type = types.Array(types.int64, 1, "C")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cell = cgutils.alloca_once_value(builder, context.get_constant(types.int64, 0))
+        cell = cgutils.alloca_once_value(builder, ir.Constant(ir.ArrayType(ir.IntType(64), 2), None))
         array = context.make_array(array_type)(context, builder)
-        one, eight = context.get_constant(types.intp, 1), context.get_constant(types.intp, 8)
+        two, eight = context.get_constant(types.intp, 2), context.get_constant(types.intp, 8)
         array.data = builder.bitcast(cell, array.data.type)
-        array.nitems, array.itemsize = one, eight
-        array.shape = cgutils.pack_array(builder, [one])
+        array.nitems, array.itemsize = two, eight
+        array.shape = cgutils.pack_array(builder, [two])
         array.strides = cgutils.pack_array(builder, [eight])
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         array.parent = cgutils.get_null_value(array.parent.type)

@@ -27,19 +27,22 @@ AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows", "
 RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
 AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
-CheckedType, make_checked = define_view("Checked", "data")
-GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "holder")
+CheckedType, make_checked = define_view("Checked", "data", "checks")
+GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "blocks", "holder", "checks")
 GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
 ScratchType, make_scratch = define_view(
     "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
 )
 
+_RECENT = 6  # accesses: three tables, each read and written
+
 INDEX_ERROR = "index out of range"
 SCRATCH_FULL = "scratch rows used up"
 PATTERN_CHANGED = "access outside the recorded ones"
 
 _RECORDING = (GhostType, ScratchType)
+_LIVE = (AlignedType, CheckedType, GuardedType)  # `checks` is True or None: it decides what is compiled
 _TABLES = (AlignedType, RaggedType, CheckedType, GuardedType, GhostType, ScratchType)
 
 
@@ -88,7 +91,7 @@ def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _log(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access; beyond the buffer it is only counted, and the caller repeats with a larger one."""
+    """Append an access; beyond the buffer it begins anew, and the caller repeats with a larger one."""
     if view.tag >= SILENT:
         return
     entry = view.logged[0]
@@ -97,7 +100,21 @@ def _log(view, position, write):  # type: ignore[no-untyped-def]
         view.tags[np.uint64(entry)] = view.tag | write
     else:
         check_stop()  # who logs without end can be stopped, too
+        if len(view.rows) > 0:
+            view.rows[entry % len(view.rows)] = position
+            view.tags[entry % len(view.rows)] = view.tag | write
     view.logged[0] = entry + 1
+
+
+@register_jitable
+def _log_once(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access unless the task's last ones have it: a loop over a row is one access, or one for each table."""
+    entry, size = view.logged[0], len(view.rows)
+    for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
+        place = recent if recent < size else recent % size
+        if view.rows[np.uint64(place)] == position and view.tags[np.uint64(place)] == view.tag | write:
+            return
+    _log(view, position, write)
 
 
 @register_jitable
@@ -126,12 +143,25 @@ def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
         flat_target[slot, item] = flat_source[position, item]
 
 
+def _unit_of(blocks: Any, position: int) -> int:
+    """What of a table has an owner: the row, or its block."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_unit_of)
+def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
+    if isinstance(blocks, types.NoneType):
+        return lambda blocks, position: position
+    return lambda blocks, position: blocks[np.uint64(position)]
+
+
 @register_jitable
 def _check_owned(view, position):  # type: ignore[no-untyped-def]
     """Refuse a row that another job may be at work on."""
     if view.low <= position and position < view.high:
         return
-    if position < len(view.owner) and view.owner[np.uint64(position)] == view.holder:  # empty where blocks say all
+    # Without owners, `low` and `high` say all.
+    if len(view.owner) > 0 and view.owner[np.uint64(_unit_of(view.blocks, position))] == view.holder:
         return
     raise RuntimeError(PATTERN_CHANGED)
 
@@ -146,12 +176,12 @@ def _refuse_index(view: ViewType, index: Any) -> None:
     raise TypingError(message)
 
 
-def _ghost_getitem(view: ViewType) -> Any:
+def _ghost_getitem(view: ViewType, log: Any = _log) -> Any:
     data = view.member("data")
     if _rows_are_scalars(data):
 
         def scalar(view, index):  # type: ignore[no-untyped-def]
-            _log(view, _wrap(index, len(view.data)), 0)
+            log(view, _wrap(index, len(view.data)), 0)
             return view.fill
 
         return scalar
@@ -159,7 +189,7 @@ def _ghost_getitem(view: ViewType) -> Any:
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _log(view, position, 1)
+            log(view, position, 1)
             offsets = view.data.offsets
             return make_ghost_row((offsets[position + 1] - offsets[position], view.fill))
 
@@ -167,20 +197,20 @@ def _ghost_getitem(view: ViewType) -> Any:
     if data.ndim == 2:
 
         def row(view, index):  # type: ignore[no-untyped-def]
-            _log(view, _wrap(index, len(view.data)), 1)
+            log(view, _wrap(index, len(view.data)), 1)
             return make_ghost_row((view.data.shape[1], view.fill))
 
         return row
     raise TypingError("only rows of one dimension can be recorded as ghosts")
 
 
-def _scratch_getitem(view: ViewType) -> Any:
+def _scratch_getitem(view: ViewType, log: Any = _log) -> Any:
     data = view.member("data")
     if isinstance(data, RaggedType):
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            _log(view, position, 1)
+            log(view, position, 1)
             length = view.data.offsets[position + 1] - view.data.offsets[position]
             fresh = view.stamps[position] != view.state[TASK]
             row = view.copies[_scratch_slot(view, position), :length]
@@ -193,7 +223,7 @@ def _scratch_getitem(view: ViewType) -> Any:
 
     def row(view, index):  # type: ignore[no-untyped-def]
         position = _wrap(index, len(view.data))
-        _log(view, position, write)
+        log(view, position, write)
         fresh = view.stamps[position] != view.state[TASK]
         slot = _scratch_slot(view, position)
         if fresh:
@@ -203,6 +233,20 @@ def _scratch_getitem(view: ViewType) -> Any:
     return row
 
 
+def _row_of(view: Any, index: Any) -> Any:
+    """`view[index]`, of which an item is used at once, maybe in a loop over all: logged once."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_row_of)
+def _compiled_row_of(view, index):  # type: ignore[no-untyped-def]
+    if isinstance(view, GhostType):
+        return _ghost_getitem(view, _log_once)
+    if isinstance(view, ScratchType):
+        return _scratch_getitem(view, _log_once)
+    return lambda view, index: view[index]
+
+
 @overload(operator.getitem)
 def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, (*_TABLES, GhostRowType)):
@@ -210,13 +254,13 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]
-        if isinstance(view, AlignedType) and isinstance(view.member("checks"), types.NoneType):
+        if isinstance(view, _LIVE) and isinstance(view.member("checks"), types.NoneType):
             if len(index) == 2:
                 return lambda view, index: view[index[0]][index[1]]
             return lambda view, index: view[index[0]][index[1:]]
         if len(index) == 2:
-            return lambda view, index: item_of(view[index[0]], index[1])
-        return lambda view, index: item_of(view[index[0]], index[1:])
+            return lambda view, index: item_of(_row_of(view, index[0]), index[1])
+        return lambda view, index: item_of(_row_of(view, index[0]), index[1:])
     if not isinstance(index, types.Integer | types.Boolean):
         if isinstance(view, AlignedType) or (isinstance(view, CheckedType) and isinstance(index, types.SliceType)):
             return lambda view, index: view.data[index]
@@ -255,15 +299,26 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, (CheckedType, GuardedType, GhostType, GhostRowType, ScratchType)):
         return None
     if isinstance(index, types.BaseTuple):
+        if isinstance(view, _LIVE) and isinstance(view.member("checks"), types.NoneType):
+
+            def unchecked(view, index, value):  # type: ignore[no-untyped-def]
+                row = view[index[0]]
+                row[index[1:]] = value
+
+            def unchecked_item(view, index, value):  # type: ignore[no-untyped-def]
+                row = view[index[0]]
+                row[index[1]] = value
+
+            return unchecked_item if len(index) == 2 else unchecked
         if len(index) == 2:
 
             def nested(view, index, value):  # type: ignore[no-untyped-def]
-                set_item_of(view[index[0]], index[1], value)
+                set_item_of(_row_of(view, index[0]), index[1], value)
 
             return nested
 
         def deeper(view, index, value):  # type: ignore[no-untyped-def]
-            set_item_of(view[index[0]], index[1:], value)
+            set_item_of(_row_of(view, index[0]), index[1:], value)
 
         return deeper
     if not isinstance(index, types.Integer | types.Boolean):

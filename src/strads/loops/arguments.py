@@ -2,7 +2,7 @@
 
 import inspect
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,10 @@ from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly
 from strads.engine.keyed import Keyed
 from strads.errors import ArgumentError
 from strads.loops.analysis import Field, TableKind
+from strads.loops.analysis.values import Size
 
 Storage = NDArray[Any] | RaggedArray
+_HUGE = 1 << 62  # a size that fits nowhere
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,21 @@ class BoundArguments:
             for position, argument in enumerate(self.arguments)
             if isinstance(argument, ScalarArgument) and _has_float(argument.value)
         )
+
+    def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
+        """Whether of each pair of sizes the first is not the larger one."""
+        return all(self._size(first, _HUGE) <= self._size(second, -1) for first, second in pairs)
+
+    def _size(self, size: Size, unknown: int) -> int:
+        """Return a size that a body names."""
+        kind, of, *rest = size
+        if kind == "constant":
+            return int(of)
+        argument = self.arguments[of]
+        if kind == "axis" and isinstance(argument, TableArgument):
+            return len(argument.storage) if rest[0] == 0 else argument.dense.shape[rest[0]]
+        value = argument.value if isinstance(argument, ScalarArgument) else None
+        return int(value) if isinstance(value, numbers.Integral) else unknown
 
     def tables(self) -> dict[int, TableArgument]:
         """Position → table argument."""

@@ -14,9 +14,10 @@ from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
+from strads.schedule.planner import STRATEGIES
 
-STRATEGIES = ("auto", "independent", "rotation", "buckets", "components", "locked")
 _MODES = ("compiled", "python")
+_ORDERS = ("any", "sequential")
 
 
 def async_for(
@@ -24,6 +25,7 @@ def async_for(
     body: Callable[..., Any],
     *arguments: Any,
     strategy: str = "auto",
+    order: str = "any",
     mode: str = "compiled",
     fastmath: bool = True,
     threads: int | None = None,
@@ -50,8 +52,12 @@ def async_for(
         `strads.accumulator(...)`, numbers, tuples of numbers, and NumPy arrays that it only reads. A Python float
         takes the floating dtype of the tables, as do float literals in the body.
     strategy
-        "auto", or the one to use: "independent", "rotation", "buckets", "components", "locked". The result of a
-        "locked" loop depends on timing; that of all others on the plan alone.
+        "auto", or the one to use: "independent", "rotation", "buckets", "components", "wavefront", "sequential",
+        "locked". The result of a "locked" loop depends on timing; that of all others on the plan alone.
+    order
+        "any": the result is that of some serial order; "sequential": that of the order of `indices`, bit for bit as
+        the sequential loop computes it, in parallel as far as its dependences allow. For loops whose iterations read
+        what earlier ones wrote: dynamic programming, triangular solves, games in the order of time.
     mode
         "compiled", or "python": run by the interpreter, one task at a time in the plan's order, each access
         checked against the recorded ones. Slow; for debugging.
@@ -91,12 +97,14 @@ def async_for(
     PlanError
         For a strategy that cannot serve this loop.
     """
-    _check_options(strategy, mode, seed, job_order)
+    _check_options(strategy, order, mode, seed, job_order)
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     interpreted = mode == "python"
     place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
-    options = LoopOptions(strategy, int(seed), bool(fastmath), bool(micro_sync), job_order, keep_records=interpreted)
+    options = LoopOptions(
+        strategy, int(seed), bool(fastmath), bool(micro_sync), job_order, order, keep_records=interpreted
+    )
     if runtime.is_local or interpreted:
         team = runtime.team(threads)
         options = replace(options, threads=team.size, team=team)
@@ -113,11 +121,13 @@ def check_node_threads(threads: int | None, of_node: int) -> None:
         )
 
 
-def _check_options(strategy: str, mode: str, seed: int, job_order: str) -> None:
+def _check_options(strategy: str, order: str, mode: str, seed: int, job_order: str) -> None:
     if job_order not in JOB_ORDERS:
         raise ArgumentError(f"job_order={job_order!r} is unknown; choose one of {', '.join(JOB_ORDERS)}")
-    if strategy not in STRATEGIES:
-        raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of {', '.join(STRATEGIES)}")
+    if strategy not in ("auto", *STRATEGIES):
+        raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of auto, {', '.join(STRATEGIES)}")
+    if order not in _ORDERS:
+        raise ArgumentError(f"order={order!r} is unknown; choose one of {', '.join(_ORDERS)}")
     if mode not in _MODES:
         raise ArgumentError(f"mode={mode!r} is unknown; choose one of {', '.join(_MODES)}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads.engine.minibatch_rounds import Rounds, SharedTable, make_rounds
 from strads.engine.minibatches import Runner, make_runner, make_step, make_task
-from strads.engine.roles import Role
+from strads.engine.roles import Checking, Role
 from strads.errors import ArgumentError, StradsError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
@@ -58,13 +58,16 @@ class BatchProgram(LoopProgram):
 
         explain_failure(task, bound, self.cast.table_of, index)
 
-    def _live_roles(self) -> tuple[Role, ...]:
+    def live_roles(self, checking: Checking) -> tuple[Role, ...]:
+        """Return the roles of the arguments in a run."""
         plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
         return tuple(plain.get(role, role) for role in self.cast.roles)
 
-    def _checks_parts(self) -> bool:
+    def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
+        """Whether rows are indexed within by what nothing has checked."""
         facts = self.facts
-        return bool(self._indices_are_unchecked or facts.volatile_parts or facts.volatile_reads)
+        unfit = facts.volatile_parts or not bound.fit(facts.volatile_fits)
+        return bool(self._indices_are_unchecked or facts.volatile_reads or unfit)
 
     @property
     def may_stop_half_way(self) -> bool:

@@ -45,6 +45,7 @@ class _KeptLoop:
     facts: LoopFacts
     contents: dict[int, Hashable]
     wanders: bool  # whether tasks have left the rows that were recorded in an earlier call
+    changes: bool  # whether what decides the rows was another in the call before
     users: int = 0  # calls at work: until they end it keeps its memory and its place on the nodes
 
     def serves(self, call: "_Call") -> bool:
@@ -52,11 +53,18 @@ class _KeptLoop:
         return (
             self.cluster is call.cluster
             and self.key == call.key
-            and not (self.facts.is_volatile and self.wanders)
-            and self.contents == contents(call.arguments, self.facts.deciding)
+            and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
+            and self._holds_for(contents(call.arguments, self.facts.deciding))
             and self.indices == call.indices
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
         )
+
+    def _holds_for(self, found: dict[int, Hashable]) -> bool:
+        """Whether rows that are decided by this are those of the plan; where the run checks them, any are."""
+        if not self.facts.checks_all or not self.changes:
+            return self.facts.checks_all or self.contents == found
+        same, self.contents = self.contents == found, found
+        return not same
 
     def _lies_as_planned(self, call: "_Call", position: int) -> bool:
         table = table_of(call.arguments[position])
@@ -106,9 +114,10 @@ def run_loop(
         try:
             return _compiled(call, kept, is_new, start, record_order)
         except AccessPatternError:
-            if is_new:
+            if is_new and not _runs_alone(call):
                 raise
-    # The rows were those of an earlier call. All is as it was: look again where tasks go now.
+    # All is as it was. The rows may have been those of an earlier call: look again where tasks go now. In this process
+    # one job can own all rows.
     with _prepared(call, wanders=True) as (kept, is_new):
         return _compiled(call, kept, is_new, start, record_order)
 
@@ -201,15 +210,24 @@ def _find(call: _Call) -> _KeptLoop | None:
 def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     """Prepare a loop; returns it as one that is used."""
     cluster, arguments = call.cluster, call.arguments
-    replaces = _retire_outdated(call)
+    outdated = _retire_outdated(call)
+    replaces = None if outdated is None else outdated.name
+    # What has run in sequence does so for good. Nobody knows whether its rows change in each call: only once they have
+    # been the same in two, it is worth while to look ahead.
+    deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
+    changes = outdated is not None and outdated.contents != deciding
+    in_sequence = outdated is not None and outdated.facts.plan.strategy == "sequential"
+    alone = "so it ran before its rows changed" if in_sequence and call.options.strategy == "auto" else ""
+    if wanders and _runs_alone(call):
+        alone = "a task has left the rows that were recorded for it"
     held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
     name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
-    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, replaces)
+    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, alone, changes, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    deciding = contents(arguments, facts.deciding)
-    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, deciding, wanders, users=1)
+    held = contents(arguments, facts.deciding)
+    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, held, wanders, changes, users=1)
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
@@ -217,15 +235,20 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     return kept
 
 
-def _retire_outdated(call: _Call) -> str | None:
-    """Drop what a new plan makes obsolete; returns the name of a loop whose memory the new one may use."""
+def _runs_alone(call: _Call) -> bool:
+    """Whether one job may run a loop whose tasks leave the rows that were recorded."""
+    return call.cluster.is_local and call.options.strategy == "auto" and not call.options.keep_records
+
+
+def _retire_outdated(call: _Call) -> _KeptLoop | None:
+    """Drop what a new plan makes obsolete; returns a loop whose memory the new one may use."""
     with _keeping:
         idle = [k for k in _kept if k.key == call.key and k.indices == call.indices and k.users == 0]
         for kept in idle[:-1]:
             _drop(kept)  # free what it holds before the next one is made
         if idle:
             _kept.remove(idle[-1])
-    return idle[-1].name if idle else None
+    return idle[-1] if idle else None
 
 
 def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
 from strads.engine.live import live_view
-from strads.engine.roles import Role
+from strads.engine.roles import Checking, Role
 from strads.errors import ArgumentError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
@@ -44,7 +44,7 @@ class LoopProgram:
         self.cast = Cast.of(bound, self.facts)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
-        self._live_body: Any = None
+        self._live_bodies: dict[bool, Any] = {}
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ class LoopProgram:
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
         seen = [a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed]
-        return self.facts.is_certain and all(argument.can_be_ghost for argument in seen)
+        return self.is_certain(bound) and all(argument.can_be_ghost for argument in seen)
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the fastest recorder that the body allows; compiling again is free.
@@ -136,7 +136,13 @@ class LoopProgram:
 
     # -- execution -----------------------------------------------------------------------------------------
 
-    def worker(self, bound: BoundArguments, schedule: Schedule, storages: tuple[Any, ...]) -> Worker:
+    def worker(
+        self,
+        bound: BoundArguments,
+        schedule: Schedule,
+        storages: tuple[Any, ...],
+        checking: Checking = Checking.OWNERS,
+    ) -> Worker:
         """Compile the worker that executes plans; compiling again is free.
 
         Raises
@@ -144,9 +150,11 @@ class LoopProgram:
         CompileError
             With the offending line first.
         """
-        key = (schedule.plan.locks is not None, schedule.indices.dtype)
+        owned = schedule.ownership
+        blocks = () if owned is None else tuple(owned.block_of)
+        key = (schedule.plan.locks is not None, schedule.indices.dtype, blocks, self._live_key(bound, checking))
         if key not in self._workers:
-            worker = make_worker(*self._live(bound), locked=key[0], fastmath=self.fastmath)
+            worker = make_worker(*self._live(bound, checking), locked=key[0], fastmath=self.fastmath)
             try:
                 with self._compiling():
                     compile_worker(worker, schedule, storages)
@@ -155,9 +163,13 @@ class LoopProgram:
             self._workers[key] = worker
         return self._workers[key]
 
-    def _live(self, bound: BoundArguments) -> tuple[Any, tuple[Any | None, ...]]:
+    def _live_key(self, bound: BoundArguments, checking: Checking) -> tuple[Any, ...]:
+        return self.live_roles(checking), self.checks_parts(bound, checking)
+
+    def _live(self, bound: BoundArguments, checking: Checking = Checking.OWNERS) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of these."""
-        if self._live_body is None:
+        roles, checks_parts = self._live_key(bound, checking)
+        if checks_parts not in self._live_bodies:
             body = compile_function(
                 self.body,
                 bound.float_dtype,
@@ -165,19 +177,27 @@ class LoopProgram:
                 forceinline=True,
                 error_model="numpy",
                 fastmath=self.fastmath,
-                boundscheck=self._checks_parts() or None,
+                boundscheck=checks_parts or None,
             )
-            self._live_body = self._task(body)
-        arguments = zip(self._live_roles(), bound.arguments, strict=True)
-        return self._live_body, tuple(live_view(role, ragged=a.ragged, keyed=a.keyed) for role, a in arguments)
+            self._live_bodies[checks_parts] = self._task(body)
+        arguments = zip(roles, bound.arguments, strict=True)
+        return self._live_bodies[checks_parts], tuple(
+            live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts) for role, a in arguments
+        )
 
-    def _live_roles(self) -> tuple[Role, ...]:
+    def live_roles(self, checking: Checking) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        return self.cast.roles
+        return tuple(role.under(checking) for role in self.cast.roles)
 
-    def _checks_parts(self) -> bool:
-        """Whether rows are indexed within by what no reconnaissance could check."""
-        return self.facts.volatile_parts
+    def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
+        """Whether rows are indexed within by what no reconnaissance has checked."""
+        if checking is Checking.ALL:
+            return self.facts.parts or not bound.fit(self.facts.fits)
+        return self.facts.volatile_parts or not bound.fit(self.facts.volatile_fits)
+
+    def is_certain(self, bound: BoundArguments) -> bool:
+        """Whether what reconnaissance has found possible, the run does to its end."""
+        return self.facts.is_certain and bound.fit(self.facts.volatile_fits)
 
 
 def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool) -> LoopProgram:

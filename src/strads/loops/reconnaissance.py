@@ -16,6 +16,7 @@ from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarAr
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.crowding import some_tasks
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest the pattern of all
@@ -38,6 +39,32 @@ class _Log:
     counts: NDArray[np.int32]
     rows: NDArray[np.integer]
     tags: NDArray[np.uint8]
+
+
+class _Copies:
+    """Memory of one thread for private copies of rows; it serves chunk after chunk."""
+
+    def __init__(self) -> None:
+        self.rows = _FIRST_SCRATCH_ROWS
+        self._found: dict[int, tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]] = {}
+
+    def of(self, position: int, argument: TableArgument) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
+        """Return the copies of a table's rows, which task has copied each row, and whereto."""
+        if position not in self._found:
+            rows = len(argument.storage)
+            copies = np.empty((self.rows, *_row_shape(argument)), argument.storage.dtype)
+            self._found[position] = copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32)
+        return self._found[position]
+
+    def forget(self) -> None:
+        """Start anew: tasks are run again."""
+        for _, stamps, _ in self._found.values():
+            stamps[:] = -1
+
+    def grow(self) -> None:
+        """Make room for more rows of a task."""
+        self.rows *= 4
+        self._found.clear()
 
 
 def _is_uniform(counts: NDArray[np.int32], tags: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> bool:
@@ -81,7 +108,7 @@ class Recorder:
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors come before any thread starts."""
         log = self._new_log(1, 1, self._row_dtype(bound))
-        storages = self._storages(bound, log, 1)
+        storages = self._storages(bound, log, _Copies())
         arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
         self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
 
@@ -98,7 +125,7 @@ class Recorder:
         shapes = self.cast.table_shapes(bound)
         dtype = self._row_dtype(bound)
         tasks = len(indices)
-        probe = self._probe(bound, indices, team, dtype)
+        probe = self._probe(bound, indices, team, dtype, range(min(tasks, _PROBE)))
         arity = int(probe.counts[0]) if tasks else 0
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
@@ -107,14 +134,61 @@ class Recorder:
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
                 return UniformRecords(shapes, tables, writes, rows, checked=True)
-        return self._run_sparse(bound, indices, team, shapes, dtype)
+        each = 1 + int(1.25 * probe.counts.mean()) if tasks else 1
+        return self._run_sparse(bound, indices, team, shapes, dtype, each)
 
-    def _probe(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer]) -> _Log:
-        """Record the first tasks; on a thread of the team, so that the one that waits can be interrupted."""
+    def check(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> None:
+        """Run all tasks without keeping what they touch: only to know that no index is out of range.
+
+        Raises
+        ------
+        TaskFailed
+            When a task raises. Nothing has been written.
+        """
+        dtype = self._row_dtype(bound)
+        chunks = iter(range(self._chunks(len(indices))))  # shared by the threads
+
+        def run(thread: int) -> None:
+            copies = _Copies()
+            buffer = self._new_log(self._chunk, 4 * self._chunk, dtype)  # what finds no room there is not written
+            for chunk in chunks:
+                first, count = self._chunk_bounds(chunk, len(indices))
+                self._call(bound, indices, first, count, buffer, copies)
+
+        with stoppable() as stop:
+            team.run(run, on_interrupt=stop)
+
+    def copied_bytes(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> float:
+        """Return how many bytes of rows a task copies, on average over some: 0 with ghosts."""
+        if not self.scratch or len(indices) == 0:
+            return 0.0
+        log = self._probe(bound, indices, team, self._row_dtype(bound), range(min(len(indices), _PROBE)))
+        row_bytes = [table.row_bytes for table in self.cast.table_shapes(bound)]
+        return sum(row_bytes[tag >> 1] for tag in log.tags.tolist()) / len(log.counts)
+
+    def run_some(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
+        """Record some tasks from all over the loop.
+
+        Raises
+        ------
+        TaskFailed
+            When a task raises.
+        """
+        shapes, dtype = self.cast.table_shapes(bound), self._row_dtype(bound)
+        logs = [self._probe(bound, indices, team, dtype, tasks) for tasks in some_tasks(len(indices))]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
+        rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
+        return SparseRecords(shapes, offsets, rows, tags)
+
+    def _probe(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer], tasks: range
+    ) -> _Log:
+        """Record some tasks; on a thread of the team, so that the one that waits can be interrupted."""
         logs: list[_Log] = []
 
         def record(_: int) -> None:
-            logs.append(self._record_chunk(bound, indices, 0, min(len(indices), _PROBE), 4 * _PROBE, dtype))
+            capacity = 4 * len(tasks)
+            logs.append(self._record_chunk(bound, indices, tasks.start, len(tasks), capacity, dtype, _Copies()))
 
         with stoppable() as stop:
             team.for_each(record, 1, on_interrupt=stop)
@@ -136,12 +210,12 @@ class Recorder:
 
         def record(thread: int) -> None:
             # One buffer a thread: fresh memory for each chunk would cost more than recording it.
-            buffer = self._new_log(self._chunk, self._chunk * arity, dtype, rows=flat)
+            buffer, copies = self._new_log(self._chunk, self._chunk * arity, dtype, rows=flat), _Copies()
             for chunk in chunks:
                 first, count = self._chunk_bounds(chunk, len(indices))
                 place = flat[first * arity : (first + count) * arity]
                 log = _Log(buffer.state, buffer.counts[:count], place, buffer.tags[: count * arity])
-                used = self._call(bound, indices, first, count, log)
+                used = self._call(bound, indices, first, count, log, copies)
                 if used != count * arity or not _is_uniform(log.counts, log.tags, pattern):
                     follows[0] = False
                 if not follows[0]:
@@ -158,12 +232,23 @@ class Recorder:
         team: ThreadTeam,
         shapes: tuple[TableShape, ...],
         dtype: type[np.integer],
+        each: int,
     ) -> SparseRecords:
+        """Record tasks that make about `each` accesses; the memory of a log follows the longest so far."""
         logs: list[_Log | None] = [None] * self._chunks(len(indices))
+        spare: list[_Copies] = []
+        longest = [each]
 
         def record(chunk: int) -> None:
             first, count = self._chunk_bounds(chunk, len(indices))
-            logs[chunk] = self._record_chunk(bound, indices, first, count, 4 * count, dtype)
+            try:
+                copies = spare.pop()
+            except IndexError:
+                copies = _Copies()
+            log = self._record_chunk(bound, indices, first, count, longest[0] * count, dtype, copies)
+            longest[0] = max(longest[0], -(-len(log.rows) // count))
+            logs[chunk] = log
+            spare.append(copies)
 
         with stoppable() as stop:
             team.for_each(record, len(logs), on_interrupt=stop)
@@ -183,18 +268,21 @@ class Recorder:
         count: int,
         capacity: int,
         dtype: type[np.integer],
+        copies: _Copies,
     ) -> _Log:
         log = self._new_log(count, capacity, dtype)
-        used = self._call(bound, indices, first, count, log)
+        used = self._call(bound, indices, first, count, log, copies)
         if used > capacity:  # now its size is known
             log = self._new_log(count, used, dtype)
-            self._call(bound, indices, first, count, log)
+            copies.forget()
+            used = self._call(bound, indices, first, count, log, copies)
         return _Log(log.state, log.counts, log.rows[:used].copy(), log.tags[:used].copy())
 
-    def _call(self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log) -> int:
-        scratch_rows = _FIRST_SCRATCH_ROWS
+    def _call(
+        self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log, copies: _Copies
+    ) -> int:
         while True:
-            storages = self._storages(bound, log, scratch_rows)
+            storages = self._storages(bound, log, copies)
             log.state[:] = 0
             try:
                 return self._record(
@@ -217,7 +305,7 @@ class Recorder:
                     ) from error
                 if error.args != (SCRATCH_FULL,):
                     raise TaskFailed(int(log.state[TASK])) from error
-                scratch_rows *= 4
+                copies.grow()
             except Exception as error:
                 raise TaskFailed(int(log.state[TASK])) from error
 
@@ -228,7 +316,7 @@ class Recorder:
         buffer = np.empty(capacity, dtype) if rows is None else rows
         return _Log(state, np.zeros(count, np.int32), buffer, np.empty(capacity, np.uint8))
 
-    def _storages(self, bound: BoundArguments, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
+    def _storages(self, bound: BoundArguments, log: _Log, copies: _Copies) -> tuple[Any, ...]:
         storages: dict[int, Any] = {}
         for position, argument in enumerate(bound.arguments):
             if isinstance(argument, ScalarArgument):
@@ -238,23 +326,23 @@ class Recorder:
             elif self.cast.roles[position].is_recorded:
                 same = bound.same[position]
                 storages[position] = storages.get(same) or self._recording_storage(
-                    argument, self.cast.tag(position), log, scratch_rows
+                    same, argument, self.cast.tag(position), log, copies
                 )
             elif self.cast.roles[position].is_relaxed:
                 tag = SILENT | 2 * (len(self.cast.table_of) + position)
-                storages[position] = self._recording_storage(argument, tag, log, scratch_rows)
+                storages[position] = self._recording_storage(position, argument, tag, log, copies)
             else:
                 storages[position] = read_only(argument.raw)
         return bound.by_key([storages[position] for position in range(len(bound.arguments))])
 
-    def _recording_storage(self, argument: TableArgument, tag: int, log: _Log, scratch_rows: int) -> tuple[Any, ...]:
+    def _recording_storage(
+        self, position: int, argument: TableArgument, tag: int, log: _Log, copies: _Copies
+    ) -> tuple[Any, ...]:
         seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
-        dtype, rows = argument.storage.dtype, len(argument.storage)
         if not self.scratch:
-            return recording.Ghost(*seen, fill=ghost_fill(dtype))
-        copies = np.empty((scratch_rows, *_row_shape(argument)), dtype)
-        stamps, slots = np.full(rows, -1, np.int64), np.zeros(rows, np.int32)
-        return recording.Scratch(*seen, state=log.state, copies=copies, stamps=stamps, slots=slots)
+            return recording.Ghost(*seen, fill=ghost_fill(argument.storage.dtype))
+        rows, stamps, slots = copies.of(position, argument)
+        return recording.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
 
     def _chunks(self, tasks: int) -> int:
         return -(-tasks // self._chunk)

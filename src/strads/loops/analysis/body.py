@@ -11,7 +11,7 @@ from strads.loops.analysis.inlining import inlined_ssa
 from strads.loops.analysis.kinds import TableKind
 from strads.loops.analysis.memory import Memory
 from strads.loops.analysis.numbers import Numbers
-from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Value
+from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Value
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,11 @@ class BodyAnalysis:
         Written tables (not relaxed) with a volatile access that no fixed one covers.
     volatile_reads
         Other tables with such an access.
-    volatile_parts
-        Whether some row, or local container, is indexed within by such values, or only if such values say so.
+    volatile_parts, volatile_fits
+        Whether some row, or local container, is indexed within by such values, or only if such values say so, and sizes
+        do not tell that the index exists; and where they do, pairs of sizes of which the first must not be the larger.
+    parts, fits
+        The same of all that is indexed within.
     reads_count_as_writes
         Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
         reconnaissance logs every access as a write.
@@ -55,6 +58,9 @@ class BodyAnalysis:
     volatile: frozenset[int]
     volatile_reads: frozenset[int]
     volatile_parts: bool
+    volatile_fits: frozenset[tuple[Size, Size]]
+    parts: bool
+    fits: frozenset[tuple[Size, Size]]
     reads_count_as_writes: frozenset[int]
     rounding_decides: bool
     is_certain: bool
@@ -113,7 +119,8 @@ def analyse_body(
 def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, numbers: Numbers) -> Value:
     if kind is None:
         number = numbers.of(("argument", position))
-        return Value(sources=frozenset({position, FLOAT} if is_float else {position}), number=number)
+        sources = frozenset({position, FLOAT} if is_float else {position})
+        return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
     number = numbers.of(("argument", table, kind.keyed))
     return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
 
@@ -147,7 +154,8 @@ class _Conclusion:
         volatile = [a for a in logged if self._is_volatile(a) and not self._is_covered(a, logged, same_kind=True)]
         others = [access for access in effects.accesses if access.argument not in self.conflicting]
         unchecked = {a.argument for a in others if self._is_volatile(a) and not self._is_covered(a, others)}
-        volatile_parts = any(self._is_volatile(i) and not self._is_checked_before(i) for i in effects.inner)
+        checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
+        volatile_parts = any(inner.fits is None for inner in checked_in_run)
         loops = bool(effects.loops & self.changing)
         raises = bool(effects.raises & self.changing)
         return BodyAnalysis(
@@ -157,6 +165,9 @@ class _Conclusion:
             volatile=frozenset(access.argument for access in volatile),
             volatile_reads=frozenset(unchecked),
             volatile_parts=volatile_parts,
+            volatile_fits=_all_fits(checked_in_run),
+            parts=any(inner.fits is None for inner in effects.inner),
+            fits=_all_fits(effects.inner),
             reads_count_as_writes=frozenset(covered_by_reads),
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
@@ -205,11 +216,15 @@ class _Conclusion:
         return block in self.dominators.get(later_block, ())
 
     def _deciding(self) -> set[int]:
-        sources = set(self.effects.loops | self.effects.raises)
+        # Where such values end a loop or raise, nothing was known beforehand, and the run can be undone.
+        ends = (self.effects.loops, self.effects.raises)
+        sources = set().union(*(end for end in ends if not end & self.changing))
         for access in self.effects.accesses:
-            sources |= access.sources | access.control
+            if access.argument in self.conflicting or not self._is_volatile(access):  # else the run checks it as well
+                sources |= access.sources | access.control
         for inner in self.effects.inner:
-            sources |= inner.sources | inner.control
+            if not self._is_volatile(inner):  # else the run checks it, whatever else decides it
+                sources |= inner.sources | inner.control
         return {source for source in sources - self.changing if source >= 0}
 
     def _rounding_decides(self) -> bool:
@@ -230,6 +245,10 @@ class _Conclusion:
             for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
             if position in accesses and all(access.by_loop_index for access in accesses[position])
         }
+
+
+def _all_fits(decisions: Collection[Decision]) -> frozenset[tuple[Size, Size]]:
+    return frozenset().union(*(decision.fits or () for decision in decisions))
 
 
 def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from strads.loops.analysis.values import NOTHING, Sources
+from strads.loops.analysis.values import NOTHING, Size, Sources
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Decision:
     sources: Sources
     control: Sources  # what decides whether it is come to
     number: tuple[int, int] | None  # of the array that is indexed, and of the index
+    # It turns out well if each first of these sizes is at most the second; None: nobody knows.
+    fits: frozenset[tuple[Size, Size]] | None
     place: tuple[int, int]
     line: int
 

@@ -25,6 +25,7 @@ from strads.loops.analysis.values import (
     Local,
     Part,
     Reference,
+    Size,
     Sources,
     Value,
     join,
@@ -119,7 +120,8 @@ class Expressions:
             floating = frozenset({FLOAT}) if value.dtype.kind == "f" else NOTHING
             return Value(frozenset({Local(CONSTANT, value.ndim, True)}), floating, number=number)
         sources = frozenset({FLOAT}) if isinstance(value, float | np.floating) else NOTHING
-        return Value(sources=sources, constant=value, number=number)
+        is_size = isinstance(value, int) and not isinstance(value, bool)
+        return Value(sources=sources, constant=value, number=number, size=("constant", value) if is_size else None)
 
     # -- operators -----------------------------------------------------------------------------------------
 
@@ -210,7 +212,12 @@ class Expressions:
         if items is not None and isinstance(place, int) and -len(items) <= place < len(items):
             return items[place].with_sources(container.sources)
         if container.is_shape:
-            return Value(sources=container.sources, number=self._number("item", of=[container, index]))
+            size = container.size
+            if size is not None and (not isinstance(place, int) or place < 0):
+                size = None
+            elif size is not None and place > 0:
+                size = ("axis", size[1], size[2] + place) if size[0] == "axis" else None
+            return Value(sources=container.sources, number=self._number("item", of=[container, index]), size=size)
         number = self._number("item", of=[container, index])
         found = self._memory.read(container, index)
         return replace(found, number=number)
@@ -273,10 +280,12 @@ class Expressions:
         if name in calls.SHAPES:
             number = self._number("attribute", name, of=[owner])
             sources = self._memory.length(owner)
-            return Value(sources=sources, is_shape=name in ("shape", "strides"), number=number)
+            size = self._memory.size(owner) if name == "shape" else None
+            return Value(sources=sources, is_shape=name in ("shape", "strides"), number=number, size=size)
         if name in calls.VIEWING_ATTRIBUTES:
             self._memory.escape(owner)
-            return replace(owner, number=None)
+            seen = frozenset(replace(reference, full=False) for reference in owner.references)
+            return replace(owner, number=None, references=seen)
         return Value(sources=self._memory.sources(owner), method=(name, owner))
 
     def set_attribute(self, statement: Any) -> None:
@@ -317,17 +326,19 @@ class Expressions:
             number = self._number("length", of=arguments)
             items = arguments[0].items if arguments else None
             sources = memory.length(arguments[0]) if arguments else NOTHING
-            return Value(sources=arguments[0].sources if items is not None else sources, number=number)
+            size = memory.size(arguments[0]) if arguments else None
+            return Value(sources=arguments[0].sources if items is not None else sources, number=number, size=size)
         if effect is Effect.SLICE:
             return Value(sources=self._all(arguments), is_slice=True)
         if effect is Effect.RANGE:
             sources = self._all(arguments)
-            return Value(sources=sources, elements=Value(sources=sources))
+            return Value(sources=sources, elements=Value(sources=sources, below=_stop_of(arguments)))
         if effect is Effect.ENUMERATE or effect is Effect.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             if effect is Effect.ENUMERATE:
-                elements = (Value(sources=sources), *elements[:1])
+                below = memory.size(arguments[0]) if len(arguments) == 1 else None
+                elements = (Value(sources=sources, below=below), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements))
         if effect is Effect.ITERATE:
             length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
@@ -361,7 +372,7 @@ class Expressions:
         if effect is Effect.VIEW:
             return self._view(arguments, everything)
         if effect is Effect.ALLOCATE or effect is Effect.ALLOCATE_LIKE:
-            return self._allocated(effect, arguments, sources)
+            return self._allocated(function, effect, arguments, sources)
         if effect is Effect.ELEMENTWISE and not keywords:
             return self._operation(function, arguments, ("call", _identity(function)))
         if effect is Effect.REDUCE and self._holds_memory(arguments):  # `max` of a list of rows
@@ -404,20 +415,23 @@ class Expressions:
         length = self._all(arguments[1:]) | (self._memory.length(arguments[0]) if arguments else NOTHING)
         return Value(frozenset(references), length, length)
 
-    def _allocated(self, effect: Effect, arguments: list[Value], sources: Sources) -> Value:
+    def _allocated(self, function: Any, effect: Effect, arguments: list[Value], sources: Sources) -> Value:
         memory = self._memory
         if effect is Effect.ALLOCATE_LIKE:
             depth = memory.depth(arguments[0]) if arguments else None
             length = memory.length(arguments[0]) if arguments else NOTHING
             inside = Value(sources=self._all(arguments[1:]))
-            return memory.new(depth, is_array=True, contents=inside, length=length)
+            size = memory.size(arguments[0]) if len(arguments) == 1 and depth == 1 else None
+            return memory.new(depth, is_array=True, contents=inside, length=length, size=size)
         memory.decide(Value(sources=sources))
         depth = 1
+        size = arguments[0].size if function in (np.zeros, np.ones, np.empty, np.full) and arguments else None
         if arguments and arguments[0].items is not None:
             depth = len(arguments[0].items)
         elif arguments and (arguments[0].is_shape or arguments[0].is_memory):
             depth = None
-        return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources)
+        size = size if depth == 1 else None
+        return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, size=size)
 
     def _method(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
         memory = self._memory
@@ -505,6 +519,15 @@ _RULES: dict[str, Any] = {
     "getattr": Expressions._getattr,
     "call": Expressions._call,
 }
+
+
+def _stop_of(arguments: list[Value]) -> Size | None:
+    """Return the size that the numbers of a range stay below, if they are not negative."""
+    if len(arguments) == 1:
+        return arguments[0].size
+    start = arguments[0].constant if arguments else None
+    rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
+    return arguments[1].size if type(start) is int and start >= 0 and rises else None
 
 
 def _of_any_shape(reference: Reference) -> Reference:

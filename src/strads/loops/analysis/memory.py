@@ -14,6 +14,7 @@ from strads.loops.analysis.values import (
     UNKNOWN,
     Local,
     Part,
+    Size,
     Sources,
     Value,
     join,
@@ -43,10 +44,11 @@ class Memory:
         self._index = index  # number of the loop index
         self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
         self._lengths: dict[Hashable, Sources] = {}
+        self._sizes: dict[Hashable, Size | None] = {}  # of arrays of one axis
 
     def state(self) -> object:
         """Return what grows."""
-        return dict(self._contents), dict(self._lengths)
+        return dict(self._contents), dict(self._lengths), dict(self._sizes)
 
     # -- what a value depends on ---------------------------------------------------------------------------
 
@@ -98,13 +100,38 @@ class Memory:
             return 0 if value.items is None and value.elements is None else None
         return depths.pop() if len(depths) == 1 else None
 
+    def size(self, container: Value, axis: int = 0) -> Size | None:
+        """Return the size of an axis of an array, where it is the same all through a task."""
+        if len(container.references) != 1:
+            return None
+        (reference,) = container.references
+        if not reference.full or reference.depth is None:
+            return None
+        if isinstance(reference, Local):
+            return self._sizes.get(reference.place) if reference.depth == 1 and reference.is_array else None
+        kind = self.kinds[reference.argument]
+        if reference.field is not None or reference.keyed or reference.depth <= axis:
+            return None
+        if kind.ragged and not reference.whole:
+            table = self.numbers.of(("argument", reference.argument, False))
+            is_row_k = container.number == self.numbers.of(("item", table, self._index))
+            return ("row", reference.argument) if is_row_k and axis == 0 else None
+        return None if kind.ragged and axis > 0 else ("axis", reference.argument, kind.depth - reference.depth + axis)
+
     # -- containers of the body ----------------------------------------------------------------------------
 
     def new(
-        self, depth: int | None, *, is_array: bool, contents: Value | None = None, length: Sources = NOTHING
+        self,
+        depth: int | None,
+        *,
+        is_array: bool,
+        contents: Value | None = None,
+        length: Sources = NOTHING,
+        size: Size | None = None,
     ) -> Value:
         """Make a container at the statement at work."""
         local = Local(self.place, depth, is_array)
+        self._sizes[local.place] = size if self._sizes.get(local.place, size) == size else None
         self._contents.setdefault(local.place, Value())
         if contents is not None:
             self._put(local, contents)
@@ -162,7 +189,9 @@ class Memory:
         if depth is None or depth > 0 or (kind.fields and part.field is None):
             length = container.length | (self.sources(index) if sliced or (part.whole and kind.ragged) else NOTHING)
             still_whole = part.whole and taken == 0
-            rest = replace(part, depth=None if depth is None else max(depth, 0), whole=still_whole)
+            full = part.full and not sliced and taken == 1 and not index.items
+            full = full or (part.full and index.items is not None and taken == len(index.items))
+            rest = replace(part, depth=None if depth is None else max(depth, 0), whole=still_whole, full=full)
             read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
             return Value(frozenset({rest}), sources | read, length)
         return Value(sources=sources | self._sources_of(part))
@@ -170,7 +199,7 @@ class Memory:
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:
             return Value(frozenset({UNKNOWN}), frozenset({OPAQUE}))
-        self.decide(index, self.length(container), container)
+        self.decide(index, self.length(container), container, self._fit(index, container))
         taken, sliced, copied = _shape_of(index)
         sources = container.sources | self.sources(index)
         contents = self._contents.get(local.place, Value())
@@ -181,7 +210,7 @@ class Memory:
         if local.depth is not None and local.depth - taken <= 0:
             return element
         depth = None if local.depth is None else local.depth - taken
-        rest = Local(local.place, depth, local.is_array)
+        rest = Local(local.place, depth, local.is_array, full=False)
         inner = Value(frozenset({rest}), sources, container.length | (self.sources(index) if sliced else NOTHING))
         return join(element, inner) if depth is None else inner
 
@@ -207,7 +236,7 @@ class Memory:
             self.effects.writes.setdefault(part.argument, self.line)
             self.access(part, container, index, write=True)
         if locals_of(container):
-            self.decide(index, self.length(container), container)
+            self.decide(index, self.length(container), container, self._fit(index, container))
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
     def overwrite(self, target: Value, sources: Sources) -> None:
@@ -220,7 +249,7 @@ class Memory:
     def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
         """Note an access to a table, or to a part of one of its rows."""
         if not part.whole:
-            self.decide(index, container.length | self._which(container), container)
+            self.decide(index, container.length | self._which(container), container, self._fit(index, container))
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
@@ -244,21 +273,39 @@ class Memory:
         if inner:
             of = self._row(container, row)
             rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
-            self.decide(rest, container.length | self.sources(row), of)
+            self.decide(rest, container.length | self.sources(row), of, self._fit(index, container, 1))
 
     def _row(self, container: Value, row: Value) -> Value:
         """Return what stands for a row that is indexed at once, as in `T[i, j]`."""
         known = container.number is not None and row.number is not None
         return Value(number=self.numbers.of(("item", container.number, row.number)) if known else None)
 
-    def decide(self, index: Value, bound: Sources = NOTHING, of: Value | None = None) -> None:
+    def _fit(self, index: Value, container: Value, first: int = 0) -> frozenset[tuple[Size, Size]] | None:
+        """What must fit for an index to exist, from the given axis on; None where sizes do not say so."""
+        found = set()
+        for axis, item in enumerate(index.items if index.items is not None else (index,)):
+            size = self.size(container, axis)
+            if axis < first:
+                continue
+            if item.below is None or size is None or item.is_memory or item.is_slice:
+                return None
+            found.add((item.below, size))
+        return frozenset(pair for pair in found if pair[0] != pair[1])
+
+    def decide(
+        self,
+        index: Value,
+        bound: Sources = NOTHING,
+        of: Value | None = None,
+        fits: frozenset[tuple[Size, Size]] | None = None,
+    ) -> None:
         """Note that something may fail, by the value of an index or size; `of` is the array that is indexed."""
         sources = self.sources(index) | bound
         if of is None or of.number is None or index.number is None or index.is_slice:
             number = None
         else:
             number = of.number, index.number
-        self.effects.inner.add(Decision(sources, self.control, number, self.place, self.line))
+        self.effects.inner.add(Decision(sources, self.control, number, fits, self.place, self.line))
 
     # -- doubt ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,9 @@ ROUNDED = -4  # of what float arithmetic has computed: its last bits depend on h
 
 NOT_CONSTANT = object()
 Sources = frozenset[int]
+# A size that is the same all through a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
+# a table, axis); ("row", position of a ragged table), the length of its row k.
+Size = tuple[Any, ...]
 NOTHING: Sources = frozenset()
 
 
@@ -26,6 +29,7 @@ class Part:
     whole: bool  # the table itself, or some of its rows
     keyed: bool = False  # a map: its rows are chosen by keys
     field: str | None = None  # of its records
+    full: bool = True  # not cut by slices: its axes are as long as the table's
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Local:
     place: Hashable
     depth: int | None  # None: not known
     is_array: bool  # copies what is stored into it
+    full: bool = True  # not a slice of it
 
 
 CONSTANT = "constant"  # place of the arrays that are compiled into the code
@@ -54,6 +59,8 @@ class Value:
     method: "tuple[str, Value] | None" = None  # not called yet: its name, and whose it is
     elements: "Value | None" = None  # of an iterator: what it yields
     number: int | None = None  # equal numbers are equal values wherever both are computed from the same variables
+    size: Size | None = None  # which size it is; of a shape, that of its first axis
+    below: Size | None = None  # a size that it is below, and it is not negative
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
 
@@ -73,6 +80,8 @@ class Value:
             self.method,
             self.elements,
             self.number,
+            self.size,
+            self.below,
             self.is_slice,
             self.is_shape,
         )
@@ -124,6 +133,8 @@ def join(first: "Value | None", second: Value) -> Value:
         method=first.method if first.method == second.method else None,
         elements=elements if first.elements is not None and second.elements is not None else None,
         number=first.number if first.number == second.number else None,
+        size=first.size if first.size == second.size else None,
+        below=first.below if first.below == second.below else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
     )

@@ -15,7 +15,7 @@ from strads.engine.executor import UNCLAIMED, Claiming, Execution, execute, zero
 from strads.engine.gather import gather_ragged, gather_rows
 from strads.engine.live import Aligned, Guarded
 from strads.engine.replicas import Replicas
-from strads.engine.roles import Role
+from strads.engine.roles import Checking, Role
 from strads.engine.rotation import Cargo, NodeStation
 from strads.engine.statistics import NodeStatistics
 from strads.errors import StradsError
@@ -29,6 +29,7 @@ from strads.loops.arguments import (
 )
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.recording import record
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import run_checked
@@ -132,6 +133,7 @@ class _Call:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [Cargo(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
+        self.roles = self.program.live_roles(loop.checking)
         self.copy_seconds = 0.0
         plan = loop.part.plan
         lanes = 1 if plan.lane is None else team.size
@@ -152,7 +154,9 @@ class _Call:
     def put_in_plan_order(self, contents: dict[int, Hashable]) -> None:
         """Copy the tables that are read as A[k] into plan order, where their contents have changed."""
         start = time.perf_counter()
-        for position in self.program.cast.with_role(Role.ALIGNED):
+        for position, role in enumerate(self.roles):
+            if role is not Role.ALIGNED or self._lies_in_order(position):
+                continue
             if position not in self.loop.aligned or self.loop.aligned[position][0] != contents[position]:
                 old = self.loop.aligned.pop(position, None)
                 if old is not None and isinstance(old[1], np.ndarray):
@@ -160,6 +164,10 @@ class _Call:
                 argument = self.bound.tables()[position]
                 self.loop.aligned[position] = contents[position], self._in_plan_order(position, argument)
         self.copy_seconds = time.perf_counter() - start
+
+    def _lies_in_order(self, position: int) -> bool:
+        """Whether the rows of a table lie in plan order as they are."""
+        return self.loop.is_in_order and position not in self.shards
 
     def _in_plan_order(self, position: int, argument: TableArgument) -> Any:
         """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
@@ -193,10 +201,10 @@ class _Call:
         first = self.bound.same[position]
         if first in self.replicas:
             return self.replicas[first].storage
-        role = self.program.cast.roles[position]
+        role = self.roles[position]
         if role is Role.ALIGNED:
-            checks = self.program.facts.volatile_parts or None
-            return Aligned(read_only(self.loop.aligned[position][1]), len(argument.storage), checks)
+            data = argument.raw if self._lies_in_order(position) else self.loop.aligned[position][1]
+            return Aligned(read_only(data), len(argument.storage))
         if role is Role.GUARDED:
             return self._guarded(position, argument)
         return argument.raw if position in self.program.facts.written else read_only(argument.raw)
@@ -204,23 +212,24 @@ class _Call:
     def _guarded(self, position: int, argument: TableArgument) -> Guarded:
         ownership, table = self.loop.schedule.ownership, self.program.cast.table_of[position]
         assert ownership is not None
-        first = ownership.first_row[table]
-        owner = self.claiming[0][first : first + len(argument.storage)]
-        return Guarded(argument.raw, ownership.low[table], ownership.high[table], owner)
+        owner = self.claiming[0][ownership.first[table] :]
+        blocks = ownership.block_of.get(table)
+        return Guarded(argument.raw, ownership.low[table], ownership.high[table], owner, blocks)
 
     # -- execution -----------------------------------------------------------------------------------------
 
     def compile(self) -> float:
         """Compile the worker; returns the seconds that this took."""
         self.storages = self._storages()
-        make = lambda: self.program.worker(self.bound, self.loop.schedule, self.storages)  # noqa: E731
+        make = lambda: self.program.worker(self.bound, self.loop.schedule, self.storages, self.loop.checking)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
         """Execute the plan; returns what was sent, too."""
         node, loop, comm = self.node, self.loop, self.node.comm
-        loop.before = None if self.program.facts.is_certain else _snapshot(self.bound, self.program, self.shards)
+        certain = self.program.is_certain(self.bound) and loop.checking is not Checking.ALL
+        loop.before = None if certain else _snapshot(self.bound, self.program, self.shards)
         station = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())
@@ -245,17 +254,33 @@ class _Call:
                 comm.check()
         except StradsError:
             raise
+        except (IndexError, KeyError) as error:
+            self._find_cause(loop)
+            raise explain_failed_run(self.program, error, restored=loop.before is not None) from error
         except Exception as error:
             raise explain_failed_run(self.program, error, restored=loop.before is not None) from error
         finally:
             comm.hold = None
             comm.flush()
-        for position in self.program.facts.written & self.shards.keys():
-            self.shards[position].is_complete = self.bound.same[position] in self.replicas
+        self._note_written()
         loop.seconds = execution.seconds
         if node.size == 1:
             loop.before = None  # elsewhere another node may still fail
         return execution, comm.traffic.since(traffic)
+
+    def _find_cause(self, loop: NodeLoop) -> None:
+        """Raise what reconnaissance says of an index that was found out of range only in the run, with its line."""
+        if loop.checking is not Checking.ALL:
+            return
+        for rows, values in loop.before or ():
+            rows[...] = values
+        if loop.failure is not None:
+            raise loop.failure
+        record(self.node, self.program, self.bound, loop.spec.indices, self.shards, self.team)
+
+    def _note_written(self) -> None:
+        for position in self.program.facts.written & self.shards.keys():
+            self.shards[position].is_complete = self.bound.same[position] in self.replicas
 
 
 def _snapshot(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.executor import Schedule
 from strads.engine.gather import as_records
-from strads.engine.roles import Role
+from strads.engine.roles import Checking, Role
+from strads.errors import BodyIndexError, BodyKeyError, StradsError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
-from strads.loops.on_nodes.recording import record
+from strads.loops.on_nodes.recording import find_crowded_row, is_checked_in_run, record
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
 from strads.schedule.access import AccessRecords
@@ -27,8 +28,10 @@ from strads.schedule.ownership import Ownership, ownership
 from strads.schedule.parallel import index_dtype
 from strads.schedule.placement import NodePlan, place
 from strads.schedule.plan import Plan
-from strads.schedule.planner import build_plan
-from strads.schedule.record_parts import concatenated
+from strads.schedule.planner import ALONE, build_plan
+from strads.schedule.record_parts import concatenated, nothing_recorded
+
+_CACHED = 1 << 20  # bytes of a table that any order finds in the cache
 
 
 def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts | None:
@@ -49,7 +52,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     own = spec.indices.part(share[node.rank], share[node.rank + 1])
     largest = max(memory, key=lambda position: memory[position].nbytes, default=-1)
     room = memory.get(largest)
-    records = node.comm.gather(record(node, program, bound, own, shards, team, room))
+    ahead = _look_ahead(node, spec, program, bound, own, shards, team, room)
+    records = node.comm.gather(ahead.records)
     recorded = time.perf_counter()
     facts, parts, kept = None, None, None
     aligned: dict[int, tuple[Hashable, Any]] = {}
@@ -57,9 +61,9 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         whole = concatenated(records)
         del records  # as large as the data
         cargo = None
-        if largest in spec.contents:
+        if largest in spec.contents and not ahead.alone:
             cargo = _cargo(program, bound.tables()[largest].dense, memory[largest], spec)
-        plan, placing, parts = _plan(node, spec, program, whole, shards, team, cargo)
+        plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, cargo, alone=ahead.alone)
         if cargo is not None and plan.order is cargo.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records else None
@@ -71,6 +75,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             aligned=program.facts.aligned,
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile),
+            checks_all=ahead.checks_all,
             compile_seconds=compile_seconds,
             reconnaissance_seconds=recorded - start,
             planning_seconds=time.perf_counter() - recorded,
@@ -78,8 +83,60 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     schedule = Schedule(part.plan, spec.indices.at(part.tasks), owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
-    node.store[spec.name] = NodeLoop(spec, part, schedule, first, kept, memory=memory, aligned=aligned)
+    checking = Checking.OWNERS
+    if node.size == 1 and part.plan.strategy == "sequential":
+        checking = Checking.ALL if ahead.checks_all else Checking.BOUNDS
+    loop = NodeLoop(spec, part, schedule, first, checking, ahead.failure, kept, memory=memory, aligned=aligned)
+    loop.is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
+    if loop.is_in_order:
+        loop.memory.clear()  # nothing has to be copied
+    node.store[spec.name] = loop
     return facts
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """What is known of a loop before it runs.
+
+    `alone`: why one job has to run it, else empty. `checks_all`: nothing was recorded nor checked. `failure`: what came
+    of trying.
+    """
+
+    records: AccessRecords
+    alone: str
+    checks_all: bool = False
+    failure: StradsError | None = None
+
+
+def _look_ahead(
+    node: Node,
+    spec: LoopSpec,
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    shards: dict[int, Shard],
+    team: ThreadTeam,
+    room: NDArray[Any] | None,
+) -> _Ahead:
+    """Record a loop, if it is to be planned; else only look for indices that do not exist, or leave that to the run."""
+    # The planner sees for itself what is crowded: here this saves the records.
+    may_be_alone = node.size == 1 and spec.options.strategy == "auto" and not spec.options.keep_records
+    alone = spec.alone or (find_crowded_row(program, bound, indices, team) if may_be_alone else None) or ""
+    nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
+    if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
+        return _Ahead(nothing, alone, checks_all=True)
+    try:
+        keep = not (alone and may_be_alone)
+        return _Ahead(record(node, program, bound, indices, shards, team, room, keep=keep), alone)
+    except (BodyIndexError, BodyKeyError) as error:
+        # Tasks that find their rows by values of the loop may fail only because no other has run before them.
+        if not may_be_alone or program.is_certain(bound):
+            raise
+        return _Ahead(nothing, "tasks may need rows that only earlier tasks make possible", True, error)
+
+
+def _is_counting(tasks: NDArray[np.integer]) -> bool:
+    return bool(np.array_equal(tasks, np.arange(len(tasks))))
 
 
 def _room_for_copies(
@@ -139,31 +196,39 @@ def _plan(
     node: Node,
     spec: LoopSpec,
     program: LoopProgram,
+    bound: BoundArguments,
     records: AccessRecords,
     shards: dict[int, Shard],
     team: ThreadTeam,
     cargo: Cargo | None,
+    *,
+    alone: str,
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
     options, threads = spec.options, node.size * team.size
+    read = [bound.tables()[position].values for position in program.cast.with_role(Role.READ, Role.CHECKED)]
     plan = build_plan(
         records,
         threads=threads,
-        strategy=options.strategy,
+        strategy="sequential" if alone else options.strategy,
         seed=options.seed,
         parallel=team.for_each,
         cargo=cargo,
+        in_order=options.order == "sequential",
+        streams=any(values.nbytes > _CACHED for values in read),
     )
+    if alone:
+        plan = replace(plan, reason=f"{ALONE}: {alone}")
     guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
     if node.size == 1:
         if program.cast.has_relaxed:
             plan = plan.with_lanes(threads)
         elif options.micro_sync:
             plan = with_barriers(plan)
-        owned = ownership(plan, records, guarded) if guarded else None
+        owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
         return plan, {}, [(NodePlan(plan, plan.order, np.arange(plan.jobs), (), ()), owned)]
     plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, team.size)
-    owned = ownership(plan, records, guarded) if guarded else None
+    owned = ownership(plan, records, guarded, one_node=False) if guarded else None
     placed = place(plan, assignment.node_of, assignment.units, node.size, team.size)
     return plan, wanted, [(part, None if owned is None else _of_part(owned, plan, part)) for part in placed]
 

@@ -7,12 +7,18 @@ from numpy.typing import NDArray
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.keyed import NO_SUCH_KEY
+from strads.engine.roles import Checking
 from strads.errors import BodyError, BodyIndexError, BodyKeyError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
 from strads.schedule.access import AccessRecords
+from strads.schedule.crowding import crowded_row
+from strads.schedule.record_parts import nothing_recorded
+
+_MOST_COPIED = 4096  # bytes of rows that a task may copy
+_LONG_ROW = 64  # bytes: to work on it takes longer than to record it
 
 
 def record(
@@ -23,10 +29,12 @@ def record(
     shards: dict[int, Shard],
     team: ThreadTeam,
     memory: NDArray[Any] | None = None,
+    *,
+    keep: bool = True,
 ) -> AccessRecords:
     """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not.
 
-    Records may be laid into `memory`, whatever its dtype.
+    Records may be laid into `memory`, whatever its dtype. Without `keep` they are empty: indices are checked, no more.
 
     Raises
     ------
@@ -36,7 +44,7 @@ def record(
     recorder, records = program.compile_recorder(bound, indices), None
     if not recorder.scratch:
         try:
-            records = recorder.run(bound, indices, team, memory)
+            records = _run(recorder, bound, indices, team, memory, keep)
         except TaskFailed:  # a real failure, or only made-up values: real rows tell
             records = None
     if all(node.comm.allgather(records is not None)):
@@ -45,10 +53,55 @@ def record(
     complete(node, *shards.values())
     if not recorder.scratch:
         try:
-            return _recorded(program, recorder, bound, indices, team)
+            return _recorded(program, recorder, bound, indices, team, keep)
         except _OnlyGhostsFailed:
             pass
-    return _recorded(program, program.compile_scratch_recorder(bound, indices), bound, indices, team)
+    return _recorded(program, program.compile_scratch_recorder(bound, indices), bound, indices, team, keep)
+
+
+def _run(
+    recorder: Recorder,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    memory: NDArray[Any] | None,
+    keep: bool,
+) -> AccessRecords:
+    if keep:
+        return recorder.run(bound, indices, team, memory)
+    recorder.check(bound, indices, team)
+    return nothing_recorded(recorder.cast.table_shapes(bound), len(indices))
+
+
+def is_checked_in_run(
+    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, *, changes: bool
+) -> bool:
+    """Whether a loop that runs in sequence had better check every index in the run than all before it.
+
+    Checks keep the compiler from vectorizing loops, but a look ahead takes about as long as a run, or, where tasks copy
+    long rows, much longer. It is short beside the run where rows are not short and need not be copied.
+
+    Parameters
+    ----------
+    changes
+        Whether what decides the rows changes from call to call, as far as one can know.
+    """
+    try:
+        recorder = program.compile_recorder(bound, indices)
+        copied = recorder.copied_bytes(bound, indices, team)
+    except TaskFailed:
+        return True
+    row_bytes = [table.row_bytes for table in program.cast.table_shapes(bound)]
+    is_cheap = not program.checks_parts(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
+    return copied > _MOST_COPIED or (changes and (recorder.scratch or is_cheap))
+
+
+def find_crowded_row(program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> str | None:
+    """Say which written row most tasks seem to touch; None if none, or where a task fails."""
+    try:
+        return crowded_row(program.compile_recorder(bound, indices).run_some(bound, indices, team))
+    except TaskFailed:
+        return None
 
 
 class _OnlyGhostsFailed(Exception):
@@ -56,10 +109,15 @@ class _OnlyGhostsFailed(Exception):
 
 
 def _recorded(
-    program: LoopProgram, recorder: Recorder, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam
+    program: LoopProgram,
+    recorder: Recorder,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    keep: bool,
 ) -> AccessRecords:
     try:
-        return recorder.run(bound, indices, team)
+        return _run(recorder, bound, indices, team, None, keep)
     except TaskFailed as failure:
         index = indices[failure.task]
         program.explain(bound, index)

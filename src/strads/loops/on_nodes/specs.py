@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.executor import Schedule
+from strads.engine.roles import Checking
 from strads.engine.rotation import Cargo
 from strads.engine.statistics import NodeStatistics
+from strads.errors import StradsError
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords
 from strads.schedule.placement import NodePlan
@@ -46,6 +48,7 @@ class LoopOptions:
     fastmath: bool
     micro_sync: bool
     job_order: str
+    order: str = "any"
     keep_records: bool = False
     threads: int | None = None
     team: ThreadTeam | None = field(default=None, compare=False)
@@ -61,6 +64,8 @@ class LoopSpec:
     options: LoopOptions
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
     contents: dict[int, Hashable]  # what the tables among the arguments hold when it is prepared
+    alone: str = ""  # why one job has to run it in its order, else empty
+    changes: bool = False  # whether what decides its rows has changed since the last call
     replaces: str | None = None  # an outdated loop of the same key, whose memory can be used again
 
 
@@ -80,6 +85,8 @@ class LoopFacts:
         Tables that the loop writes; that it reads in plan order; what decides its rows.
     is_volatile
         Whether values that the loop changes choose rows.
+    checks_all
+        Whether nothing was recorded, and the run checks every access.
     compile_seconds, reconnaissance_seconds, planning_seconds
         What it took.
     """
@@ -91,6 +98,7 @@ class LoopFacts:
     aligned: frozenset[int]
     deciding: frozenset[int]
     is_volatile: bool
+    checks_all: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float
@@ -117,6 +125,8 @@ class NodeLoop:
     part: NodePlan
     schedule: Schedule
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
+    checking: Checking = Checking.OWNERS
+    failure: StradsError | None = None  # of the reconnaissance, where the run decides whether it was one
     records: AccessRecords | None = None  # kept only for the interpreter
     attached: tuple[Any, ...] | None = None
     departures: list[Cargo] = field(default_factory=list)
@@ -125,6 +135,7 @@ class NodeLoop:
     memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → room for rows in plan order
     tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution
+    is_in_order: bool = False  # whether task p of the plan is that of index p
     run: int = 0  # number of the program run that it was last executed in
     before: list[tuple[NDArray[Any], NDArray[Any]]] | None = None  # rows, and what they were, where it may be undone
     arrived: NDArray[np.bool_] | None = None  # which arrivals of that run are there

@@ -1,0 +1,274 @@
+"""Loops in their own order: because it was asked for, or because nothing else serves or promises to be faster."""
+
+import numpy as np
+import pytest
+
+import strads
+from strads import async_for
+from strads.loops.on_nodes import recording
+
+full, zeros = strads.dvector.full, strads.dvector.zeros
+
+
+def sequential(body, n, *tables):
+    """The tables after the loop in plain Python."""
+    copies = [t.to_numpy().copy() if isinstance(t, strads.dvector) else t for t in tables]
+    for k in range(n):
+        body(k, *copies)
+    return copies
+
+
+# -- order="sequential" --------------------------------------------------------
+
+
+def stencil(k, u, width):
+    if k % width != 0 and k % width != width - 1 and k >= width and k < len(u) - width:
+        u[k] = 0.25 * (u[k - 1] + u[k + 1] + u[k - width] + u[k + width]) + 1
+
+
+def forward(k, starts, columns, values, x):
+    total = x[k]
+    for p in range(starts[k], starts[k + 1]):
+        total -= values[p] * x[columns[p]]
+    x[k] = total
+
+
+def game(k, games, rating):
+    a, b = games[k, 0], games[k, 1]
+    change = 0.1 * (rating[a] - rating[b])
+    rating[a] -= change
+    rating[b] += change
+
+
+def ways(k, coins, count):
+    for c in range(len(coins)):
+        if coins[c] <= k:
+            count[k] = (count[k] + count[k - coins[c]]) % 1009
+
+
+def problem(name):
+    rng = np.random.default_rng(0)
+    if name == "stencil":
+        return stencil, 40 * 30, (strads.dvector(rng.random(40 * 30)), 30)
+    if name == "forward":
+        lengths = np.minimum(rng.integers(0, 5, 400), np.arange(400))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        columns = np.concatenate([rng.integers(0, max(k, 1), lengths[k]) for k in range(400)])
+        tables = (starts, columns, rng.normal(0, 0.1, len(columns)), rng.random(400))
+        return forward, 400, tuple(map(strads.dvector, tables))
+    if name == "game":
+        return game, 3000, (strads.dvector(rng.integers(0, 500, (3000, 2))), strads.dvector(rng.random(500)))
+    count = np.zeros(500, np.int64)
+    count[0] = 1
+    return ways, 500, (strads.readonly(strads.dvector(np.array([1, 5, 10, 25]))), strads.dvector(count))
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("strategy", ["auto", "wavefront", "sequential"])
+@pytest.mark.parametrize("name", ["stencil", "forward", "game", "ways"])
+def test_the_result_is_that_of_the_sequential_loop(runtime, name, strategy):
+    body, n, tables = problem(name)
+    plain = [getattr(t, "table", t) for t in tables]  # without the hint
+    for _ in range(2):
+        expected = sequential(body, n, *plain)
+        async_for(n, body, *tables, order="sequential", strategy=strategy, fastmath=False)
+        for table, wanted in zip(plain, expected, strict=True):
+            if isinstance(table, strads.dvector):
+                assert np.array_equal(table.to_numpy(), wanted)
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("name", ["ways", "forward"])
+def test_what_only_its_order_makes_right_runs_in_its_order(runtime, name):
+    body, n, tables = problem(name)
+    plain = [getattr(t, "table", t) for t in tables]
+    expected = sequential(body, n, *plain)
+    stats = async_for(n, body, *tables, fastmath=False)
+    assert stats.strategy in ("wavefront", "sequential")
+    assert "so the loop's order is kept" in stats.plan.explain()
+    assert np.array_equal(plain[-1].to_numpy(), expected[-1])
+
+
+def test_orders_that_there_are_not():
+    with pytest.raises(strads.ArgumentError, match="order='random' is unknown; choose one of any, sequential"):
+        async_for(3, ways, np.ones(1), zeros(3), order="random")
+    with pytest.raises(strads.PlanError, match="rotation changes the order of tasks"):
+        async_for(3, game, np.zeros((3, 2), int), zeros(3), order="sequential", strategy="rotation")
+
+
+# -- loops that no plan serves --------------------------------------------------------
+
+
+def wander(k, X, W):
+    X[k] += 1
+    W[X[k] % len(W)] += k
+
+
+def test_a_loop_that_wanders_runs_in_its_order_from_then_on():
+    X, W = strads.dvector(np.arange(1000)), zeros(777, "i8")
+    for call in range(4):
+        expected = sequential(wander, 1000, X, W)
+        stats = async_for(1000, wander, X, W)
+        if call:
+            assert stats.strategy == "sequential"
+            assert np.array_equal(W.to_numpy(), expected[1])
+        if call > 1:
+            assert stats.reconnaissance_seconds == 0
+        assert np.array_equal(X.to_numpy(), expected[0])
+
+
+def chase(k, following, visits):
+    visits[following[k]] += 1
+    if k + 1 < len(following):
+        following[k + 1] = (following[k] * 7 + 3) % len(visits)
+
+
+def test_rows_that_only_earlier_iterations_make_possible():
+    following, visits = full(1000, 10**9, "i8"), zeros(50, "i8")
+    following[0] = 4
+    expected = sequential(chase, 1000, following, visits)
+    stats = async_for(1000, chase, following, visits)
+    assert stats.strategy == "sequential"
+    assert np.array_equal(visits.to_numpy(), expected[1])
+
+
+def test_rows_that_nothing_makes_possible():
+    following, visits, before = full(1000, 10**9, "i8"), zeros(50, "i8"), np.full(1000, 10**9)
+    with pytest.raises(strads.BodyIndexError, match=r"visits\[following\[k\]\] \+= 1\n.*index 1000000000"):
+        async_for(1000, chase, following, visits)
+    assert np.array_equal(following.to_numpy(), before)
+    assert not visits.to_numpy().any()
+
+
+def crowd(k, p, total, W, sum_):
+    total[0] += 1
+    if total[0] % 3 == 1:
+        W[p[k]] += total[0]
+    sum_.add(1)
+
+
+def long_rows(k, p, W):
+    W[0, k % 1000] += 1
+    if W[0, 5] >= 0:
+        W[p[k], 7] += 1
+
+
+def test_what_all_share_is_not_planned_and_still_checked():
+    rng = np.random.default_rng(0)
+    rows, total, W = rng.integers(0, 90, 5000), zeros(1, "i8"), zeros(90, "i8")
+    p = strads.dvector(rows)
+    for call in range(5):
+        if call == 3:  # other rows in each call, one of which does not exist
+            p[:] = rng.integers(0, 90, 5000)
+            p[4320] = 99
+            before, sums = (total[0], W.to_numpy().copy()), strads.accumulator(0)
+            with pytest.raises(strads.BodyIndexError, match=r"W\[p\[k\]\] \+= total\[0\]"):
+                async_for(5000, crowd, p, total, W, sums)
+            assert (total[0], sums.value) == (before[0], 0)
+            assert np.array_equal(W.to_numpy(), before[1])
+        p[:] = rng.integers(0, 90, 5000)
+        sums = strads.accumulator(0)
+        expected = total.to_numpy().copy(), W.to_numpy().copy()
+        for k in range(5000):
+            expected[0][0] += 1
+            if expected[0][0] % 3 == 1:
+                expected[1][p[k]] += expected[0][0]
+        stats = async_for(5000, crowd, p, total, W, sums)
+        assert stats.strategy == "sequential"
+        assert sums.value == 5000
+        assert np.array_equal(total.to_numpy(), expected[0])
+        assert np.array_equal(W.to_numpy(), expected[1])
+
+
+def test_long_rows_are_not_copied_to_look_ahead(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the loop was looked through")
+
+    p, W = strads.dvector(np.arange(2000) % 4), zeros((4, 1000), "i8")
+    monkeypatch.setattr(recording.Recorder, "check", refuse)
+    stats = async_for(2000, long_rows, p, W)
+    assert stats.strategy == "sequential"
+    assert W.to_numpy().sum() == 4000
+    monkeypatch.undo()
+    p[17] = 4
+    with pytest.raises(strads.BodyIndexError, match=r"W\[p\[k\], 7\] \+= 1"):
+        async_for(2000, long_rows, p, W)
+    assert W.to_numpy().sum() == 4000
+
+
+# -- sizes that tell that an index exists --------------------------------------------------------
+
+
+def margin(k, p, E, R, loss):
+    h, r = E[p[k]], R[p[k] % len(R)]
+    distance = 0
+    for f in range(len(h)):
+        distance += h[f]
+    if distance > 40:
+        for f in range(len(h)):
+            h[f] -= 1
+            r[f] += 1
+        loss.add(1)
+
+
+@pytest.mark.parametrize("wide", [8, 12, 5])
+def test_rows_of_another_table_that_are_as_long_or_not(wide):
+    rng = np.random.default_rng(0)
+    p, E, R = (
+        strads.dvector(rng.integers(0, 30, 900)),
+        strads.dvector(rng.integers(0, 20, (30, 8))),
+        zeros((7, wide), "i8"),
+    )
+    before, loss = E.to_numpy().copy(), strads.accumulator(0)
+    if wide < 8:
+        with pytest.raises(strads.BodyIndexError):
+            async_for(900, margin, p, E, R, loss)
+        assert np.array_equal(E.to_numpy(), before)
+        assert not R.to_numpy().any()
+        return
+    async_for(900, margin, p, E, R, loss)
+    assert R.to_numpy()[:, :8].sum() == before.sum() - E.to_numpy().sum() == 8 * loss.value > 0
+
+
+def scaled(k, n, X, W):
+    local = np.zeros(n)
+    if X[k] > 0:
+        for f in range(n):
+            local[f] += X[k]
+            W[k, f] = local[f]
+
+
+def test_sizes_by_a_number_that_changes():
+    X, W = full(50, 2.0), zeros((50, 4))
+    async_for(50, scaled, 4, X, W)
+    assert np.all(W.to_numpy() == 2)
+    with pytest.raises(strads.BodyIndexError):
+        async_for(50, scaled, 5, X, W)
+    assert np.all(W.to_numpy() == 2)
+    async_for(50, scaled, 3, X, W)
+
+
+def cut(k, X, W):
+    row = W[k]
+    part = row[1:]
+    if X[k] > 0:
+        for f in range(len(row)):
+            part[f] = 7.0
+
+
+def turned(k, X, A):
+    cube = A[k]
+    flat = cube.T
+    if X[k] > 0:
+        for f in range(cube.shape[0]):
+            flat[f, 0] = 7.0
+
+
+def test_slices_and_transposes_are_not_as_long():
+    X, W, A = full(5, 1.0), zeros((5, 4)), zeros((5, 6, 2))
+    with pytest.raises(strads.BodyIndexError):
+        async_for(5, cut, X, W)
+    assert not W.to_numpy().any()
+    with pytest.raises(strads.BodyIndexError):
+        async_for(5, turned, X, A)
+    assert not A.to_numpy().any()

@@ -272,3 +272,66 @@ def test_slices_and_transposes_are_not_as_long():
     with pytest.raises(strads.BodyIndexError):
         async_for(5, turned, X, A)
     assert not A.to_numpy().any()
+
+
+def rows_of_the_identity(k, x, shape):
+    square, given, named = np.eye(3), np.zeros(shape), np.zeros(shape=(3, 4))
+    row, other, third = square[1], given[1], named[1]
+    x[k] += 3e8
+    if x[k] > 4e8:
+        row[int(x[k])] += 2
+        other[int(x[k])] += 2
+        third[int(x[k])] += 2
+    x[k] += row[0] + other[0] + third[0]
+
+
+def row_of_another_length(k, W, length):
+    made = np.ones(length)
+    W[k, 0] += 1
+    if W[k, 0] > 5:
+        W[k] = made
+
+
+def step_of_zero(k, x):
+    x[k] += 1
+    for _ in range(0, 5, int(x[k]) - 2):
+        x[k] += 0.5
+
+
+def item_of_a_tuple(k, x, several):
+    x[k] += 1
+    if x[k] > 5:
+        x[k] += several[int(x[k])]
+
+
+def product_of_other_lengths(k, x, W, H):
+    x[k] += 1
+    if x[k] > 5:
+        x[k] += np.dot(W[k], H[k])
+
+
+def another_shape(k, x, W):
+    x[k] += 1
+    if x[k] > 5:
+        x[k] += W[k].reshape((2, 2))[0, 0]
+
+
+WRONG_LATE = {
+    "identity": (np.array([0, 0, 1, 1]), rows_of_the_identity, (np.ones(4), (3, 4))),
+    "row": (np.repeat(np.arange(4), 6), row_of_another_length, (np.ones((4, 3)), 4)),
+    "step": (4, step_of_zero, (np.array([5.0, 5, 1, 5]),)),
+    "tuple": (np.repeat(np.arange(4), 6), item_of_a_tuple, (np.ones(4), (1, 2))),
+    "product": (np.repeat(np.arange(4), 6), product_of_other_lengths, (np.zeros(4), np.ones((4, 3)), np.ones((4, 2)))),
+    "reshape": (np.repeat(np.arange(4), 6), another_shape, (np.zeros(4), np.ones((4, 3)))),
+}
+
+
+@pytest.mark.parametrize("name", list(WRONG_LATE))
+def test_what_goes_wrong_late_leaves_tables_as_they_were(name):
+    indices, body, values = WRONG_LATE[name]
+    tables = [strads.dvector(v) if isinstance(v, np.ndarray) else v for v in values]
+    with pytest.raises(strads.StradsError):
+        async_for(indices, body, *tables)
+    for table, value in zip(tables, values, strict=True):
+        if isinstance(table, strads.dvector):
+            assert np.array_equal(table.to_numpy(), value)

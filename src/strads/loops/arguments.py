@@ -206,6 +206,11 @@ class BoundArguments:
             if isinstance(argument, ScalarArgument) and _has_float(argument.value)
         )
 
+    def tuples(self) -> dict[int, Any]:
+        """Position → what a tuple of numbers looks like: for each item None, or the same of a tuple in it."""
+        values = {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
+        return {position: _form(value) for position, value in values.items() if isinstance(value, tuple)}
+
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether of each pair of sizes the first is not the larger one."""
         return all(self._size(first, _HUGE) <= self._size(second, -1) for first, second in pairs)
@@ -407,6 +412,10 @@ def _has_float(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(map(_has_float, value))
     return isinstance(value, float | np.floating)
+
+
+def _form(value: Any) -> Any:
+    return tuple(map(_form, value)) if isinstance(value, tuple) else None
 
 
 def _scalar_type(value: Any) -> object:

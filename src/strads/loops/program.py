@@ -78,7 +78,7 @@ class LoopProgram:
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
-        return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars())
+        return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars(), bound.tuples())
 
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and of all arguments, given that of the body."""

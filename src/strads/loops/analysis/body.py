@@ -1,7 +1,8 @@
 """The facts about a body that recording, planning and compilation rest on."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from strads.errors import ArgumentError
@@ -11,7 +12,7 @@ from strads.loops.analysis.inlining import inlined_ssa
 from strads.loops.analysis.kinds import TableKind
 from strads.loops.analysis.memory import Memory
 from strads.loops.analysis.numbers import Numbers
-from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Value
+from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def analyse_body(
     kinds: Sequence[TableKind | None],
     same: Sequence[int] | None = None,
     floats: Collection[int] = (),
+    tuples: Mapping[int, Any] = MappingProxyType({}),
     batch: TableKind | None = None,
 ) -> BodyAnalysis:
     """Analyse a loop body.
@@ -86,6 +88,8 @@ def analyse_body(
         For each further parameter the first one that is passed the same table; by default all differ.
     floats
         The further parameters that are scalars of a floating type.
+    tuples
+        Those that are tuples of scalars → for each item None, or the same of a tuple.
     batch
         What the first parameter is a minibatch of; in the facts it is the argument after the last.
 
@@ -105,24 +109,33 @@ def analyse_body(
     index = numbers.of("loop index")
     tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
     arguments = {
-        position + 1: _argument(position, same[position], kind, position in floats, numbers)
+        position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
         for position, kind in enumerate(kinds[:-1])
     }
     arguments[0] = Value(number=index)
     if batch is not None:
-        arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, numbers)
+        arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
     dataflow = Dataflow(inlined_ssa(body), arguments, Memory(tables, index, numbers), numbers)  # type: ignore[arg-type]
     dataflow.run()
     return _spread(_Conclusion(body, kinds, dataflow).facts(), same)
 
 
-def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, numbers: Numbers) -> Value:
+def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
     if kind is None:
         number = numbers.of(("argument", position))
         sources = frozenset({position, FLOAT} if is_float else {position})
+        if form is not None:
+            return _tuple(form, sources, ("argument", position), numbers)
         return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
     number = numbers.of(("argument", table, kind.keyed))
     return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
+
+
+def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Numbers) -> Value:
+    if form is None:
+        return Value(sources=sources, number=numbers.of(name))
+    items = tuple(_tuple(item, sources, (*name, place), numbers) for place, item in enumerate(form))
+    return Value(sources=sources, items=items, number=numbers.of(name))
 
 
 class _Conclusion:

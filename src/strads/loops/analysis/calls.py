@@ -101,6 +101,9 @@ _REFUSING = frozenset(
         *(np.histogram, np.digitize, np.interp, np.percentile, np.quantile, np.delete, chr, math.gcd, np.searchsorted),
     ]
 )
+_NEEDS_VALUES = frozenset(
+    [*(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.nanmin, np.nanmax, np.ptp, np.median, np.nanmedian)]
+)
 # Those that hand floats on as they are, without arithmetic.
 _KEEPS_VALUE = frozenset(
     [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
@@ -162,6 +165,11 @@ def written_position(function: Any, arguments: int, keywords: frozenset[str]) ->
 def refuses_values(function: Any) -> bool:
     """Whether a known function raises for some values of its arguments."""
     return function in _REFUSING
+
+
+def needs_values(function: Any) -> bool:
+    """Whether a known function raises for an empty array."""
+    return function in _NEEDS_VALUES
 
 
 def keeps_value(function: Any) -> bool:

@@ -5,6 +5,7 @@ so a variable that a loop leaves behind depends on what ends the loop. Whatever 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from numba.core import ir
@@ -115,4 +116,7 @@ class Dataflow:
                 continue  # not computed yet, or nowhere: Python would raise
             found = join(found, self._values[variable.name])
             sources |= self._control.get(block, frozenset({OPAQUE})) | self._condition(block)
-        return self._expressions.renamed(found or Value(), name).with_sources(sources)
+        found = found or Value()
+        if ir.UNDEFINED in node.incoming_values:  # what a loop leaves behind that may not have run once
+            found = replace(found, below=None, size=None)
+        return self._expressions.renamed(found, name).with_sources(sources)

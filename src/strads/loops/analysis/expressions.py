@@ -137,7 +137,9 @@ class Expressions:
             return Value(sources=sources, number=self._number(key, of=operands))
         depth = None if None in depths else max(depth or 0 for depth in depths)
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
-        self._memory.decide(Value(), length)  # lengths that do not fit raise
+        arrays = [value for value in operands if value.is_memory]
+        if length or (len(arrays) > 1 and not self._alike(arrays)):
+            self._memory.decide(Value(), length)  # lengths that do not fit raise
         is_array = all(local.is_array for value in operands for local in locals_of(value))
         contents = Value(sources=sources)
         if not is_array:  # lists are added item by item
@@ -211,6 +213,8 @@ class Expressions:
         items, place = container.items, index.constant
         if items is not None and isinstance(place, int) and -len(items) <= place < len(items):
             return items[place].with_sources(container.sources)
+        if container.is_shape and index.is_slice:
+            return Value(sources=container.sources | index.sources, is_shape=True)
         if container.is_shape:
             size = container.size
             if size is not None and (not isinstance(place, int) or place < 0):
@@ -332,12 +336,14 @@ class Expressions:
             return Value(sources=self._all(arguments), is_slice=True)
         if effect is Effect.RANGE:
             sources = self._all(arguments)
+            if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
+                memory.decide(arguments[2])  # a step of 0 raises
             return Value(sources=sources, elements=Value(sources=sources, below=_stop_of(arguments)))
         if effect is Effect.ENUMERATE or effect is Effect.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             if effect is Effect.ENUMERATE:
-                below = memory.size(arguments[0]) if len(arguments) == 1 else None
+                below = memory.size(arguments[0]) if len(everything) == 1 else None
                 elements = (Value(sources=sources, below=below), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements))
         if effect is Effect.ITERATE:
@@ -362,8 +368,9 @@ class Expressions:
         if FLOAT in sources and not calls.keeps_value(function):
             sources |= {ROUNDED}
         length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
-        if length or calls.refuses_values(function):
-            memory.decide(Value(sources=sources if calls.refuses_values(function) else length))
+        refuses = calls.refuses_values(function)
+        if refuses or length or self._may_not_fit(function, effect, everything):
+            memory.decide(Value(sources=sources if refuses else length))
         if target is not None:
             memory.overwrite(target, sources)
             return replace(target, number=None)
@@ -381,6 +388,21 @@ class Expressions:
         if self._is_number(effect, depths, arguments, keywords):
             return Value(sources=sources, number=self._number("call", _identity(function), of=everything))
         return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
+
+    def _may_not_fit(self, function: Any, effect: Effect, values: list[Value]) -> bool:
+        """Whether a function may raise by the shapes of its arguments; never where these are alike, of one axis."""
+        if effect in (Effect.SCALAR, Effect.NOTHING, Effect.ALLOCATE, Effect.ALLOCATE_LIKE):
+            return False
+        arrays = [value for value in values if value.is_memory]
+        if effect is Effect.ELEMENTWISE or (effect is Effect.REDUCE and not calls.needs_values(function)):
+            return len(arrays) > 1 and not self._alike(arrays)
+        if effect is Effect.PRODUCT:
+            return not self._alike(arrays)
+        return True
+
+    def _alike(self, arrays: list[Value]) -> bool:
+        sizes = {self._memory.size(value) if self._memory.depth(value) == 1 else None for value in arrays}
+        return len(sizes) == 1 and None not in sizes
 
     def _is_number(
         self, effect: Effect, depths: list[int | None], arguments: list[Value], keywords: dict[str, Value]
@@ -424,13 +446,15 @@ class Expressions:
             size = memory.size(arguments[0]) if len(arguments) == 1 and depth == 1 else None
             return memory.new(depth, is_array=True, contents=inside, length=length, size=size)
         memory.decide(Value(sources=sources))
-        depth = 1
-        size = arguments[0].size if function in (np.zeros, np.ones, np.empty, np.full) and arguments else None
-        if arguments and arguments[0].items is not None:
+        depth, size = None, None
+        if function in (np.arange, np.linspace):
+            depth = 1
+        elif function in (np.eye, np.identity, np.tri):
+            depth = 2
+        elif arguments and arguments[0].items is not None:
             depth = len(arguments[0].items)
-        elif arguments and (arguments[0].is_shape or arguments[0].is_memory):
-            depth = None
-        size = size if depth == 1 else None
+        elif arguments and not arguments[0].is_shape and not arguments[0].is_memory:
+            depth, size = 1, arguments[0].size
         return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, size=size)
 
     def _method(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
@@ -449,6 +473,7 @@ class Expressions:
             memory.overwrite(owner, sources)
             return Value()
         if is_array and name in calls.VIEWING_METHODS:
+            memory.decide(Value(sources=self._all(everything)), memory.length(owner))
             return self._view([owner, *arguments], [owner])
         if is_array and name in calls.READING_METHODS:
             if name in ("dot", "take", "repeat", "min", "max", "argmin", "argmax"):

@@ -167,6 +167,7 @@ class Memory:
                 found = join(found, item)
             return replace(found or Value(), number=None).with_sources(self.sources(index) | container.sources)
         if not container.is_memory:
+            self.decide(index)
             return Value(sources=self.sources(container) | self.sources(index))
         found = None
         for reference in container.references:
@@ -235,6 +236,10 @@ class Memory:
         for part in parts(container):
             self.effects.writes.setdefault(part.argument, self.line)
             self.access(part, container, index, write=True)
+        if value.is_memory and self.depth(container) != 1:  # an array that may be of another shape than the row
+            row = self.size(container, 1) if index.items is None and not index.is_slice else None
+            fits = frozenset[tuple[Size, Size]]() if row is not None and row == self.size(value) else None
+            self.decide(Value(), self.length(value) | self.length(container), fits=fits)
         if locals_of(container):
             self.decide(index, self.length(container), container, self._fit(index, container))
             self.put(container, value.with_sources(self.sources(index)), resizes=False)

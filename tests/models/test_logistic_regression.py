@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.linear_model
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from regression_problems import FORMS, Data, data
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -67,7 +67,7 @@ def reference(problem: Data, C: float) -> tuple[np.ndarray, float]:
         w = np.append(peer.coef_[0], peer.intercept_[0])
         if is_optimum(w := polished(w, X, signs, C * problem.counts, problem), X, signs, C * problem.counts, problem):
             return w[:-1] / problem.scales, float(w[-1])
-    raise AssertionError("saga does not find which coefficients are 0")
+    reject()  # saga does not find which coefficients are 0: there is nothing to compare with
 
 
 def slopes(w: np.ndarray, X: np.ndarray, signs: np.ndarray, weights: np.ndarray, problem: Data) -> np.ndarray:

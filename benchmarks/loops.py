@@ -104,6 +104,7 @@ def plain_loop(module: ModuleType, arguments: tuple[Any, ...], *, listed: bool, 
     names = ", ".join(list(inspect.signature(function).parameters)[1:])
     turns = "for t in range(len(ks)): body(ks[t]" if listed else "for k in range(ks[0], ks[1], ks[2]): body(k"
     scope = {"body": body}
+    # The loop is written out, as a user would write it; the names are those of parameters of our own functions.
     exec(f"def loop(ks, {names}):\n    {turns}, {names})", scope)
     return njit(**options)(scope["loop"])
 

@@ -10,8 +10,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from strads.dds.user_functions import is_helper
-
 
 class Effect(Enum):
     """What a known function does; none of them keeps what it is given."""
@@ -175,8 +173,3 @@ def needs_values(function: Any) -> bool:
 def keeps_value(function: Any) -> bool:
     """Whether a known function hands floats on as they are, without arithmetic."""
     return function in _KEEPS_VALUE
-
-
-def is_known(function: Any) -> bool:
-    """Whether a function is not one of the user's, which is compiled with the body."""
-    return not is_helper(function)

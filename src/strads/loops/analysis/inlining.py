@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.ssa import reconstruct_ssa
 from numba.core.unsafe.eh import mark_try_block
 
-from strads.loops.analysis.calls import is_known
+from strads.dds.user_functions import is_helper
 from strads.loops.compile_errors import compile_error
 
 _MOST_STATEMENTS = 20_000  # of a body and what is put into it
@@ -150,7 +150,7 @@ def _called(statement: Any, definitions: Mapping[str, list[Any]]) -> types.Funct
         return None
     function = _resolve(call.func.name, definitions)
     plain = function.py_func if isinstance(function, Dispatcher) else function
-    return plain if isinstance(plain, types.FunctionType) and not is_known(plain) else None
+    return plain if isinstance(plain, types.FunctionType) and is_helper(plain) else None
 
 
 def _resolve(name: str, definitions: Mapping[str, list[Any]]) -> Any:

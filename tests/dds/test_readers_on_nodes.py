@@ -271,3 +271,12 @@ def test_a_file_may_be_read_in_small_blocks(tmp_path, monkeypatch):
     path = folder_of(tmp_path, table="user,item,score\n" + "".join(f"{n},1,2\n" for n in range(50))) / "table"
     with strads.init("threads", nodes=3, threads=1):
         assert read_csv(path, RATING)["user"].tolist() == list(range(50))
+
+
+@pytest.mark.nodes
+def test_empty_sequences_say_nothing_of_the_dtype(runtime, nodes, tmp_path):
+    path = tmp_path / "table"
+    path.write_text("[]\n" * 40 + "[1]\n")
+    check_same(runtime, nodes, read_text, str(path), eval)
+    path.write_text("[]\n" * 40)
+    check_same(runtime, nodes, read_text, str(path), eval)

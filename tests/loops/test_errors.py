@@ -321,13 +321,21 @@ def touch_if_positive(k, x, y):
         y[k] += 1.0
 
 
+def touch_a_chosen_row(k, x, y):
+    x[0] += 1.0
+    y[k if x[0] > 2.5 else 0] += 1.0
+
+
 def test_conditional_first_touch():
     x, y = table(1), table(4)
+    async_for(4, touch_if_positive, x, y, strategy="components")
+    assert (x.to_list(), y.to_list()) == ([4], [0, 0, 1, 1])
+    x, y = table(1), table(4)
     with pytest.raises(strads.AccessPatternError):
-        async_for(4, touch_if_positive, x, y, strategy="components")
+        async_for(4, touch_a_chosen_row, x, y, strategy="components")
     assert x.to_list() == [0]
-    x[0] = 5.0  # now every task touches its row, in reconnaissance too
-    async_for(4, touch_if_positive, x, y)
+    x[0] = 5.0  # now every task touches its own row, in reconnaissance too
+    async_for(4, touch_a_chosen_row, x, y)
     assert y.to_list() == [1] * 4
 
 

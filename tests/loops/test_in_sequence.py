@@ -149,8 +149,8 @@ def crowd(k, p, total, W, sum_):
 
 def long_rows(k, p, W):
     W[0, k % 1000] += 1
-    if W[0, 5] >= 0:
-        W[p[k], 7] += 1
+    row = p[k] if W[0, 5] >= 0 else 0
+    W[row, 7] += 1
 
 
 def test_what_all_share_is_not_planned_and_still_checked():
@@ -191,7 +191,7 @@ def test_long_rows_are_not_copied_to_look_ahead(monkeypatch):
     assert W.to_numpy().sum() == 4000
     monkeypatch.undo()
     p[17] = 4
-    with pytest.raises(strads.BodyIndexError, match=r"W\[p\[k\], 7\] \+= 1"):
+    with pytest.raises(strads.BodyIndexError, match=r"W\[row, 7\] \+= 1"):
         async_for(2000, long_rows, p, W)
     assert W.to_numpy().sum() == 4000
 

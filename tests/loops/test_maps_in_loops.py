@@ -521,9 +521,7 @@ def test_python_mode_names_the_missing_key():
 
 
 def changing(k, keys, m):
-    if m[keys[k]] > 0:
-        m[7] += 1
-    m[keys[k]] += 1
+    m[7 if m[keys[k]] > 0 else keys[k]] += 1
 
 
 def test_python_mode_names_keys_that_were_not_recorded():

@@ -228,8 +228,7 @@ def test_an_index_out_of_range_is_found_before_anything_is_written(runtime):
 def chase(k, p, x):
     i = p[k]
     x[i] += 1.0
-    if x[i] > 1.0:
-        x[i + 1] += 0.5
+    x[i + (1 if x[i] > 1.0 else 0)] += 0.5
 
 
 @pytest.mark.nodes

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from strads.dds._ragged import RaggedArray, offsets_of
-from strads.dds._results import Columns, common_dtypes
+from strads.dds._results import Columns
 from strads.dds._storage import Storage
 
 
@@ -19,7 +19,7 @@ def like_of(filled: Sequence[Any]) -> Any:
     """No rows, of the kind and dtypes of all that there are; None without any."""
     if not filled:
         return None
-    return Columns.none(filled[0].shape, common_dtypes(filled)) if isinstance(filled[0], Columns) else filled[0][:0]
+    return Columns.like(filled) if isinstance(filled[0], Columns) else filled[0][:0]
 
 
 def common(likes: Sequence[Any]) -> Any:

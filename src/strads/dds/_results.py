@@ -69,11 +69,16 @@ def shape_of(result: Any, source: Source, at: Any) -> Shape:
 
 @dataclass(frozen=True)
 class Columns:
-    """Results as arrays: one for numbers and sequences, one for each place of a row or field of a record."""
+    """Results as arrays: one for numbers and sequences, one for each place of a row or field of a record.
+
+    `stands_for_values`: whether columns without rows have the dtypes of some that had values. Those of empty sequences
+    mean nothing.
+    """
 
     shape: Shape
     arrays: list[NDArray[Any]]
     lengths: NDArray[np.int64] | None = None
+    stands_for_values: bool = False
 
     @property
     def dtypes(self) -> list[np.dtype[Any]]:
@@ -81,10 +86,12 @@ class Columns:
         return [array.dtype for array in self.arrays]
 
     @classmethod
-    def none(cls, shape: Shape, dtypes: Sequence[np.dtype[Any]]) -> "Columns":
-        """No results, of a kind."""
-        lengths = np.empty(0, np.int64) if shape[0] == "sequence" else None
-        return cls(shape, [np.empty(0, dtype) for dtype in dtypes], lengths)
+    def like(cls, parts: Sequence["Columns"]) -> "Columns":
+        """No results, of the kind and dtypes that hold all parts of one table."""
+        typed = [part for part in parts if part.stands_for_values or any(map(len, part.arrays))]
+        dtypes = zip(*(part.dtypes for part in typed or parts), strict=True)
+        lengths = np.empty(0, np.int64) if parts[0].shape[0] == "sequence" else None
+        return cls(parts[0].shape, [np.empty(0, np.result_type(*each)) for each in dtypes], lengths, bool(typed))
 
     def storage(self, dtypes: Sequence[np.dtype[Any]] | None = None) -> Storage:
         """Scalars, rows, records or ragged rows; in other dtypes if given."""
@@ -103,11 +110,6 @@ class Columns:
         for name, array in zip(detail, arrays, strict=True):
             records[name] = array
         return records
-
-
-def common_dtypes(parts: Sequence[Columns]) -> list[np.dtype[Any]]:
-    """The dtypes that hold all parts of one table."""
-    return [np.result_type(*dtypes) for dtypes in zip(*(part.dtypes for part in parts), strict=True)]
 
 
 @dataclass

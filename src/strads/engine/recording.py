@@ -5,7 +5,7 @@ compiler drops all arithmetic and leaves the index computation) or, where the bo
 (each task works on private copies of the rows that it touches). Both log every access.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,14 +110,30 @@ def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
     return ragged_view if ragged else None
 
 
-def make_recorder(body: Any, constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
-    """Compile-on-call recorder of one body: `record(start, step, values, first, count, state, counts, storages)`.
+def _one_after_the_other(bodies: Sequence[Any]) -> Any:
+    *others, last = bodies
+    if not others:
+        return last
+    before = _one_after_the_other(others)
 
-    Runs the tasks `first..first + count - 1` over recording views and returns the length of the log. `counts[i]`
-    becomes the number of accesses that the i-th of them logged; `state` holds the position of the task at work
-    and, for `scratch` views, the slots in use.
+    @njit(nogil=True, forceinline=True)
+    def both(index, *arguments):  # type: ignore[no-untyped-def]
+        before(index, *arguments)
+        last(index, *arguments)
+
+    return both
+
+
+def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
+    """Compile-on-call recorder of one body, or of several after each other in each task.
+
+    Its call is `record(start, step, values, first, count, state, counts, storages)`. Runs the tasks
+    `first..first + count - 1` over recording views and returns the length of the log. `counts[i]` becomes the number of
+    accesses that the i-th of them logged; `state` holds the position of the task at work and, for `scratch` views, the
+    slots in use.
     """
     bind = bind_with(constructors)
+    body = _one_after_the_other(bodies)
 
     @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]

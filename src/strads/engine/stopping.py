@@ -12,7 +12,9 @@ from numba.extending import intrinsic, register_jitable
 
 INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
+TOO_LONG = "a while loop is too long to be gone through"
 MOST_TURNS = 1 << 30  # of a `while` loop, in one call of a function in reconnaissance
+MOST_CHOSEN_TURNS = 1 << 22
 
 _flag = np.zeros(1, np.int64)
 _users = threading.Lock()
@@ -51,6 +53,15 @@ def check_recorded_turn(turns):  # type: ignore[no-untyped-def]
     check_stop()
     if turns >= MOST_TURNS:
         raise RuntimeError(ENDLESS)
+    return turns + 1
+
+
+@register_jitable
+def check_chosen_turn(turns):  # type: ignore[no-untyped-def]
+    """The same where reconnaissance does not leave a loop when the run would: another way has to be found."""
+    check_stop()
+    if turns >= MOST_CHOSEN_TURNS:
+        raise RuntimeError(TOO_LONG)
     return turns + 1
 
 

@@ -294,6 +294,24 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     return _ghost_getitem(view) if isinstance(view, GhostType) else _scratch_getitem(view)
 
 
+def _check_row_fits(view: Any, value: Any) -> None:
+    """Refuse a value that is no row of a table: of a ghost, nothing else sees its length."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_check_row_fits)
+def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
+    is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List)
+    if not (is_row or (isinstance(value, types.Array) and value.ndim == 1)) or view.member("data").ndim != 2:
+        return lambda view, value: None
+
+    def check(view, value):  # type: ignore[no-untyped-def]
+        if len(value) != 1 and len(value) != view.data.shape[1]:
+            raise ValueError("a value of another length than the row that it is stored in")
+
+    return check
+
+
 @overload(operator.setitem)
 def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, (CheckedType, GuardedType, GhostType, GhostRowType, ScratchType)):
@@ -347,6 +365,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         def ghost(view, index, value):  # type: ignore[no-untyped-def]
             _log(view, _wrap(index, len(view.data)), 1)
+            _check_row_fits(view, value)
 
         return ghost
 

@@ -1,6 +1,7 @@
 """Prepares a loop body, and the functions that it calls, for compilation by Numba."""
 
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,21 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.untyped_passes import IRProcessing
 
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.loops.analysis.outcomes import Outcomes
 from strads.loops.compile_errors import check_names
 from strads.loops.literals import SingleLiterals
-from strads.loops.safety import RecordingSafety, Safety
+from strads.loops.safety import RecordingSafety, Safety, safety_with
 
 __all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
 
 
 def compile_function(
-    function: Function, float_dtype: np.dtype[Any], *, records: bool = False, **options: Any
+    function: Function,
+    float_dtype: np.dtype[Any],
+    *,
+    records: bool = False,
+    outcomes: Outcomes = MappingProxyType({}),
+    **options: Any,
 ) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
 
@@ -31,10 +38,14 @@ def compile_function(
         Dtype of float literals.
     records
         Whether it is for reconnaissance, which gives up where a run may go on.
+    outcomes
+        Of branches, chosen beforehand.
     options
         Passed to `numba.njit`.
     """
-    safety = RecordingSafety if records else Safety
+    safety: type[Any] = RecordingSafety if records else Safety
+    if outcomes:
+        safety = safety_with(frozenset(outcomes.items()))
     passes = (safety, SingleLiterals) if float_dtype == np.float32 else (safety,)
     options["pipeline_class"] = _compiler_with(passes)
     return dispatcher_of(function, check=check_names, **options)

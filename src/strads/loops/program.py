@@ -34,17 +34,21 @@ class LoopProgram:
 
     _chunk = CHUNK  # tasks that a thread records at a time
 
-    def __init__(self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool):
+    def __init__(
+        self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool, facts: BodyAnalysis | None = None
+    ):
         self.body = body
         self.compile_seconds = 0.0
         self.used = False
         with self._compiling():
-            self.facts = self._analyse(bound)
+            self.facts = facts or self._analyse(bound)
+        self._may_reorder = fastmath
         self.fastmath = _REORDERING if fastmath and not self.facts.rounding_decides else False
         self.cast = Cast.of(bound, self.facts)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
         self._live_bodies: dict[bool, Any] = {}
+        self._with_outcomes: LoopProgram | None = None
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -80,6 +84,13 @@ class LoopProgram:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
         return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars(), bound.tuples())
 
+    def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
+        """Return the program whose reconnaissance chooses outcomes of undecided branches; None where that is no use."""
+        if self._with_outcomes is None and self.facts.with_outcomes is not None:
+            facts = self.facts.with_outcomes
+            self._with_outcomes = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts)
+        return self._with_outcomes
+
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and of all arguments, given that of the body."""
         return body
@@ -88,16 +99,21 @@ class LoopProgram:
 
     def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
         if scratch not in self._recorders:
-            body = compile_function(
-                self.body,
-                bound.float_dtype,
-                records=True,
-                nogil=True,
-                forceinline=True,
-                error_model="numpy",
-                boundscheck=True,
-            )
-            recorder = Recorder(self._task(body), bound, self.cast, scratch=scratch, chunk=self._chunk)
+            bodies = [
+                compile_function(
+                    self.body,
+                    bound.float_dtype,
+                    records=True,
+                    outcomes=outcomes,
+                    nogil=True,
+                    forceinline=True,
+                    error_model="numpy",
+                    boundscheck=True,
+                )
+                for outcomes in self.facts.outcomes or ({},)
+            ]
+            tasks = list(map(self._task, bodies))
+            recorder = Recorder(tasks, bound, self.cast, scratch=scratch, chunk=self._chunk)
             with self._compiling():
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder
@@ -106,7 +122,8 @@ class LoopProgram:
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
         seen = [a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed]
-        return self.is_certain(bound) and all(argument.can_be_ghost for argument in seen)
+        decided = self.is_certain(bound) or self.facts.outcomes
+        return bool(decided) and all(argument.can_be_ghost for argument in seen)
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the fastest recorder that the body allows; compiling again is free.

@@ -1,5 +1,6 @@
 """Reconnaissance execution: one read-only run of a loop that finds which rows each task touches (thesis §7.2.2)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,8 +82,8 @@ class Recorder:
 
     Parameters
     ----------
-    body
-        Numba dispatcher of the body.
+    bodies
+        Numba dispatchers of the body: a task goes through all of them.
     bound, cast
         The arguments and their roles.
     scratch
@@ -91,7 +92,7 @@ class Recorder:
         Tasks recorded by one thread at a time.
     """
 
-    def __init__(self, body: Any, bound: BoundArguments, cast: Cast, *, scratch: bool, chunk: int = CHUNK):
+    def __init__(self, bodies: Sequence[Any], bound: BoundArguments, cast: Cast, *, scratch: bool, chunk: int = CHUNK):
         self.scratch = scratch
         self._chunk = chunk
         self.cast = cast
@@ -103,7 +104,7 @@ class Recorder:
             recording.recording_view(role, ragged=argument.ragged, scratch=scratch, keyed=argument.keyed)
             for role, argument in arguments
         )
-        self._record = recording.make_recorder(body, constructors, scratch=scratch)
+        self._record = recording.make_recorder(bodies, constructors, scratch=scratch)
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors come before any thread starts."""

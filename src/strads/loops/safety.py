@@ -4,6 +4,8 @@ Numba's `a += b` and `np.add(x, y, out)` read and write as far as the target is 
 functions with a list comprehension it drops `row = W[k]` where nobody uses the row, with the check of k.
 """
 
+from functools import cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
-from strads.engine.stopping import check_recorded_turn, check_turn
+from strads.engine.stopping import check_chosen_turn, check_recorded_turn, check_turn
+from strads.loops.analysis.inlining import Branch
 from strads.loops.analysis.structure import is_counted
 
 
@@ -57,6 +60,7 @@ def _compiled_use(value):  # type: ignore[no-untyped-def]
 class _Safety(FunctionPass):
     """Has `while` loops look at the flag of `engine.stopping`, and checks shapes before arrays are written in place."""
 
+    _outcomes: frozenset[tuple[Branch, bool]] = frozenset()  # of branches, chosen beforehand
     _turn: Any  # called in each turn of a `while` loop with the number of turns; returns the next
 
     def __init__(self) -> None:
@@ -68,11 +72,23 @@ class _Safety(FunctionPass):
         cfg = compute_cfg_from_blocks(function_ir.blocks)
         headers = {loop.header for loop in cfg.loops().values()}
         unused = _unused_items(function_ir)
+        self._choose(state.func_id.func.__code__, function_ir)
         for label, block in function_ir.blocks.items():
             block.body = _with_checks(function_ir, block, unused)
             if label in headers and not is_counted(block):
                 self._count(function_ir, block)
         return True
+
+    def _choose(self, code: CodeType, function_ir: Any) -> None:
+        """Have branches go where reconnaissance wants them to go."""
+        chosen = {name: outcome for (of, name), outcome in self._outcomes if of == code}
+        for block in function_ir.blocks.values():
+            last = block.body[-1]
+            if isinstance(last, ir.Branch) and last.cond.name in chosen:
+                outcome = _call(block, last.loc, _always if chosen.pop(last.cond.name) else _never, ())
+                block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
+        if chosen:
+            raise NotImplementedError(f"no branch {sorted(chosen)} in {code.co_name}")
 
     def _count(self, function_ir: Any, header: Any) -> None:
         """Count the turns of a loop in a variable that begins with the function."""
@@ -98,6 +114,28 @@ class RecordingSafety(_Safety):
 
     _name = "strads_recording_safety"
     _turn = staticmethod(check_recorded_turn)
+
+
+@cache
+def safety_with(outcomes: frozenset[tuple[Branch, bool]]) -> type[FunctionPass]:
+    """Return the pass for bodies in a reconnaissance that chooses outcomes of branches."""
+
+    class ChoosingSafety(_Safety):
+        _name = "strads_choosing_safety"
+        _outcomes = outcomes
+        _turn = staticmethod(check_chosen_turn)
+
+    return register_pass(mutates_CFG=False, analysis_only=False)(ChoosingSafety)
+
+
+@register_jitable
+def _always() -> bool:
+    return True
+
+
+@register_jitable
+def _never() -> bool:
+    return False
 
 
 def _unused_items(function_ir: Any) -> set[str]:

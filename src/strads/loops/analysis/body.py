@@ -3,16 +3,19 @@
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from strads.errors import ArgumentError
 from strads.loops.analysis.dataflow import Dataflow
 from strads.loops.analysis.effects import Access, Decision, Effects
-from strads.loops.analysis.inlining import inlined_ssa
+from strads.loops.analysis.inlining import Branch, inlined_ssa
 from strads.loops.analysis.kinds import TableKind
 from strads.loops.analysis.memory import Memory
 from strads.loops.analysis.numbers import Numbers
+from strads.loops.analysis.outcomes import MOST_SETS, Outcomes, OutcomeSets, UndecidedBranches
 from strads.loops.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
+
+AnyAccess = TypeVar("AnyAccess", Access, Decision)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,12 @@ class BodyAnalysis:
         what it has found possible, the run does to its end.
     volatile_line
         First line with a volatile access to a written table, else 0.
+    outcomes
+        Sets of outcomes of undecided branches: the facts are about a reconnaissance that goes through each task once
+        with each set.
+    with_outcomes
+        The facts for a reconnaissance with such outcomes, which then misses no access, where that is possible and
+        needed.
     """
 
     written: frozenset[int]
@@ -66,6 +75,8 @@ class BodyAnalysis:
     rounding_decides: bool
     is_certain: bool
     volatile_line: int = 0
+    outcomes: tuple[Outcomes, ...] = ()
+    with_outcomes: "BodyAnalysis | None" = None
 
 
 def analyse_body(
@@ -105,19 +116,31 @@ def analyse_body(
     same = list(range(len(kinds)) if same is None else same)
     kinds = [*kinds, batch]
     same.append(len(kinds) - 1)
-    numbers = Numbers()
-    index = numbers.of("loop index")
-    tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
-    arguments = {
-        position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
-        for position, kind in enumerate(kinds[:-1])
-    }
-    arguments[0] = Value(number=index)
-    if batch is not None:
-        arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
-    dataflow = Dataflow(inlined_ssa(body), arguments, Memory(tables, index, numbers), numbers)  # type: ignore[arg-type]
-    dataflow.run()
-    return _spread(_Conclusion(body, kinds, dataflow).facts(), same)
+    inlined = inlined_ssa(body)  # type: ignore[arg-type]
+
+    def dataflow(*, given_turn: bool) -> Dataflow:
+        numbers = Numbers()
+        index = numbers.of("loop index")
+        tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        arguments = {
+            position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
+            for position, kind in enumerate(kinds[:-1])
+        }
+        arguments[0] = Value(number=index)
+        if batch is not None:
+            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
+        memory = Memory(tables, index, numbers)
+        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
+        found.run()
+        return found
+
+    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False)).facts(), same)
+    if batch is None and (facts.volatile or facts.volatile_parts or facts.volatile_reads):
+        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), inlined.branches)
+        better = _spread(other.facts(), same)
+        if not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts):
+            return replace(facts, with_outcomes=better)
+    return facts
 
 
 def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
@@ -258,6 +281,48 @@ class _Conclusion:
             for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
             if position in accesses and all(access.by_loop_index for access in accesses[position])
         }
+
+
+class _WithOutcomes(_Conclusion):
+    """What follows for a reconnaissance that goes through each task with chosen outcomes of the undecided branches.
+
+    An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.
+    """
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        kinds: Sequence[TableKind | None],
+        dataflow: Dataflow,
+        origins: Mapping[int, Branch],
+    ):
+        super().__init__(body, kinds, dataflow)
+        self._dataflow = dataflow
+        branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
+        self._sets = OutcomeSets(branches)
+        effects = dataflow.effects
+        # Rows come first: what else is indexed can be checked in the run.
+        recorded = {self._reached(access, MOST_SETS) for access in _in_order(effects.accesses)}
+        inner = {self._reached(decision, 2) for decision in _in_order(effects.inner)}
+        self.effects = replace(effects, accesses=recorded, inner=inner)
+
+    def _is_undecided(self, label: int) -> bool:
+        return bool(self._dataflow.condition(label) & self.changing)
+
+    def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
+        """Return an access, or a decision, decided by what still decides whether it happens."""
+        control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.changing))
+        if what.sources & self.changing or not self._sets.reach(what.place[0], most):
+            control |= {OPAQUE}
+        return replace(what, control=control)
+
+    def facts(self) -> BodyAnalysis:
+        """Conclude."""
+        return replace(super().facts(), outcomes=self._sets.outcomes())
+
+
+def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
+    return sorted(places, key=lambda what: what.place)
 
 
 def _all_fits(decisions: Collection[Decision]) -> frozenset[tuple[Size, Size]]:

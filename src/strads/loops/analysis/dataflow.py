@@ -4,7 +4,7 @@ A value depends on what it is computed from, and on the branches that decide whe
 so a variable that a loop leaves behind depends on what ends the loop. Whatever no rule covers is `OPAQUE`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from strads.loops.analysis.effects import Effects
 from strads.loops.analysis.expressions import Expressions
 from strads.loops.analysis.memory import Memory
 from strads.loops.analysis.numbers import Numbers
-from strads.loops.analysis.structure import controlling_branches, endless_exits, raising_blocks
+from strads.loops.analysis.structure import Turns, controlling_branches, endless_exits, raising_blocks
 from strads.loops.analysis.values import NOTHING, OPAQUE, Sources, Value, join
 from strads.loops.compile_errors import compile_error
 
@@ -25,6 +25,18 @@ _MOST_PASSES = 200
 class Dataflow:
     """The fixed point of one body.
 
+    Parameters
+    ----------
+    blocks
+        The body in SSA form.
+    arguments
+        Values of its parameters.
+    memory, numbers
+        What it works on, and the numbers of values.
+    given_turn
+        Whether to ask what decides a value in the turn of each loop in which it is computed, but not what decides
+        whether it is. Else a value depends on the branches that decide whether, and how often, it is computed, too.
+
     Attributes
     ----------
     effects
@@ -33,12 +45,22 @@ class Dataflow:
         Its control flow.
     """
 
-    def __init__(self, function_ir: Any, arguments: Mapping[int, Value], memory: Memory, numbers: Numbers):
-        self.blocks = function_ir.blocks
+    def __init__(
+        self,
+        blocks: Mapping[int, Any],
+        arguments: Mapping[int, Value],
+        memory: Memory,
+        numbers: Numbers,
+        *,
+        given_turn: bool = False,
+    ):
+        self.blocks = blocks
         self.memory = memory
         self.cfg = compute_cfg_from_blocks(self.blocks)
+        self._given_turn = given_turn
+        self._turns = Turns(self.cfg, blocks)
         self._values: dict[str, Value] = {}
-        self._expressions = Expressions(arguments, self._values, memory, numbers)
+        self._expressions = Expressions(arguments, self.value, memory, numbers)
         self._branches = controlling_branches(self.cfg)
         self._control: dict[int, Sources] = dict.fromkeys(self.blocks, NOTHING)
         # Blocks that nothing can reach have no place in the graph; nothing runs there.
@@ -64,21 +86,49 @@ class Dataflow:
             reason = "its variables change their kind from one turn of a loop to the next"
             raise compile_error(block.loc.filename, block.loc.line, reason)
         for label in endless_exits(self.cfg, self.blocks):
-            self.effects.loops |= self._condition(label) | self._control[label]
+            self.effects.loops |= self.condition(label) | self._control[label]
         for label in raising_blocks(self.blocks) & set(self._control):
             self.effects.raises |= self._control[label]
 
-    def _condition(self, label: int) -> Sources:
+    def value(self, name: str) -> Value:
+        """Return the value of a variable for the statement at work, as far as it is known."""
+        return self._seen_from(self.memory.place[0], name)
+
+    def _seen_from(self, label: int, name: str) -> Value:
+        """Return the value of a variable in a block; the last turn of a loop is the one that left it."""
+        value = self._values.get(name, Value())
+        if self._given_turn:
+            for exits in self._turns.left_between(name, label):
+                value = value.with_sources(self.condition(exits) | self._control[exits])
+        return value
+
+    def condition(self, label: int) -> Sources:
+        """What decides the outcome of the branch at the end of a block."""
         last = self.blocks[label].body[-1]
         if not isinstance(last, ir.Branch):
             return NOTHING
-        return self.memory.sources(self._values.get(last.cond.name, Value()))
+        return self.memory.sources(self._seen_from(label, last.cond.name))
+
+    def control(self, label: int, *, chosen: Callable[[Sources], bool]) -> Sources:
+        """What decides whether a block runs, without the branches whose conditions are chosen."""
+        conditions = map(self.condition, self._deciding(label))
+        return NOTHING.union(*(condition for condition in conditions if not chosen(condition)))
+
+    def _deciding(self, label: int) -> set[int]:
+        """Return the branches that decide whether a block runs, and those that decide whether they do."""
+        found: set[int] = set()
+        waiting = [label]
+        while waiting:
+            new = self._branches[waiting.pop()] - found
+            found |= new
+            waiting += new
+        return found
 
     def _update_control(self) -> None:
         for label in self._order:
             sources = NOTHING
             for branch in self._branches[label]:
-                sources |= self._condition(branch) | self._control[branch]
+                sources |= self.condition(branch) | self._control[branch]
             self._control[label] |= sources
 
     def _block(self, label: int) -> None:
@@ -96,7 +146,9 @@ class Dataflow:
                 value = self._phi(statement.value, name)
             else:
                 value = expressions.value_of(statement.value, name)
-            self._values[name] = join(self._values.get(name), value.with_sources(memory.control))
+            if not self._given_turn:
+                value = value.with_sources(memory.control)
+            self._values[name] = join(self._values.get(name), value)
         elif isinstance(statement, ir.SetItem | ir.StaticSetItem):
             index = expressions.index_of(statement)
             memory.write(expressions.variable(statement.target), index, expressions.variable(statement.value))
@@ -114,9 +166,17 @@ class Dataflow:
         for variable, block in zip(node.incoming_values, node.incoming_blocks, strict=True):
             if variable is ir.UNDEFINED or variable.name not in self._values:
                 continue  # not computed yet, or nowhere: Python would raise
-            found = join(found, self._values[variable.name])
-            sources |= self._control.get(block, frozenset({OPAQUE})) | self._condition(block)
+            found = join(found, self._seen_from(block, variable.name))
+            sources |= self._arrival(block)
         found = found or Value()
         if ir.UNDEFINED in node.incoming_values:  # what a loop leaves behind that may not have run once
             found = replace(found, below=None, size=None)
         return self._expressions.renamed(found, name).with_sources(sources)
+
+    def _arrival(self, block: int) -> Sources:
+        """What decides whether the block at work is come to from one before it, and not from another."""
+        if not self._given_turn:
+            return self._control.get(block, frozenset({OPAQUE})) | self.condition(block)
+        here = self.memory.place[0]
+        deciding = self._deciding(block) | {block}
+        return NOTHING.union(*(self.condition(b) for b in deciding if not self._turns.is_implied(b, here)))

@@ -1,7 +1,7 @@
 """The rules for expressions: what each makes of the values of its operands. There is no rule for the rest: `opaque`."""
 
 import operator
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -51,14 +51,16 @@ class Expressions:
     arguments
         Values of the body's parameters.
     values
-        Of the variables, by name; filled by the caller.
+        Returns that of a variable, by its name.
     memory
         What the body works on.
     numbers
         Of values.
     """
 
-    def __init__(self, arguments: Mapping[int, Value], values: Mapping[str, Value], memory: Memory, numbers: Numbers):
+    def __init__(
+        self, arguments: Mapping[int, Value], values: Callable[[str], Value], memory: Memory, numbers: Numbers
+    ):
         self._arguments = arguments
         self._values = values
         self._memory = memory
@@ -66,7 +68,7 @@ class Expressions:
 
     def variable(self, variable: Any) -> Value:
         """Return the value of a variable, as far as it is known."""
-        return self._values.get(variable.name, Value())
+        return self._values(variable.name)
 
     def renamed(self, value: Value, name: str) -> Value:
         """Return a value that equals only that of one variable."""
@@ -232,6 +234,9 @@ class Expressions:
     def _getiter(self, node: Any) -> Value:
         iterated = self.variable(node.value)
         self._refuse_map(iterated, node, "iterate over")
+        if iterated.elements is not None:
+            elements = self._memory.elements(iterated)
+            return replace(iterated, elements=elements, sources=iterated.sources | elements.sources, iterator=None)
         return iterated
 
     def _pair_first(self, node: Any) -> Value:
@@ -345,10 +350,11 @@ class Expressions:
             if effect is Effect.ENUMERATE:
                 below = memory.size(arguments[0]) if len(everything) == 1 else None
                 elements = (Value(sources=sources, below=below), *elements[:1])
-            return Value(sources=sources, elements=Value(items=elements))
+            return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
         if effect is Effect.ITERATE:
             length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
-            return Value(sources=length, elements=memory.elements(arguments[0])) if arguments else Value()
+            found = memory.elements(arguments[0]) if arguments else None
+            return Value(sources=length, elements=found, iterator=memory.place[0])
         if effect is Effect.COLLECT:
             made = memory.new(1, is_array=False)
             for value in arguments:

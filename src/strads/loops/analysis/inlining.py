@@ -7,6 +7,7 @@ calls. What cannot be put in its place (a recursion, `*args`) stays a call, of w
 import inspect
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from numba.core import ir, ir_utils
@@ -36,7 +37,23 @@ _STATEMENTS = (
 )
 
 
-def inlined_ssa(function: types.FunctionType) -> Any:
+# A branch in the user's source: the function, and the variable that holds the condition in the function's own IR.
+Branch = tuple[types.CodeType, str]
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A function and what it calls, in SSA form.
+
+    `branches`: block → the branch at its end, for those of the source; none where some function could not be put into
+    its place.
+    """
+
+    ir: Any
+    branches: dict[int, Branch]
+
+
+def inlined_ssa(function: types.FunctionType) -> Inlined:
     """Return the IR of a function and all that it calls by name, in SSA form.
 
     Raises
@@ -47,8 +64,10 @@ def inlined_ssa(function: types.FunctionType) -> Any:
         When the bytecode is not supported.
     """
     function_ir = _frontend(function)
-    _Inliner(function_ir).run(function)
-    return reconstruct_ssa(function_ir)
+    inliner = _Inliner(function_ir)
+    inliner.run(function)
+    branches = inliner.branches(function) if inliner.copies == _references(function_ir.blocks) else {}
+    return Inlined(reconstruct_ssa(function_ir), branches)
 
 
 def _frontend(function: types.FunctionType) -> Any:
@@ -71,7 +90,21 @@ class _Inliner:
     def __init__(self, function_ir: Any):
         self.ir = function_ir
         self.statements = sum(len(block.body) for block in function_ir.blocks.values())
-        self.copies = 0
+        self.called: list[types.CodeType] = []  # the function of each copy
+
+    @property
+    def copies(self) -> int:
+        """Functions that were put into the place of a call."""
+        return len(self.called)
+
+    def branches(self, function: types.FunctionType) -> dict[int, Branch]:
+        """Return where the branches come from."""
+        found = {}
+        for label, block in self.ir.blocks.items():
+            if isinstance(block.body[-1], ir.Branch):
+                name, _, copy = block.body[-1].cond.name.partition("@")
+                found[label] = self.called[int(copy) - 1] if copy else function.__code__, name
+        return found
 
     def run(self, function: types.FunctionType) -> None:
         waiting: list[tuple[int, tuple[types.FunctionType, ...]]] = [(label, (function,)) for label in self.ir.blocks]
@@ -98,7 +131,7 @@ class _Inliner:
         call = block.body[position]
         inner = _frontend(callee)
         self.statements += sum(len(part.body) for part in inner.blocks.values())
-        self.copies += 1
+        self.called.append(callee.__code__)
         offset = max(self.ir.blocks) + 1
         blocks = ir_utils.add_offset_to_labels(inner.blocks, offset)
         names = {name: block.scope.define(f"{name}@{self.copies}", call.loc) for name in sorted(_names(blocks))}
@@ -131,6 +164,19 @@ def _names(blocks: Mapping[int, Any]) -> set[str]:
     return {
         variable.name for block in blocks.values() for statement in block.body for variable in statement.list_vars()
     } | {statement.target.name for block in blocks.values() for statement in block.find_insts(ir.Assign)}
+
+
+def _references(blocks: Mapping[int, Any]) -> int:
+    """Number of places where a user's function is named."""
+    definitions = _definitions(blocks)
+    named = [
+        _resolve(statement.target.name, definitions)
+        for block in blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if isinstance(statement.value, ir.Global | ir.FreeVar)
+        or (isinstance(statement.value, ir.Expr) and statement.value.op == "getattr")
+    ]
+    return sum(is_helper(function) for function in named)
 
 
 def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:

@@ -218,7 +218,9 @@ class Memory:
     def elements(self, container: Value) -> Value:
         """Return what iteration over something yields."""
         if container.elements is not None:
-            return container.elements.with_sources(container.sources)
+            # What another block has left of an iterator depends on how far that went.
+            known = container.iterator in (None, self.place[0])
+            return container.elements.with_sources(container.sources | (NOTHING if known else {OPAQUE}))
         if container.items is not None:
             found = None
             for item in container.items:

@@ -1,25 +1,34 @@
 """Facts about the control flow of a function: what decides whether a block runs, and what runs before it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from numba.core import ir
 
 
-def controlling_branches(cfg: Any) -> dict[int, set[int]]:
-    """Return for each block the blocks whose branch decides whether it runs (Ferrante et al. 1987)."""
+def directed_control(cfg: Any) -> dict[int, set[tuple[int, int]]]:
+    """Return for each block the branches that decide whether it runs, and the target with which it does.
+
+    These are its control dependences (Ferrante et al. 1987).
+    """
     post = cfg.post_dominators()
-    result: dict[int, set[int]] = {label: set() for label in cfg.nodes()}
+    result: dict[int, set[tuple[int, int]]] = {label: set() for label in cfg.nodes()}
     for branch in cfg.nodes():
         targets = [target for target, _ in cfg.successors(branch)]
         if len(targets) < 2:
             continue
         for target in targets:
             for label in post[target] - (post[branch] - {branch}):
-                result[label].add(branch)
+                result[label].add((branch, target))
     return result
 
 
-def endless_exits(cfg: Any, blocks: dict[int, Any]) -> set[int]:
+def controlling_branches(cfg: Any) -> dict[int, set[int]]:
+    """Return for each block the blocks whose branch decides whether it runs."""
+    return {label: {branch for branch, _ in pairs} for label, pairs in directed_control(cfg).items()}
+
+
+def endless_exits(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
     """Return the blocks whose branch may leave a `while` loop; a `for` loop ends whatever the values are."""
     return {
         label
@@ -38,6 +47,53 @@ def is_counted(header: Any) -> bool:
     )
 
 
-def raising_blocks(blocks: dict[int, Any]) -> set[int]:
+def raising_blocks(blocks: Mapping[int, Any]) -> set[int]:
     """Return the blocks that end with an exception."""
     return {label for label, block in blocks.items() if isinstance(block.body[-1], ir.Raise | ir.StaticRaise)}
+
+
+class Turns:
+    """Which turns of the loops of a function a block, or a value, belongs to."""
+
+    def __init__(self, cfg: Any, blocks: Mapping[int, Any]):
+        self._cfg = cfg
+        self._loops = list(cfg.loops().values())
+        self._home = {s.target.name: label for label, block in blocks.items() for s in block.find_insts(ir.Assign)}
+        self._implied: dict[tuple[int, int], bool] = {}
+
+    def left_between(self, name: str, label: int) -> set[int]:
+        """Return the blocks from which loops can be left that a variable is assigned in, and that a block is not in."""
+        home = self._home.get(name)
+        left = [loop for loop in self._loops if home in loop.body and label not in loop.body]
+        return {
+            block
+            for loop in left
+            for block in loop.body
+            if any(target not in loop.body for target, _ in self._cfg.successors(block))
+        }
+
+    def is_implied(self, branch: int, label: int) -> bool:
+        """Whether a block that runs says what the outcome of a branch was when it last ran.
+
+        It does where, within a turn of the loops around both, the block can be come to after one of its outcomes only.
+        """
+        if (branch, label) not in self._implied:
+            around = [loop for loop in self._loops if {branch, label} <= loop.body]
+            inner = min(around, key=lambda loop: len(loop.body), default=None)
+            within = set(self._cfg.nodes()) if inner is None else inner.body - {inner.header}
+            targets = {target for target, _ in self._cfg.successors(branch)}
+            reaching = [target for target in targets if self._reaches(target, label, within - {branch})]
+            self._implied[branch, label] = len(reaching) <= 1
+        return self._implied[branch, label]
+
+    def _reaches(self, start: int, end: int, within: set[int]) -> bool:
+        waiting, seen = [start], {start}
+        while waiting:
+            label = waiting.pop()
+            if label == end:
+                return True
+            if label in within:
+                new = {target for target, _ in self._cfg.successors(label)} - seen
+                seen |= new
+                waiting += new
+        return False

@@ -15,6 +15,7 @@ Sources = frozenset[int]
 # a table, axis); ("row", position of a ragged table), the length of its row k.
 Size = tuple[Any, ...]
 NOTHING: Sources = frozenset()
+UNKNOWN_BLOCK = -1
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Value:
     below: Size | None = None  # a size that it is below, and it is not negative
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
+    iterator: int | None = None  # of what only one `for` can go through: the block that made it
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Value) and self._key() == other._key()
@@ -84,6 +86,7 @@ class Value:
             self.below,
             self.is_slice,
             self.is_shape,
+            self.iterator,
         )
 
     @property
@@ -137,4 +140,5 @@ def join(first: "Value | None", second: Value) -> Value:
         below=first.below if first.below == second.below else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
+        iterator=first.iterator if first.iterator == second.iterator else UNKNOWN_BLOCK,
     )

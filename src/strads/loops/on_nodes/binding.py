@@ -21,11 +21,18 @@ def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
     return {i: node.store[a.name] for i, a in enumerate(arguments) if isinstance(a, TableRef)}
 
 
-def bind(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> tuple[BoundArguments, LoopProgram]:
-    """Bind the body to this node's tables: in their whole address space a row has its own number."""
+def bind(
+    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], *, outcomes: bool = False
+) -> tuple[BoundArguments, LoopProgram]:
+    """Bind the body to this node's tables: in their whole address space a row has its own number.
+
+    With `outcomes`, the program is the one whose reconnaissance chooses them.
+    """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps)
     with COMPILING:
-        return bound, find_program(spec.body, bound, fastmath=spec.options.fastmath)
+        program = find_program(spec.body, bound, fastmath=spec.options.fastmath)
+        chosen = program.with_outcomes(bound) if outcomes else None
+        return bound, chosen or program
 
 
 def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any, float]:

@@ -97,7 +97,7 @@ def run(
 def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> None:
     """Execute a prepared loop in the interpreter, on one thread, with every access checked."""
     loop: NodeLoop = node.store[name]
-    bound, program = bind(node, loop.spec, arguments)
+    bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
     assert loop.records is not None
     before = _snapshot(bound, program, {})
     # Sums of their own: an error leaves accumulators as they were, too.
@@ -108,7 +108,8 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
     }
     summing = replace(bound, arguments=tuple(sums.get(p, argument) for p, argument in enumerate(bound.arguments)))
     try:
-        run_checked(program.body, summing, program.cast, loop.spec.indices, loop.part.plan, loop.records)
+        indices, plan = loop.spec.indices, loop.part.plan
+        run_checked(program.body, summing, program.cast, indices, plan, loop.records, exact=not loop.outcomes)
     except BaseException:
         for rows, values in before:
             rows[...] = values
@@ -127,7 +128,7 @@ class _Call:
         self.shards = shards_of(node, arguments)
         self.bound: BoundArguments
         self.program: LoopProgram
-        self.bound, self.program = bind(node, loop.spec, arguments)
+        self.bound, self.program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
         bring_what_is_read(node, self.program, self.shards)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):

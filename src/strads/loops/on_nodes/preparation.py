@@ -3,6 +3,7 @@
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from strads.dds.shard import Shard, complete
 from strads.engine.executor import Schedule
 from strads.engine.gather import as_records
 from strads.engine.roles import Checking, Role
-from strads.errors import BodyIndexError, BodyKeyError, StradsError
+from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
-from strads.loops.on_nodes.recording import find_crowded_row, is_checked_in_run, record
+from strads.loops.on_nodes.recording import (
+    find_crowded_row,
+    is_checked_in_run,
+    record,
+    record_with_outcomes,
+)
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
 from strads.schedule.access import AccessRecords
@@ -41,18 +47,19 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     -------
     The facts of the loop on node 0; None elsewhere.
     """
+    start = time.perf_counter()
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)
-    memory = _room_for_copies(node, spec, program, bound, shards)
-    _, compile_seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
-    start = time.perf_counter()
-    share = _share(node, program, bound, spec.indices, shards)
-    bring_what_is_read(node, program, shards)
-    own = spec.indices.part(share[node.rank], share[node.rank + 1])
-    largest = max(memory, key=lambda position: memory[position].nbytes, default=-1)
-    room = memory.get(largest)
-    ahead = _look_ahead(node, spec, program, bound, own, shards, team, room)
+    ahead = None
+    chosen = program.with_outcomes(bound)
+    if chosen is not None:
+        ahead = _look_ahead(node, spec, chosen, bound, shards, team, outcomes=True)
+    if ahead is None:
+        ahead = _look_ahead(node, spec, program, bound, shards, team)
+        assert ahead is not None
+    program, memory = ahead.program, ahead.memory
+    largest = _largest(memory)
     records = node.comm.gather(ahead.records)
     recorded = time.perf_counter()
     facts, parts, kept = None, None, None
@@ -76,8 +83,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile),
             checks_all=ahead.checks_all,
-            compile_seconds=compile_seconds,
-            reconnaissance_seconds=recorded - start,
+            compile_seconds=ahead.compile_seconds,
+            reconnaissance_seconds=recorded - start - ahead.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
         )
     part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
@@ -86,7 +93,18 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     checking = Checking.OWNERS
     if node.size == 1 and part.plan.strategy == "sequential":
         checking = Checking.ALL if ahead.checks_all else Checking.BOUNDS
-    loop = NodeLoop(spec, part, schedule, first, checking, ahead.failure, kept, memory=memory, aligned=aligned)
+    loop = NodeLoop(
+        spec,
+        part,
+        schedule,
+        first,
+        bool(program.facts.outcomes),
+        checking,
+        ahead.failure,
+        kept,
+        memory=memory,
+        aligned=aligned,
+    )
     loop.is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
     if loop.is_in_order:
         loop.memory.clear()  # nothing has to be copied
@@ -98,10 +116,13 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
 class _Ahead:
     """What is known of a loop before it runs.
 
-    `alone`: why one job has to run it, else empty. `checks_all`: nothing was recorded nor checked. `failure`: what came
-    of trying.
+    `program`, `memory`: what it is compiled for, and room for copies of tables. `alone`: why one job has to run it,
+    else empty. `checks_all`: nothing was recorded nor checked. `failure`: what came of trying.
     """
 
+    program: LoopProgram
+    memory: dict[int, NDArray[Any]]
+    compile_seconds: float
     records: AccessRecords
     alone: str
     checks_all: bool = False
@@ -113,26 +134,48 @@ def _look_ahead(
     spec: LoopSpec,
     program: LoopProgram,
     bound: BoundArguments,
-    indices: LoopIndices,
     shards: dict[int, Shard],
     team: ThreadTeam,
-    room: NDArray[Any] | None,
-) -> _Ahead:
-    """Record a loop, if it is to be planned; else only look for indices that do not exist, or leave that to the run."""
+    *,
+    outcomes: bool = False,
+) -> _Ahead | None:
+    """Record a loop, if it is to be planned; else only look for indices that do not exist, or leave that to the run.
+
+    With `outcomes`, the program chooses those of branches, and None is returned where a task fails.
+    """
+    try:
+        _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
+    except CompileError:
+        if outcomes:
+            return None
+        raise
+    share = _share(node, program, bound, spec.indices, shards)
+    bring_what_is_read(node, program, shards)
+    indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     # The planner sees for itself what is crowded: here this saves the records.
     may_be_alone = node.size == 1 and spec.options.strategy == "auto" and not spec.options.keep_records
     alone = spec.alone or (find_crowded_row(program, bound, indices, team) if may_be_alone else None) or ""
+    memory = _room_for_copies(node, spec, program, bound, shards)
+    known = partial(_Ahead, program, memory, seconds)
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
-        return _Ahead(nothing, alone, checks_all=True)
+        return known(nothing, alone, checks_all=True)
+    room, keep = memory.get(_largest(memory)), not (alone and may_be_alone)
+    if outcomes:
+        records = record_with_outcomes(node, program, bound, indices, shards, team, room, keep=keep)
+        return None if records is None else known(records, alone)
     try:
-        keep = not (alone and may_be_alone)
-        return _Ahead(record(node, program, bound, indices, shards, team, room, keep=keep), alone)
+        return known(record(node, program, bound, indices, shards, team, room, keep=keep), alone)
     except (BodyIndexError, BodyKeyError) as error:
         # Tasks that find their rows by values of the loop may fail only because no other has run before them.
         if not may_be_alone or program.is_certain(bound):
             raise
-        return _Ahead(nothing, "tasks may need rows that only earlier tasks make possible", True, error)
+        alone = "tasks may need rows that only earlier tasks make possible"
+        return known(nothing, alone, checks_all=True, failure=error)
+
+
+def _largest(memory: dict[int, NDArray[Any]]) -> int:
+    return max(memory, key=lambda position: memory[position].nbytes, default=-1)
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:

@@ -59,6 +59,38 @@ def record(
     return _recorded(program, program.compile_scratch_recorder(bound, indices), bound, indices, team, keep)
 
 
+def record_with_outcomes(
+    node: Node,
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    shards: dict[int, Shard],
+    team: ThreadTeam,
+    memory: NDArray[Any] | None = None,
+    *,
+    keep: bool = True,
+) -> AccessRecords | None:
+    """Record with chosen outcomes of branches; None where a task fails: with other outcomes it may not.
+
+    Arguments are those of `record`.
+    """
+    recorder = program.compile_recorder(bound, indices)
+    if recorder.scratch:
+        complete(node, *shards.values())
+    while True:
+        try:
+            records = _run(recorder, bound, indices, team, memory, keep)
+        except TaskFailed:
+            records = None
+        if all(node.comm.allgather(records is not None)):
+            return records
+        made_up = program.facts.volatile_reads or program.facts.volatile_parts
+        if recorder.scratch or not made_up:
+            return None
+        complete(node, *shards.values())
+        recorder = program.compile_scratch_recorder(bound, indices)
+
+
 def _run(
     recorder: Recorder,
     bound: BoundArguments,

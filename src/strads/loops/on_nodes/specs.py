@@ -125,6 +125,7 @@ class NodeLoop:
     part: NodePlan
     schedule: Schedule
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
+    outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
     checking: Checking = Checking.OWNERS
     failure: StradsError | None = None  # of the reconnaissance, where the run decides whether it was one
     records: AccessRecords | None = None  # kept only for the interpreter

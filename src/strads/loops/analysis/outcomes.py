@@ -1,0 +1,183 @@
+"""Branches whose outcome only the run knows, and outcomes to record under so that no row of the run is missed.
+
+Where the loop changes what a branch asks for, but not which rows its arms touch, reconnaissance can go both ways: what
+it records is a superset of what any run touches. A block is *reached whenever the run reaches it* if every undecided
+branch that decides whether it runs goes towards it, and no turn of a loop around it is cut short. Turns are looked at
+one by one (edges back to the head of such a loop lead nowhere), as a fixed value is the same only within one turn.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numba.core.controlflow import CFGraph
+
+from strads.loops.analysis.inlining import Branch
+from strads.loops.analysis.structure import directed_control, is_counted, raising_blocks
+
+MOST_SETS = 4  # of outcomes that reconnaissance goes through for each task
+
+Outcomes = Mapping[Branch, bool]
+
+
+@dataclass
+class UndecidedBranches:
+    """The branches of a body, some of which are undecided.
+
+    Parameters
+    ----------
+    cfg, blocks
+        The body.
+    origins
+        Where branches come from in the source, by block; what is not there is not to be chosen.
+    is_undecided
+        Whether the branch at the end of a block is.
+    """
+
+    cfg: Any
+    blocks: Mapping[int, Any]
+    origins: Mapping[int, Branch]
+    is_undecided: Callable[[int], bool]
+
+    def __post_init__(self) -> None:
+        self._loops = list(self.cfg.loops().values())
+        self._control: dict[frozenset[int], dict[int, set[tuple[int, int]]]] = {}
+
+    def towards(self, label: int) -> dict[int, int] | None:
+        """Return undecided branches and their targets with which a block is reached whenever the run reaches it.
+
+        None where there are no such targets.
+        """
+        loops = [loop for loop in self._loops if label in loop.body]
+        control = self._control_within_a_turn(loops)
+        wanted = [(branch, target) for branch, target in _closure(control, [label]) if self.is_undecided(branch)]
+        for loop in loops:
+            for branch in loop.body:
+                outside = [target for target, _ in self.cfg.successors(branch) if target not in loop.body]
+                if not outside:
+                    continue
+                if self.is_undecided(branch):
+                    wanted += [(branch, target) for target, _ in self.cfg.successors(branch) if target in loop.body]
+                    if len(outside) > 1:
+                        return None
+                    continue
+                # The run may not come to this exit: then reconnaissance must not, either.
+                inside = [pair for pair in _closure(control, [branch]) if pair[0] in loop.body]
+                deciding = [pair for pair in inside if self.is_undecided(pair[0])]
+                wanted += [self._other(*pair) for pair in deciding]
+        found: dict[int, int] = {}
+        for branch, target in wanted:
+            if found.setdefault(branch, target) != target or not self._can_be_chosen(branch):
+                return None
+        return found
+
+    def _control_within_a_turn(self, loops: list[Any]) -> dict[int, set[tuple[int, int]]]:
+        heads = frozenset(loop.header for loop in loops)
+        if heads not in self._control:
+            self._control[heads] = directed_control(_without_turns(self.cfg, loops))
+        return self._control[heads]
+
+    def _can_be_chosen(self, branch: int) -> bool:
+        """Whether reconnaissance can have the outcome that it likes: an iterator ends when it ends."""
+        if branch not in self.origins or is_counted(self.blocks[branch]):
+            return False
+        return all(map(self.is_undecided, self._same(branch)))
+
+    def _same(self, branch: int) -> list[int]:
+        """Return the branches that are the same in the source: those of a function that is called several times."""
+        return [label for label, origin in self.origins.items() if origin == self.origins[branch]]
+
+    def _other(self, branch: int, target: int) -> tuple[int, int]:
+        return branch, next(other for other, _ in self.cfg.successors(branch) if other != target)
+
+    def outcomes(self, need: Mapping[int, int]) -> dict[Branch, bool] | None:
+        """Return what branches of the source do; None if one does both, as in a function that is called twice."""
+        found: dict[Branch, bool] = {}
+        for branch, target in need.items():
+            outcome = target == self.blocks[branch].body[-1].truebr
+            if found.setdefault(self.origins[branch], outcome) != outcome:
+                return None
+        return found
+
+    def quick(self) -> dict[Branch, bool]:
+        """Return outcomes with which a task ends soon, of branches that can have any."""
+        free = [b for b in self.blocks if self.is_undecided(b) and self._can_be_chosen(b) and len(self._same(b)) == 1]
+        return self.outcomes({branch: self._quick(branch) for branch in free}) or {}
+
+    def _quick(self, branch: int) -> int:
+        """Return the target from which the end is near."""
+        post = self.cfg.post_dominators()
+        raising = raising_blocks(self.blocks)
+        last = self.blocks[branch].body[-1]
+        for target, other in ((last.truebr, last.falsebr), (last.falsebr, last.truebr)):
+            if raising & post[target] and not raising & post[other]:
+                return int(other)
+        for loop in self._loops:
+            inside = [target for target in (last.truebr, last.falsebr) if target in loop.body]
+            if branch in loop.body and len(inside) == 1:
+                return int(last.truebr if inside == [last.falsebr] else last.falsebr)
+        return int(last.falsebr)
+
+
+class OutcomeSets:
+    """Sets of outcomes that grow until each block has one that reaches it."""
+
+    def __init__(self, branches: UndecidedBranches):
+        self._branches = branches
+        self._sets: list[dict[Branch, bool]] = [{}]
+        self._reached: dict[int, bool] = {}
+
+    def reach(self, label: int, most: int) -> bool:
+        """Have a set that reaches a block, among at most so many; whether there is one."""
+        if label not in self._reached:
+            self._reached[label] = self._reach(label, most)
+        return self._reached[label]
+
+    def _reach(self, label: int, most: int) -> bool:
+        need = self._branches.towards(label)
+        outcomes = None if need is None else self._branches.outcomes(need)
+        if outcomes is None:
+            return False
+        for found in self._sets:
+            if all(found.get(branch, outcome) == outcome for branch, outcome in outcomes.items()):
+                found.update(outcomes)
+                return True
+        if len(self._sets) >= most:
+            return False
+        self._sets.append(outcomes)
+        return True
+
+    def outcomes(self) -> tuple[Outcomes, ...]:
+        """Return the sets; branches that none is about have the outcome after which a task ends soon."""
+        quick = self._branches.quick()
+        return tuple({**quick, **found} for found in self._sets)
+
+
+def _closure(control: Mapping[int, set[tuple[int, int]]], labels: list[int]) -> set[tuple[int, int]]:
+    """Return the branches, and their targets, that decide whether blocks run, and of those branches again."""
+    found: set[tuple[int, int]] = set()
+    waiting = list(labels)
+    seen = set(labels)
+    while waiting:
+        for branch, target in control[waiting.pop()]:
+            found.add((branch, target))
+            if branch not in seen:
+                seen.add(branch)
+                waiting.append(branch)
+    return found
+
+
+def _without_turns(cfg: Any, loops: list[Any]) -> Any:
+    """Return a graph in which a turn of some loops ends with the task."""
+    graph, end = CFGraph(), max(cfg.nodes()) + 1
+    heads = {loop.header: loop.body for loop in loops}
+    for label in cfg.nodes():
+        graph.add_node(label)
+    graph.add_node(end)
+    for label in cfg.nodes():
+        for target, data in cfg.successors(label):
+            goes_back = target in heads and label in heads[target]
+            graph.add_edge(label, end if goes_back else target, data)
+    graph.set_entry_point(cfg.entry_point())
+    graph.process()
+    return graph

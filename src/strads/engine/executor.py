@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit, typeof
+from numba import njit, typeof, types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
@@ -43,7 +44,8 @@ class Schedule:
     """What a worker has to know of a plan, as plain arrays."""
 
     plan: Plan
-    indices: NDArray[np.integer]  # (tasks,): the loop index k of the task at each plan position
+    # (tasks,): the loop index k of the task at each plan position; None where that is the position itself
+    indices: NDArray[np.integer] | None
     ownership: Ownership | None = None  # of the rows of guarded tables, if there are any
 
     def lanes(self) -> NDArray[np.int32]:
@@ -92,6 +94,18 @@ def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
             owner[rows[entry]] = holder
 
 
+def _index_at(indices: Any, position: int) -> Any:
+    """Loop index of the task at a position of the plan."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_index_at)
+def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
+    if isinstance(indices, types.NoneType):
+        return lambda indices, position: np.int64(position)
+    return lambda indices, position: np.int64(indices[position])
+
+
 def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
@@ -102,7 +116,7 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
             if pool.state[STOPPED] != 0:
                 return
             for position in range(start, min(start + _STRIDE, last)):
-                body(np.int64(indices[position]), *bind(storages, (position, job, lane, job)))
+                body(_index_at(indices, position), *bind(storages, (position, job, lane, job)))
 
     return run_job
 
@@ -120,7 +134,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
             if not _acquire(locks, ids, start, end, pool.state):
                 return
             _claim(claiming, position)
-            body(np.int64(indices[position]), *bind(storages, (position, job, lane, position)))
+            body(_index_at(indices, position), *bind(storages, (position, job, lane, position)))
             if len(sequence) > 0:
                 sequence[position] = fetch_add(counter, 0, 1)
             _release(locks, ids, start, end)

@@ -120,7 +120,7 @@ class BatchProgram(LoopProgram):
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
         if self._step is None:
-            self._step = make_step(*self._live(bound), self.fastmath)
+            self._step = make_step(*self._live(bound), self._fastmath(Checking.OWNERS))
         function = make(self._step)
         try:
             with self._compiling():

@@ -43,11 +43,10 @@ class LoopProgram:
         with self._compiling():
             self.facts = facts or self._analyse(bound)
         self._may_reorder = fastmath
-        self.fastmath = _REORDERING if fastmath and not self.facts.rounding_decides else False
         self.cast = Cast.of(bound, self.facts)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
-        self._live_bodies: dict[bool, Any] = {}
+        self._live_bodies: dict[tuple[bool, bool], Any] = {}
         self._with_outcomes: LoopProgram | None = None
 
     @contextmanager
@@ -169,9 +168,10 @@ class LoopProgram:
         """
         owned = schedule.ownership
         blocks = () if owned is None else tuple(owned.block_of)
-        key = (schedule.plan.locks is not None, schedule.indices.dtype, blocks, self._live_key(bound, checking))
+        dtype = None if schedule.indices is None else schedule.indices.dtype
+        key = (schedule.plan.locks is not None, dtype, blocks, self._live_key(bound, checking))
         if key not in self._workers:
-            worker = make_worker(*self._live(bound, checking), locked=key[0], fastmath=self.fastmath)
+            worker = make_worker(*self._live(bound, checking), locked=key[0], fastmath=self._fastmath(checking))
             try:
                 with self._compiling():
                     compile_worker(worker, schedule, storages)
@@ -186,21 +186,28 @@ class LoopProgram:
     def _live(self, bound: BoundArguments, checking: Checking = Checking.OWNERS) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of these."""
         roles, checks_parts = self._live_key(bound, checking)
-        if checks_parts not in self._live_bodies:
+        fastmath = self._fastmath(checking)
+        key = checks_parts, bool(fastmath)
+        if key not in self._live_bodies:
             body = compile_function(
                 self.body,
                 bound.float_dtype,
                 nogil=True,
                 forceinline=True,
                 error_model="numpy",
-                fastmath=self.fastmath,
+                fastmath=fastmath,
                 boundscheck=checks_parts or None,
             )
-            self._live_bodies[checks_parts] = self._task(body)
+            self._live_bodies[key] = self._task(body)
         arguments = zip(roles, bound.arguments, strict=True)
-        return self._live_bodies[checks_parts], tuple(
+        return self._live_bodies[key], tuple(
             live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts) for role, a in arguments
         )
+
+    def _fastmath(self, checking: Checking) -> set[str] | bool:
+        """Return which sums a run may reorder: not those that decide what was recorded, or checked beforehand."""
+        decides = self.facts.rounding_decides and checking is not Checking.ALL
+        return _REORDERING if self._may_reorder and not decides else False
 
     def live_roles(self, checking: Checking) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""

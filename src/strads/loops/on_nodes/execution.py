@@ -168,12 +168,12 @@ class _Call:
 
     def _lies_in_order(self, position: int) -> bool:
         """Whether the rows of a table lie in plan order as they are."""
-        return self.loop.is_in_order and position not in self.shards
+        return self.loop.schedule.indices is None and position not in self.shards
 
     def _in_plan_order(self, position: int, argument: TableArgument) -> Any:
         """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
         storage: Storage = argument.storage
-        indices, rows = self.loop.schedule.indices, len(storage)
+        indices, rows = self.loop.spec.indices.at(self.loop.part.tasks), len(storage)
         if rows == 0:
             if isinstance(storage, RaggedArray):
                 return storage.values, np.zeros(len(indices) + 1, np.int64)

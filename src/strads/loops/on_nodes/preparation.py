@@ -88,7 +88,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             planning_seconds=time.perf_counter() - recorded,
         )
     part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
-    schedule = Schedule(part.plan, spec.indices.at(part.tasks), owned)
+    is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
+    schedule = Schedule(part.plan, None if is_in_order else spec.indices.at(part.tasks), owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
     checking = Checking.OWNERS
     if node.size == 1 and part.plan.strategy == "sequential":
@@ -105,8 +106,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         memory=memory,
         aligned=aligned,
     )
-    loop.is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
-    if loop.is_in_order:
+    if is_in_order:
         loop.memory.clear()  # nothing has to be copied
     node.store[spec.name] = loop
     return facts

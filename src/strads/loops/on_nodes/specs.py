@@ -136,7 +136,6 @@ class NodeLoop:
     memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → room for rows in plan order
     tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution
-    is_in_order: bool = False  # whether task p of the plan is that of index p
     run: int = 0  # number of the program run that it was last executed in
     before: list[tuple[NDArray[Any], NDArray[Any]]] | None = None  # rows, and what they were, where it may be undone
     arrived: NDArray[np.bool_] | None = None  # which arrivals of that run are there

@@ -222,7 +222,7 @@ def test_writes_to_read_only_tables_are_refused():
         nothing = Cast((), {}, frozenset())
         records = UniformRecords((), (), (), np.zeros((2, 0), np.int32))  # as if nothing were written
         with pytest.raises(strads.AccessPatternError, match=r"(?s)test_python_mode.*task 0.*read-only"):
-            run_checked(body, bound, nothing, LoopIndices.of(2), build_plan(records, threads=1), records)
+            run_checked(body, bound, nothing, LoopIndices.of(2), build_plan(records, threads=1), records, exact=True)
         assert not target.to_numpy().any()
 
 

@@ -116,7 +116,8 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
             if pool.state[STOPPED] != 0:
                 return
             for position in range(start, min(start + _STRIDE, last)):
-                body(_index_at(indices, position), *bind(storages, (position, job, lane, job)))
+                index = _index_at(indices, position)
+                body(index, *bind(storages, (position, job, lane, job, index)))
 
     return run_job
 
@@ -134,7 +135,8 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
             if not _acquire(locks, ids, start, end, pool.state):
                 return
             _claim(claiming, position)
-            body(_index_at(indices, position), *bind(storages, (position, job, lane, position)))
+            index = _index_at(indices, position)
+            body(index, *bind(storages, (position, job, lane, position, index)))
             if len(sequence) > 0:
                 sequence[position] = fetch_add(counter, 0, 1)
             _release(locks, ids, start, end)

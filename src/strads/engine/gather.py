@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
+from strads.dds._ragged import offsets_of
 
 _CHUNK = 1 << 18  # rows a thread copies at a time
 _WINDOW_BYTES = 1 << 19  # of the source, in the cache while all jobs take their rows from it
@@ -62,15 +63,11 @@ def _merge(source, indices, starts, stops, target, first_row, last_row, step):  
 
 
 @njit(nogil=True, cache=True)
-def _gather_ragged(source, offsets, indices, target, target_offsets, first, last):  # type: ignore[no-untyped-def]
-    rows = len(offsets) - 1
+def _gather_segments(source, starts, target, target_offsets, first, last):  # type: ignore[no-untyped-def]
     for position in range(first, last):
-        row = indices[position]
-        if row < 0:
-            row += rows
-        start = target_offsets[position]
-        for item in range(target_offsets[position + 1] - start):
-            target[start + item] = source[offsets[row] + item]
+        begin, start = target_offsets[position], starts[position]
+        for item in range(target_offsets[position + 1] - begin):
+            target[begin + item] = source[start + item]
 
 
 def as_records(array: NDArray[Any]) -> NDArray[Any]:
@@ -145,14 +142,34 @@ def gather_ragged(
     values: NDArray[Any], offsets: NDArray[np.int64], indices: NDArray[np.integer], team: ThreadTeam
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return values and offsets of the ragged rows `indices`, copied by all threads of the team."""
-    target_offsets = np.zeros(len(indices) + 1, np.int64)
-    np.cumsum(np.diff(offsets)[indices], out=target_offsets[1:])
-    target = np.empty(int(target_offsets[-1]), values.dtype)
+    target_offsets = offsets_of(np.diff(offsets)[indices])
+    return gather_segments(values, offsets[:-1][indices], target_offsets, team), target_offsets
+
+
+def gather_segments(
+    source: NDArray[Any], starts: NDArray[np.int64], offsets: NDArray[np.int64], team: ThreadTeam
+) -> NDArray[Any]:
+    """Return pieces of an array one after the other, copied by all threads of the team.
+
+    Parameters
+    ----------
+    source
+        Rows of any dtype, C-contiguous.
+    starts : (segments,)
+        First row of each piece.
+    offsets : (segments + 1,)
+        Where the pieces are in the result: these say how long they are.
+    team
+        The threads.
+    """
+    target = np.empty((int(offsets[-1]), *source.shape[1:]), source.dtype)
+    if target.size == 0:
+        return target
+    source_rows, target_rows = as_records(source), as_records(target)
 
     def copy(chunk: int) -> None:
         first = chunk * _CHUNK
-        last = min(first + _CHUNK, len(indices))
-        _gather_ragged(values, offsets, indices, target, target_offsets, first, last)
+        _gather_segments(source_rows, starts, target_rows, offsets, first, min(first + _CHUNK, len(starts)))
 
-    team.for_each(copy, -(-len(indices) // _CHUNK))
-    return target, target_offsets
+    team.for_each(copy, -(-len(starts) // _CHUNK))
+    return target

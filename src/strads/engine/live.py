@@ -1,7 +1,7 @@
 """Live views: how each argument of a body reaches it when a plan is executed.
 
 A constructor takes the storage of one argument and the context of one task, `(position in the plan, job, lane,
-holder of rows)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
+holder of rows, loop index)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
 """
 
 from typing import Any, NamedTuple
@@ -10,9 +10,17 @@ from numba import njit
 
 from strads.engine.keyed import keyed_view
 from strads.engine.roles import Role
-from strads.engine.views import make_accumulating, make_aligned, make_checked, make_guarded, make_ragged
+from strads.engine.views import (
+    make_accumulating,
+    make_aligned,
+    make_checked,
+    make_guarded,
+    make_offsets,
+    make_ragged,
+    make_segmented,
+)
 
-PLAN_POSITION, JOB, LANE, HOLDER = 0, 1, 2, 3
+PLAN_POSITION, JOB, LANE, HOLDER, INDEX = 0, 1, 2, 3, 4
 
 
 class Guarded(NamedTuple):
@@ -35,6 +43,21 @@ class Aligned(NamedTuple):
     rows: int
 
 
+class Segmented(NamedTuple):
+    """Storage of a segmented table: the segments in plan order, how far each has moved, and the table's rows."""
+
+    data: Any
+    shift: Any
+    rows: int
+
+
+class Offsets(NamedTuple):
+    """Storage of the offsets of segmented tables: both ends of each segment in plan order, and their number."""
+
+    ends: Any
+    rows: int
+
+
 @njit(nogil=True, forceinline=True)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """A ragged table from its values and offsets."""
@@ -45,6 +68,11 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
     """The lane's replica, out of (lanes, *shape)."""
     return storage[context[LANE]]
+
+
+@njit(nogil=True, forceinline=True)
+def _offsets_view(storage, context):  # type: ignore[no-untyped-def]
+    return make_offsets((storage.ends, context[PLAN_POSITION], context[INDEX], storage.rows))
 
 
 @njit(nogil=True, forceinline=True)
@@ -69,6 +97,10 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
         return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
 
     @njit(nogil=True, forceinline=True)
+    def segmented(storage, context):  # type: ignore[no-untyped-def]
+        return make_segmented((storage.data, storage.shift[context[PLAN_POSITION]], storage.rows, checks))
+
+    @njit(nogil=True, forceinline=True)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         return make_guarded((s.data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
@@ -79,6 +111,8 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
         Role.READ: None,
         Role.CHECKED: checked,
         Role.ALIGNED: aligned,
+        Role.SEGMENTED: segmented,
+        Role.OFFSETS: _offsets_view,
         Role.WRITTEN: None,
         Role.GUARDED: guarded,
         Role.RELAXED: _replica_view,

@@ -11,10 +11,16 @@ class Role(Enum):
     READ = auto()  # a table that is only read, at indices that reconnaissance has checked
     CHECKED = auto()  # a table that is only read, at indices that only the run itself can check
     ALIGNED = auto()  # a table that is only read, as A[k]: stored in plan order
+    SEGMENTED = auto()  # a table that is only read, as A[p] with P[k] <= p < P[k + 1]: so stored in plan order
+    OFFSETS = auto()  # such an array P of which nothing else is read: its pairs are stored in plan order
     WRITTEN = auto()  # a table whose rows conflict: its accesses are recorded
     GUARDED = auto()  # as WRITTEN, but a run lets each job touch its own rows only
     RELAXED = auto()  # a written table with a replica for each lane
     CHECKED_RELAXED = auto()  # as RELAXED, at indices that only the run itself can check
+
+    def in_loop_order(self) -> "Role":
+        """Return the part in a run of the tasks in their order, in which such tables lie."""
+        return Role.READ if self in (Role.SEGMENTED, Role.OFFSETS) else self
 
     def under(self, checking: "Checking") -> "Role":
         """Return the part in a run that checks other accesses than those that only the run can check."""

@@ -24,6 +24,8 @@ SILENT = 128
 MAX_TABLES = SILENT // 2
 
 AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows", "checks")
+SegmentedType, make_segmented = define_view("Segmented", "data", "shift", "rows", "checks")
+OffsetsType, make_offsets = define_view("Offsets", "data", "position", "index", "rows")
 RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
 AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
@@ -42,8 +44,8 @@ SCRATCH_FULL = "scratch rows used up"
 PATTERN_CHANGED = "access outside the recorded ones"
 
 _RECORDING = (GhostType, ScratchType)
-_LIVE = (AlignedType, CheckedType, GuardedType)  # `checks` is True or None: it decides what is compiled
-_TABLES = (AlignedType, RaggedType, CheckedType, GuardedType, GhostType, ScratchType)
+_LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` is True or None: it decides what is compiled
+_TABLES = (AlignedType, SegmentedType, OffsetsType, RaggedType, CheckedType, GuardedType, GhostType, ScratchType)
 
 
 def _wrap(index: int, rows: int) -> int:
@@ -251,6 +253,8 @@ def _compiled_row_of(view, index):  # type: ignore[no-untyped-def]
 def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, (*_TABLES, GhostRowType)):
         return None
+    if isinstance(view, SegmentedType) and isinstance(index, types.SliceType):
+        return lambda view, index: view.data[index.start + view.shift : index.stop + view.shift]
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]
@@ -267,6 +271,10 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
         return _refuse_index(view, index)
     if isinstance(view, AlignedType):
         return lambda view, index: view.data[view.position]
+    if isinstance(view, SegmentedType):
+        return lambda view, index: view.data[np.uint64(index + view.shift)]
+    if isinstance(view, OffsetsType):
+        return lambda view, index: view.data[view.position, np.uint64(index - view.index)]
     if isinstance(view, RaggedType):
 
         def ragged(view, index):  # type: ignore[no-untyped-def]
@@ -383,7 +391,7 @@ def _view_len(view):  # type: ignore[no-untyped-def]
         return lambda view: len(view.offsets) - 1
     if isinstance(view, GhostRowType):
         return lambda view: view.length
-    if isinstance(view, AlignedType):
+    if isinstance(view, AlignedType | SegmentedType | OffsetsType):
         return lambda view: view.rows
     if isinstance(view, _TABLES):
         return lambda view: len(view.data)
@@ -394,7 +402,7 @@ def _view_len(view):  # type: ignore[no-untyped-def]
 def _shape(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
         return lambda view: (view.length,)
-    if isinstance(view, RaggedType) or isinstance(view.member("data"), ViewType):
+    if isinstance(view, RaggedType | OffsetsType) or isinstance(view.member("data"), ViewType):
         return lambda view: (len(view),)
     return lambda view: (len(view), *view.data.shape[1:])
 
@@ -402,7 +410,7 @@ def _shape(view):  # type: ignore[no-untyped-def]
 def _size(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
         return lambda view: view.length
-    if isinstance(view, RaggedType) or isinstance(view.member("data"), ViewType):
+    if isinstance(view, RaggedType | OffsetsType) or isinstance(view.member("data"), ViewType):
         return lambda view: len(view)
     if view.member("data").ndim == 1:
         return lambda view: len(view)
@@ -410,7 +418,7 @@ def _size(view):  # type: ignore[no-untyped-def]
 
 
 def _ndim(view):  # type: ignore[no-untyped-def]
-    data = None if isinstance(view, GhostRowType | RaggedType) else view.member("data")
+    data = None if isinstance(view, GhostRowType | RaggedType | OffsetsType) else view.member("data")
     ndim = data.ndim if isinstance(data, types.Array) else 1
     return lambda view: ndim
 

@@ -1,5 +1,6 @@
 """Casting: which role each argument of a loop plays, and the numbers of the tables in the access records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strads.engine.roles import Role
@@ -40,6 +41,11 @@ class Cast:
         """Return the positions of the arguments that play one of these roles."""
         return [position for position, role in enumerate(self.roles) if role in roles]
 
+    def in_plan_order(self, segments: Mapping[int, int]) -> frozenset[int]:
+        """Return the positions of what lies in plan order, and of what says how."""
+        segmented = self.with_role(Role.SEGMENTED)
+        return frozenset([*self.with_role(Role.ALIGNED, Role.OFFSETS), *segmented, *(segments[p] for p in segmented)])
+
     def tag(self, position: int) -> int:
         """Return the tag of a recorded argument's accesses: twice the table's number, plus 1 if all are writes."""
         return 2 * self.table_of[position] | (position in self._reads_count_as_writes)
@@ -71,4 +77,10 @@ def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
         return Role.GUARDED if position in facts.volatile else Role.WRITTEN
     if position in facts.aligned:
         return Role.ALIGNED
+    # Where nothing else needs it, the content of an array is not worth looking through in each call.
+    knows_changes = argument.table is not None or position in facts.deciding
+    if position in facts.segments and knows_changes:
+        return Role.SEGMENTED
+    if position in facts.offsets:
+        return Role.OFFSETS
     return Role.CHECKED if unchecked else Role.READ

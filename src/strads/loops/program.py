@@ -169,9 +169,11 @@ class LoopProgram:
         owned = schedule.ownership
         blocks = () if owned is None else tuple(owned.block_of)
         dtype = None if schedule.indices is None else schedule.indices.dtype
-        key = (schedule.plan.locks is not None, dtype, blocks, self._live_key(bound, checking))
+        checks = self.live_roles(checking), self.checks_parts(bound, checking)
+        key = (schedule.plan.locks is not None, dtype, blocks, checks)
         if key not in self._workers:
-            worker = make_worker(*self._live(bound, checking), locked=key[0], fastmath=self._fastmath(checking))
+            live = self._live(bound, checking, in_loop_order=dtype is None)
+            worker = make_worker(*live, locked=key[0], fastmath=self._fastmath(checking))
             try:
                 with self._compiling():
                     compile_worker(worker, schedule, storages)
@@ -180,12 +182,11 @@ class LoopProgram:
             self._workers[key] = worker
         return self._workers[key]
 
-    def _live_key(self, bound: BoundArguments, checking: Checking) -> tuple[Any, ...]:
-        return self.live_roles(checking), self.checks_parts(bound, checking)
-
-    def _live(self, bound: BoundArguments, checking: Checking = Checking.OWNERS) -> tuple[Any, tuple[Any | None, ...]]:
+    def _live(
+        self, bound: BoundArguments, checking: Checking = Checking.OWNERS, *, in_loop_order: bool = False
+    ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of these."""
-        roles, checks_parts = self._live_key(bound, checking)
+        roles, checks_parts = self.live_roles(checking, in_loop_order=in_loop_order), self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking)
         key = checks_parts, bool(fastmath)
         if key not in self._live_bodies:
@@ -209,9 +210,10 @@ class LoopProgram:
         decides = self.facts.rounding_decides and checking is not Checking.ALL
         return _REORDERING if self._may_reorder and not decides else False
 
-    def live_roles(self, checking: Checking) -> tuple[Role, ...]:
+    def live_roles(self, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        return tuple(role.under(checking) for role in self.cast.roles)
+        roles = tuple(role.under(checking) for role in self.cast.roles)
+        return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
 
     def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
         """Whether rows are indexed within by what no reconnaissance has checked."""

@@ -31,6 +31,12 @@ class BodyAnalysis:
         Tables that the body writes, or may write.
     aligned
         Tables that it only reads, and only as A[k].
+    segments
+        Tables A that it only reads, and only as A[p] with p from a range, or as the slice, P[k]:P[k + 1] → P.
+    offsets
+        Arrays P of that kind of which it only reads P[k] and P[k + 1].
+    streamed
+        Tables that it reads at indices which only the loop index and scalars decide, or as `segments`.
     deciding
         Arguments whose contents decide which rows are touched, or whether an index exists: a change of them needs a
         new reconnaissance.
@@ -64,6 +70,9 @@ class BodyAnalysis:
 
     written: frozenset[int]
     aligned: frozenset[int]
+    segments: Mapping[int, int]
+    offsets: frozenset[int]
+    streamed: frozenset[int]
     deciding: frozenset[int]
     volatile: frozenset[int]
     volatile_reads: frozenset[int]
@@ -192,11 +201,15 @@ class _Conclusion:
         unchecked = {a.argument for a in others if self._is_volatile(a) and not self._is_covered(a, others)}
         checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
         volatile_parts = any(inner.fits is None for inner in checked_in_run)
+        segments = self._segments(unchecked)
         loops = bool(effects.loops & self.changing)
         raises = bool(effects.raises & self.changing)
         return BodyAnalysis(
             written=frozenset(self.written),
-            aligned=frozenset(self._aligned(unchecked)),
+            aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
+            segments=segments,
+            offsets=frozenset(self._offsets(unchecked, segments)),
+            streamed=frozenset(access.argument for access in others if self._is_streamed(access)),
             deciding=frozenset(self._deciding()),
             volatile=frozenset(access.argument for access in volatile),
             volatile_reads=frozenset(unchecked),
@@ -272,15 +285,30 @@ class _Conclusion:
             ROUNDED in sources or (ROUNDED in control and not control & self.changing) for sources, control in decisions
         )
 
-    def _aligned(self, unchecked: set[int]) -> set[int]:
+    def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
+        """Return the tables that are only read, and only in a certain way."""
         accesses: dict[int, list[Access]] = {}
         for access in self.effects.accesses:
             accesses.setdefault(access.argument, []).append(access)
         return {
             position
             for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
-            if position in accesses and all(access.by_loop_index for access in accesses[position])
+            if position in accesses and all(map(way, accesses[position]))
         }
+
+    def _segments(self, unchecked: set[int]) -> dict[int, int]:
+        plain = {p for p, kind in self.kinds.items() if not (kind.ragged or kind.keyed or kind.relaxed)}
+        found = self._only_read(unchecked, lambda access: access.segment is not None) & plain
+        of = {p: {access.segment for access in self.effects.accesses if access.argument == p} for p in found}
+        fixed = {p: segments.pop() for p, segments in of.items() if len(segments) == 1}
+        return {p: segment for p, segment in fixed.items() if segment is not None and segment not in self.written}
+
+    def _offsets(self, unchecked: set[int], segments: Mapping[int, int]) -> set[int]:
+        ends = self._only_read(unchecked, lambda access: access.by_loop_index or access.by_next_index)
+        return ends & set(segments.values())
+
+    def _is_streamed(self, access: Access) -> bool:
+        return access.segment is not None or not {source for source in access.sources if source >= 0}
 
 
 class _WithOutcomes(_Conclusion):
@@ -339,6 +367,9 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         facts,
         written=all_with(facts.written),
         aligned=all_with(facts.aligned),
+        segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
+        offsets=all_with(facts.offsets),
+        streamed=all_with(facts.streamed),
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),
         volatile_reads=all_with(facts.volatile_reads),

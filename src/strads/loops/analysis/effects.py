@@ -21,8 +21,10 @@ class Access:
         What decides whether the access happens.
     number
         Number of the value that chooses the row; None where it is a slice or an array.
-    by_loop_index
-        Whether that is the loop index itself.
+    by_loop_index, by_next_index
+        Whether that is the loop index k itself, or k + 1.
+    segment
+        An array A, where the row, or each of a slice, is in A[k]:A[k + 1].
     place
         Block and statement.
     line
@@ -35,6 +37,8 @@ class Access:
     control: Sources
     number: int | None
     by_loop_index: bool
+    by_next_index: bool
+    segment: int | None
     place: tuple[int, int]
     line: int
 

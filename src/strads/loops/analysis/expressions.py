@@ -338,12 +338,13 @@ class Expressions:
             size = memory.size(arguments[0]) if arguments else None
             return Value(sources=arguments[0].sources if items is not None else sources, number=number, size=size)
         if effect is Effect.SLICE:
-            return Value(sources=self._all(arguments), is_slice=True)
+            return Value(sources=self._all(arguments), is_slice=True, segment=memory.segment(arguments))
         if effect is Effect.RANGE:
             sources = self._all(arguments)
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
                 memory.decide(arguments[2])  # a step of 0 raises
-            return Value(sources=sources, elements=Value(sources=sources, below=_stop_of(arguments)))
+            element = Value(sources=sources, below=_stop_of(arguments), segment=memory.segment(arguments))
+            return Value(sources=sources, elements=element)
         if effect is Effect.ENUMERATE or effect is Effect.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))

@@ -1,6 +1,7 @@
 """What the memory that a body works on holds: its accesses to tables, and the contents of the containers it makes."""
 
-from collections.abc import Hashable, Iterable
+import operator
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from strads.loops.analysis.effects import Access, Decision, Effects
@@ -42,6 +43,8 @@ class Memory:
         self.line = 0
         self.control: Sources = NOTHING
         self._index = index  # number of the loop index
+        one = numbers.of(("constant", int, 1))
+        self.next_index = numbers.of((("operator", operator.add), index, one))
         self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
         self._lengths: dict[Hashable, Sources] = {}
         self._sizes: dict[Hashable, Size | None] = {}  # of arrays of one axis
@@ -92,6 +95,15 @@ class Memory:
         """What decides which memory it is, as far as that decides its shape: rows of one table are alike."""
         is_row = len(value.references) == 1 and not locals_of(value)
         return value.sources if value.is_memory and not is_row else NOTHING
+
+    def segment(self, ends: Sequence[Value]) -> int | None:
+        """Return the array A of a range or slice from A[k] to A[k + 1]."""
+        for position, kind in self.kinds.items() if len(ends) == 2 else ():
+            table = self.numbers.of(("argument", position, False))
+            items = [self.numbers.of(("item", table, index)) for index in (self._index, self.next_index)]
+            if kind.depth == 1 and not kind.fields and [end.number for end in ends] == items:
+                return position
+        return None
 
     def depth(self, value: Value) -> int | None:
         """Number of axes of an array, 0 for a number; None where it is not known."""
@@ -194,7 +206,8 @@ class Memory:
             full = full or (part.full and index.items is not None and taken == len(index.items))
             rest = replace(part, depth=None if depth is None else max(depth, 0), whole=still_whole, full=full)
             read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
-            return Value(frozenset({rest}), sources | read, length)
+            segment = index.segment if still_whole else None
+            return Value(frozenset({rest}), sources | read, length, segment=segment)
         return Value(sources=sources | self._sources_of(part))
 
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
@@ -227,9 +240,9 @@ class Memory:
                 found = join(found, item)
             return replace(found or Value(), number=None).with_sources(container.sources)
         for part in parts(container):
-            if part.whole:
+            if part.whole and container.segment is None:
                 self.effects.escapes.add(part.argument)
-        inside = Value()  # an index that always exists
+        inside = Value(segment=container.segment)  # an index that always exists
         found = self.read(container, inside)
         return replace(found, number=None)
 
@@ -260,7 +273,7 @@ class Memory:
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
-        if not is_row:
+        if not is_row and row.segment is None:
             self.effects.escapes.add(part.argument)
         number = row.number if is_row else None
         if part.keyed and number is not None:  # the row of a key is not the row of that number
@@ -273,6 +286,8 @@ class Memory:
                 self.control,
                 number,
                 number is not None and number == self._index,
+                number is not None and number == self.next_index,
+                row.segment,
                 self.place,
                 self.line,
             )
@@ -335,7 +350,8 @@ class Memory:
 
     def escape(self, value: Value) -> None:
         """Note that tables are used otherwise than row by row."""
-        self.effects.escapes |= {part.argument for part in parts(value) if part.whole}
+        if value.segment is None:
+            self.effects.escapes |= {part.argument for part in parts(value) if part.whole}
         for item in value.items or ():
             self.escape(item)
 

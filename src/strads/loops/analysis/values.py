@@ -64,6 +64,7 @@ class Value:
     below: Size | None = None  # a size that it is below, and it is not negative
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
+    segment: int | None = None  # an array A, where it is in A[k]:A[k + 1], or is this slice
     iterator: int | None = None  # of what only one `for` can go through: the block that made it
 
     def __eq__(self, other: object) -> bool:
@@ -86,6 +87,7 @@ class Value:
             self.below,
             self.is_slice,
             self.is_shape,
+            self.segment,
             self.iterator,
         )
 
@@ -140,5 +142,6 @@ def join(first: "Value | None", second: Value) -> Value:
         below=first.below if first.below == second.below else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
+        segment=first.segment if first.segment == second.segment else None,
         iterator=first.iterator if first.iterator == second.iterator else UNKNOWN_BLOCK,
     )

@@ -63,7 +63,14 @@ def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
 
 def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
     """Have on every node what its tasks may read at any row."""
-    everywhere = (Role.READ, Role.CHECKED, Role.RELAXED, Role.CHECKED_RELAXED)
+    everywhere = (
+        Role.READ,
+        Role.CHECKED,
+        Role.SEGMENTED,
+        Role.OFFSETS,
+        Role.RELAXED,
+        Role.CHECKED_RELAXED,
+    )
     complete(node, *(shards[position] for position in program.cast.with_role(*everywhere) if position in shards))
 
 

@@ -1,6 +1,5 @@
 """Node program `run`: one execution of this node's part of a prepared loop."""
 
-import time
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -9,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam, Traffic
-from strads.dds import RaggedArray, accumulator
-from strads.dds.shard import Shard, fetch_rows
+from strads.dds import accumulator
+from strads.dds.shard import Shard
 from strads.engine.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
-from strads.engine.gather import gather_ragged, gather_rows
-from strads.engine.live import Aligned, Guarded
+from strads.engine.live import Guarded
 from strads.engine.replicas import Replicas
 from strads.engine.roles import Checking, Role
 from strads.engine.rotation import Cargo, NodeStation
@@ -23,12 +21,12 @@ from strads.loops.arguments import (
     AccumulatorArgument,
     BoundArguments,
     ScalarArgument,
-    Storage,
     TableArgument,
     read_only,
 )
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import record
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
@@ -66,7 +64,7 @@ def run(
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
     loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
     call = _Call(node, loop, arguments, team or node.team)
-    call.put_in_plan_order(contents)
+    copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
     execution, traffic = call.execute(record_order)
     statistics = NodeStatistics(
@@ -89,7 +87,7 @@ def run(
         sequence,
         statistics,
         execution.seconds,
-        call.copy_seconds,
+        copy_seconds,
         compile_seconds,
     )
 
@@ -134,8 +132,10 @@ class _Call:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [Cargo(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
-        self.roles = self.program.live_roles(loop.checking)
-        self.copy_seconds = 0.0
+        in_loop_order = loop.schedule.indices is None
+        self.roles = self.program.live_roles(loop.checking, in_loop_order=in_loop_order)
+        segments = self.program.facts.segments
+        self.in_order = InPlanOrder(node, loop, self.bound, self.roles, segments, self.shards, self.team)
         plan = loop.part.plan
         lanes = 1 if plan.lane is None else team.size
         self.replicas = {
@@ -152,44 +152,6 @@ class _Call:
 
     # -- storages ------------------------------------------------------------------------------------------
 
-    def put_in_plan_order(self, contents: dict[int, Hashable]) -> None:
-        """Copy the tables that are read as A[k] into plan order, where their contents have changed."""
-        start = time.perf_counter()
-        for position, role in enumerate(self.roles):
-            if role is not Role.ALIGNED or self._lies_in_order(position):
-                continue
-            if position not in self.loop.aligned or self.loop.aligned[position][0] != contents[position]:
-                old = self.loop.aligned.pop(position, None)
-                if old is not None and isinstance(old[1], np.ndarray):
-                    self.loop.memory[position] = old[1]  # of the same shape: the key says so
-                argument = self.bound.tables()[position]
-                self.loop.aligned[position] = contents[position], self._in_plan_order(position, argument)
-        self.copy_seconds = time.perf_counter() - start
-
-    def _lies_in_order(self, position: int) -> bool:
-        """Whether the rows of a table lie in plan order as they are."""
-        return self.loop.schedule.indices is None and position not in self.shards
-
-    def _in_plan_order(self, position: int, argument: TableArgument) -> Any:
-        """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
-        storage: Storage = argument.storage
-        indices, rows = self.loop.spec.indices.at(self.loop.part.tasks), len(storage)
-        if rows == 0:
-            if isinstance(storage, RaggedArray):
-                return storage.values, np.zeros(len(indices) + 1, np.int64)
-            return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
-        lowest, highest = self.loop.spec.indices.bounds()
-        if lowest < -rows or highest >= rows:
-            indices = np.where((-rows <= indices) & (indices < rows), indices, 0)
-        shard = self.shards.get(position)
-        if shard is not None:
-            found = fetch_rows(self.node, shard, np.where(indices < 0, indices + rows, indices).astype(np.int64))
-            return (found.values, found.offsets) if isinstance(found, RaggedArray) else found
-        if isinstance(storage, RaggedArray):
-            return gather_ragged(storage.values, storage.offsets, indices, self.team)
-        runs, room = self.loop.part.plan.offsets, self.loop.memory.pop(position, None)
-        return gather_rows(np.ascontiguousarray(storage), indices, runs, self.team, room)
-
     def _storages(self) -> tuple[Any, ...]:
         return self.bound.by_key([self._storage(position) for position in range(len(self.bound.arguments))])
 
@@ -203,9 +165,8 @@ class _Call:
         if first in self.replicas:
             return self.replicas[first].storage
         role = self.roles[position]
-        if role is Role.ALIGNED:
-            data = argument.raw if self._lies_in_order(position) else self.loop.aligned[position][1]
-            return Aligned(read_only(data), len(argument.storage))
+        if role in IN_PLAN_ORDER:
+            return self.in_order.storage(position)
         if role is Role.GUARDED:
             return self._guarded(position, argument)
         return argument.raw if position in self.program.facts.written else read_only(argument.raw)

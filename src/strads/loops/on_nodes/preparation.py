@@ -79,7 +79,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             bounds=placing,
             placed=_placed(program, shards, placing),
             written=program.facts.written,
-            aligned=program.facts.aligned,
+            aligned=program.cast.in_plan_order(program.facts.segments),
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile),
             checks_all=ahead.checks_all,
@@ -249,7 +249,7 @@ def _plan(
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
     options, threads = spec.options, node.size * team.size
-    read = [bound.tables()[position].values for position in program.cast.with_role(Role.READ, Role.CHECKED)]
+    read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
     plan = build_plan(
         records,
         threads=threads,
@@ -258,7 +258,7 @@ def _plan(
         parallel=team.for_each,
         cargo=cargo,
         in_order=options.order == "sequential",
-        streams=any(values.nbytes > _CACHED for values in read),
+        streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),
     )
     if alone:
         plan = replace(plan, reason=f"{ALONE}: {alone}")

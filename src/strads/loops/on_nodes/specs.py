@@ -117,6 +117,16 @@ class NodeResult:
     compile_seconds: float
 
 
+@dataclass(frozen=True)
+class Segments:
+    """The segments of tables that are read as A[P[k]:P[k + 1]], in plan order."""
+
+    content: Hashable  # of P
+    ends: NDArray[np.integer]  # (tasks, 2): P[k] and P[k + 1]
+    bounds: NDArray[np.int64]  # (tasks + 1,): where they are, one after the other
+    shift: NDArray[np.int64]  # (tasks,): how far each has moved
+
+
 @dataclass
 class NodeLoop:
     """A prepared loop, kept by its node; it holds no table, so that these can die."""
@@ -133,6 +143,7 @@ class NodeLoop:
     departures: list[Cargo] = field(default_factory=list)
     arrivals: list[Cargo] = field(default_factory=list)
     aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
+    segments: dict[int, Segments] = field(default_factory=dict)  # by the position of the offsets
     memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → room for rows in plan order
     tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution

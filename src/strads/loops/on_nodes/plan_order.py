@@ -1,0 +1,150 @@
+"""What tasks read in the order of the loop, copied into that of the plan: rows A[k], and segments A[P[k]:P[k + 1]]."""
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Node, ThreadTeam
+from strads.dds import RaggedArray
+from strads.dds._ragged import offsets_of
+from strads.dds.shard import Shard, fetch_rows
+from strads.engine.gather import gather_ragged, gather_rows, gather_segments
+from strads.engine.live import Aligned, Offsets, Segmented
+from strads.engine.roles import Role
+from strads.loops.arguments import BoundArguments, TableArgument, read_only
+from strads.loops.on_nodes.specs import NodeLoop, Segments
+
+IN_PLAN_ORDER = (Role.ALIGNED, Role.SEGMENTED, Role.OFFSETS)
+_MOST_COPIED = 2  # times the rows of a table: segments may overlap
+
+
+class InPlanOrder:
+    """The tables of a loop that lie in plan order on a node.
+
+    Parameters
+    ----------
+    node, loop, bound
+        The node, the loop that it has prepared, and its arguments.
+    roles
+        Of the arguments in this run.
+    segments
+        Position of a segmented table → position of its offsets.
+    shards, team
+        The node's parts of tables, and its threads.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        loop: NodeLoop,
+        bound: BoundArguments,
+        roles: Sequence[Role],
+        segments: Mapping[int, int],
+        shards: Mapping[int, Shard],
+        team: ThreadTeam,
+    ):
+        self._node = node
+        self._loop = loop
+        self._bound = bound
+        self._roles = roles
+        self._segments = segments
+        self._shards = shards
+        self._team = team
+
+    def update(self, contents: Mapping[int, Hashable]) -> float:
+        """Copy what was not copied yet, or holds something else since; returns the seconds that this took."""
+        start = time.perf_counter()
+        for position, role in enumerate(self._roles):
+            if role is Role.ALIGNED and not self._lies_in_order(position):
+                self._update(position, contents[position])
+            elif role is Role.OFFSETS:
+                self._segments_of(position, contents[position])
+            elif role is Role.SEGMENTED:
+                offsets = self._segments[position]
+                segments = self._segments_of(offsets, contents[offsets])
+                self._update(position, (contents[position], contents[offsets]), segments)
+        return time.perf_counter() - start
+
+    def storage(self, position: int) -> Any:
+        """Return what stands for a table in the run."""
+        argument = self._bound.tables()[position]
+        rows = len(argument.storage)
+        if self._roles[position] is Role.OFFSETS:
+            return Offsets(read_only(self._loop.segments[position].ends), rows)
+        if self._roles[position] is Role.ALIGNED:
+            data = argument.raw if self._lies_in_order(position) else self._loop.aligned[position][1]
+            return Aligned(read_only(data), rows)
+        segments = self._loop.segments[self._segments[position]]
+        data, shift = self._loop.aligned[position][1], segments.shift
+        if data is None:
+            data, shift = np.ascontiguousarray(argument.dense), np.zeros_like(shift)
+            if segments.ends.min(initial=0) < 0:  # −1 is the last row
+                data, shift = np.concatenate([data, data]), shift + rows
+        return Segmented(read_only(data), shift, rows)
+
+    def _update(self, position: int, content: Hashable, segments: Segments | None = None) -> None:
+        loop = self._loop
+        if position in loop.aligned and loop.aligned[position][0] == content:
+            return
+        old = loop.aligned.pop(position, None)
+        argument = self._bound.tables()[position]
+        if segments is not None:
+            loop.aligned[position] = content, self._moved(argument, segments)
+            return
+        if old is not None and isinstance(old[1], np.ndarray):
+            loop.memory[position] = old[1]  # of the same shape: the key says so
+        loop.aligned[position] = content, self._rows(position, argument)
+
+    def _lies_in_order(self, position: int) -> bool:
+        """Whether the rows of a table lie in plan order as they are."""
+        return self._loop.schedule.indices is None and position not in self._shards
+
+    def _indices(self) -> NDArray[np.integer]:
+        return self._loop.spec.indices.at(self._loop.part.tasks)
+
+    def _rows(self, position: int, argument: TableArgument) -> Any:
+        """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
+        storage, indices = argument.storage, self._indices()
+        rows = len(storage)
+        if rows == 0:
+            if isinstance(storage, RaggedArray):
+                return storage.values, np.zeros(len(indices) + 1, np.int64)
+            return np.zeros((len(indices), *storage.shape[1:]), storage.dtype)
+        lowest, highest = self._loop.spec.indices.bounds()
+        if lowest < -rows or highest >= rows:
+            indices = np.where((-rows <= indices) & (indices < rows), indices, 0)
+        shard = self._shards.get(position)
+        if shard is not None:
+            found = fetch_rows(self._node, shard, np.where(indices < 0, indices + rows, indices).astype(np.int64))
+            return (found.values, found.offsets) if isinstance(found, RaggedArray) else found
+        if isinstance(storage, RaggedArray):
+            return gather_ragged(storage.values, storage.offsets, indices, self._team)
+        runs, room = self._loop.part.plan.offsets, self._loop.memory.pop(position, None)
+        return gather_rows(np.ascontiguousarray(storage), indices, runs, self._team, room)
+
+    def _segments_of(self, position: int, content: Hashable) -> Segments:
+        """Return the segments that offsets say, in plan order."""
+        known = self._loop.segments.get(position)
+        if known is None or known.content != content:
+            offsets, indices = self._bound.tables()[position].dense, self._indices()
+            rows = len(offsets)
+            inside = (-rows <= indices) & (indices < rows) & (-rows <= indices + 1) & (indices + 1 < rows)
+            first = np.where(inside, indices, 0)  # of a task that reads none
+            ends = np.stack([offsets[first], offsets[np.where(inside, indices + 1, 0)]], 1)
+            starts = ends[:, 0].astype(np.int64)
+            bounds = offsets_of(np.maximum(ends[:, 1].astype(np.int64) - starts, 0))
+            known = self._loop.segments[position] = Segments(content, ends, bounds, bounds[:-1] - starts)
+        return known
+
+    def _moved(self, argument: TableArgument, segments: Segments) -> NDArray[Any] | None:
+        """Return the segments of a table one after the other; None where the table had better stay as it is."""
+        table = argument.dense
+        starts, lengths = segments.bounds[:-1] - segments.shift, np.diff(segments.bounds)
+        there = lengths > 0
+        inside = np.all(starts[there] >= 0) and np.all((starts + lengths)[there] <= len(table))
+        if not inside or segments.bounds[-1] > _MOST_COPIED * len(table):
+            return None
+        return gather_segments(np.ascontiguousarray(table), starts, segments.bounds, self._team)

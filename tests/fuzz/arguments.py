@@ -22,7 +22,8 @@ class Arg:
     """One argument.
 
     `kind`: vec, mat, cube, rec, ragged (dvectors);
-    map, rowmap, recmap, multimap (maps); acc, int, float, tuple, array, array2.
+    map, rowmap, recmap, multimap (maps); acc, int, float, tuple, array, array2;
+    offsets (a dvector P of k and k + 1) and items (one that is read from P[k] to P[k + 1]).
     `role`: written, read, relaxed or readonly. `size`: "tasks" rows, so that a[k] exists, or "small".
     `points`: the table of which it has row numbers or keys; empty if it has values.
     """
@@ -72,7 +73,7 @@ def choose_sizes(args: list[Arg], rng: Random, risky: bool) -> Sizes:
     tasks = rng.choice([1, 3, 8, 8, 16, 16, 16, 30, 30, 100])
     few = rng.choice([2, 4, 9, 20]) if tasks < 100 else 60
     have_rows = [a for a in args if a.is_table or a.kind.startswith("array")]
-    rows = {a.name: tasks if a.size == "tasks" else rng.randint(1, few) for a in have_rows}
+    rows = {a.name: tasks + (a.kind == "offsets") if a.size == "tasks" else rng.randint(1, few) for a in have_rows}
     keys = {}
     for a in args:
         if a.is_map:
@@ -95,8 +96,10 @@ def contents(arg: Arg, sizes: Sizes, rng: Random) -> Any:
             return 0.0 if arg.is_float else 0
         case "tuple":
             return tuple(int(v) for v in _pointers(arg, arg.points, sizes, rng, 3))
-        case "vec" | "array":
+        case "vec" | "array" | "items":
             return _numbers(arg, sizes, rng, (count,))
+        case "offsets":
+            return np.array(sorted(rng.randint(0, sizes.rows[arg.points]) for _ in range(count)), arg.dtype)
         case "mat" | "array2":
             return _numbers(arg, sizes, rng, (count, sizes.width))
         case "cube":

@@ -173,6 +173,10 @@ def _arguments(rng: Random) -> list[Arg]:
         too = other.name if kind == "rec" else ""
         points = "" if kind == "rec" and target.is_map else target.name
         args.append(Arg("pqrtu"[number], kind, dtype, "read", rng.choice(["tasks", "tasks", "small"]), points, too))
+    if rng.random() < 0.25:
+        target = rng.choice([t for t in targets if not t.is_map] or [Arg("", "vec")]).name
+        args.append(Arg("J", "items", rng.choice(["i8", "i4"]), "read", "small", target))
+        args.append(Arg("P", "offsets", rng.choice(["i8", "i4"]), "read", "tasks", "J"))
     if rng.random() < 0.35:
         args.append(Arg("acc", "acc", rng.choice(["f8", "i8"]), "acc"))
     if rng.random() < 0.3:

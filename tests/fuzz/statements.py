@@ -46,6 +46,7 @@ class Statements(Expressions):
             self.guarded_key: 0.7 * any(a.is_map and a.role == "written" for a in self.args) * steady,
             self.call_statement: 1.5,
             self.gather: 1.5 * bool(self._lists()) * steady,
+            self.compressed: 4 * bool(self._compressed()) * steady,
             self.zipped: 0.5 * (len(scope.arrays) > 1),
         }
         return self.pick(made)()
@@ -186,6 +187,33 @@ class Statements(Expressions):
         places = {"vec": "{}[{}]", "mat": "{}[{}, 0]", "cube": "{}[{}, 1, 0]"}
         cell = places[table.kind].format(table.name, row)
         return [head, "    " + self._in(scope, lambda: self.assignment(cell, table.is_float))]
+
+    def _compressed(self) -> list[tuple[Arg, Arg]]:
+        """Items, and the tables of numbers whose rows they are; where the body itself is written."""
+        tables = {a.name: a for a in self.args if a.role == "written" and a.kind in ("vec", "mat", "cube")}
+        items = [a for a in self.args if a.kind == "items" and a.points in tables]
+        return [(a, tables[a.points]) for a in items if self.facts.index == "k" and not self.in_helper]
+
+    def compressed(self) -> Lines:
+        """`for j in range(P[k], P[k + 1]): W[J[j]] …`."""
+        items, table = self.rng.choice(self._compressed())
+        name, first, last = self.facts.fresh("j"), "P[k]", "P[k + 1]"
+        lines = []
+        if self.chance(0.3):
+            first, last = self.facts.fresh("i"), self.facts.fresh("i")
+            lines = [f"{first}, {last} = P[k], P[k + 1]"]
+        head, row = f"for {name} in range({first}, {last}):", f"{items.name}[{name}]"
+        if self.chance(0.3):
+            head, row = f"for {name} in {items.name}[{first}:{last}]:", name
+        scope = self.scope.nested(in_loop=True)
+        scope.ints.append(Num(name, False, 5))
+        scope.ints.append(Num(row, False, 5))
+        places = {"vec": "{}[{}]", "mat": "{}[{}, 0]", "cube": "{}[{}, 1, 0]"}
+        cell = places[table.kind].format(table.name, row)
+        inner = ["    " + self._in(scope, lambda: self.assignment(cell, table.is_float))]
+        if self.chance(0.3):
+            inner = [*indented(self.block(1, scope.nested())), *inner]
+        return [*lines, head, *inner]
 
     def zipped(self) -> Lines:
         """Two arrays at once."""

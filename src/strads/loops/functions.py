@@ -10,9 +10,11 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.untyped_passes import IRProcessing
 
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.engine.runtime_library import provide
 from strads.loops.analysis.outcomes import Outcomes
 from strads.loops.compile_errors import check_names
 from strads.loops.literals import SingleLiterals
+from strads.loops.powers import PowersOfConstants
 from strads.loops.safety import RecordingSafety, Safety, safety_with
 
 __all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
@@ -43,11 +45,16 @@ def compile_function(
     options
         Passed to `numba.njit`.
     """
+    provide()
     safety: type[Any] = RecordingSafety if records else Safety
     if outcomes:
         safety = safety_with(frozenset(outcomes.items()))
-    passes = (safety, SingleLiterals) if float_dtype == np.float32 else (safety,)
-    options["pipeline_class"] = _compiler_with(passes)
+    passes = [safety]
+    if float_dtype == np.float32:
+        passes.append(SingleLiterals)
+    if options.get("fastmath"):
+        passes.append(PowersOfConstants)
+    options["pipeline_class"] = _compiler_with(tuple(passes))
     return dispatcher_of(function, check=check_names, **options)
 
 

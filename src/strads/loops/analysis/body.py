@@ -279,7 +279,7 @@ class _Conclusion:
     def _rounding_decides(self) -> bool:
         """Whether rounding decides an access; where values that the loop changes do, the run is checked anyway."""
         decisions = [(access.sources, access.control) for access in self.effects.accesses]
-        decisions += [(inner.sources, inner.control) for inner in self.effects.inner]
+        decisions += [(inner.sources, inner.control) for inner in self.effects.inner if not self._is_volatile(inner)]
         decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
         return any(
             ROUNDED in sources or (ROUNDED in control and not control & self.changing) for sources, control in decisions

@@ -19,13 +19,15 @@ def _of_tasks(
     touches: Touches,
     begin: int,
     end: int,
+    order: NDArray[np.integer],
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
     cached: NDArray[np.int64],
 ) -> float:
-    """Nanoseconds of consecutive tasks, with a cache of one place for each line."""
+    """Nanoseconds of consecutive tasks of an order, with a cache of one place for each line."""
     total = 0.0
-    for task in range(begin, end):
+    for position in range(begin, end):
+        task = order[position] if len(order) > 0 else position
         total += TASK
         first, stop = span(touches, task)
         for access in range(first, stop):
@@ -43,7 +45,11 @@ def _of_tasks(
 
 
 def nanoseconds_per_task(
-    touches: Touches, tasks: int, first_row: NDArray[np.int64], row_bytes: NDArray[np.int64]
+    touches: Touches,
+    tasks: int,
+    first_row: NDArray[np.int64],
+    row_bytes: NDArray[np.int64],
+    order: NDArray[np.integer],
 ) -> float:
     """Return what a task takes at least, on average.
 
@@ -57,12 +63,14 @@ def nanoseconds_per_task(
         Number of each table's first row.
     row_bytes : (tables,)
         Bytes of a row of each table.
+    order : (tasks,)
+        In which the tasks run; empty where that is their own.
     """
     if tasks == 0 or len(row_bytes) == 0:
         return TASK
     total, count = 0.0, 0
     for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, tasks)
-        total += _of_tasks(touches, begin, end, first_row, row_bytes, np.full(LINES, -1, np.int64))
+        total += _of_tasks(touches, begin, end, order, first_row, row_bytes, np.full(LINES, -1, np.int64))
         count += end - begin
     return total / count

@@ -49,7 +49,8 @@ def independent(problem: Problem) -> Plan:
     touches = problem.touches
     row, task = _first_conflict(touches, problem.tasks, np.zeros(problem.rows // 64 + 1, np.uint64))
     if row >= 0:
-        access = int(np.argmax(touches.rows == row))
+        end = (task + 1) * touches.arity if touches.arity > 0 else int(touches.offsets[task + 1])
+        access = int(np.argmax(touches.rows[:end] == row))
         other = int(np.searchsorted(touches.offsets, access, side="right")) - 1
         other = access // touches.arity if touches.arity > 0 else other
         raise PlanError(f"tasks {other} and {task} both touch {problem.row_name(row)}, which is written")

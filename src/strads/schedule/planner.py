@@ -25,10 +25,11 @@ from strads.schedule.wavefront import wavefront
 
 def in_sequence(problem: Problem) -> Plan:
     """One job runs the loop in its order. Serves every loop."""
-    row, sharing = problem.busiest_row
+    looked_at = min(problem.tasks, ENOUGH_TASKS)
+    row, sharing = problem.busiest_row_of(looked_at)
     reason = ALONE
     if row >= 0:
-        reason += f" ({sharing:,} of {problem.tasks:,} tasks touch {problem.row_name(row)})"
+        reason += f" ({sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)})"
     return _one_job(problem, "sequential", reason)
 
 
@@ -44,7 +45,7 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
 IN_ORDER = ("independent", "wavefront", "sequential")  # whose result is that of the sequential loop
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # what taking and finishing a job costs a thread
-SCATTERED = 3.0  # how many times longer tasks take whose data lie in another order than they run
+ENOUGH_TASKS = 1 << 18  # to say which row many touch
 WORTHWHILE = 1.2  # times as fast as one thread: what two must promise, as guesses may be wrong
 
 
@@ -58,6 +59,7 @@ def build_plan(
     cargo: Cargo | None = None,
     in_order: bool = False,
     streams: bool = False,
+    certain: float = 1.0,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
 
@@ -84,6 +86,8 @@ def build_plan(
         Whether the result must be that of the sequential loop.
     streams
         Whether tasks read data that lie in the order of the loop and are not copied into that of the plan.
+    certain
+        The share of the accesses that are made in any case, not only under conditions that the loop changes.
 
     Returns
     -------
@@ -103,7 +107,7 @@ def build_plan(
         raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel, cargo)
+    problem = Problem.of(records, threads, seed, parallel, cargo, certain)
     if problem.tasks == 0:
         return _one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
     if strategy != "auto":
@@ -139,11 +143,11 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
     best, best_gain = None, WORTHWHILE
     for strategy in _candidates(in_order=in_order, streams=streams):
         try:
-            plan = STRATEGIES[strategy](problem)
+            plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)
         except PlanError as error:
             rejected[strategy] = str(error)
             continue
-        gain = _gain(problem, plan, streams=streams)
+        gain = _gain(problem, plan)
         if _is_enough(plan, gain, problem.threads):
             return _with_rejected(plan, rejected)
         rejected[strategy] = _why(plan, gain)
@@ -158,18 +162,18 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
 def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
     if in_order:
         return "independent", "wavefront"
-    if streams:
-        return "independent", "rotation", "wavefront", "buckets", "components"
+    if streams:  # random batches would cost more than two threads bring
+        return "independent", "rotation", "wavefront"
     return "independent", "rotation", "buckets", "components", "wavefront"
 
 
-def _gain(problem: Problem, plan: Plan, *, streams: bool) -> float:
+def _gain(problem: Problem, plan: Plan) -> float:
     """How many times faster than the sequential loop on one thread two threads run a plan, at a guess."""
     if plan.strategy in ("independent", "rotation"):
         return plan.parallelism
     alone = problem.tasks * problem.nanoseconds_per_task
-    scattered = streams and plan.strategy != "wavefront" and int(plan.stage.max(initial=0)) > 0
-    together = alone * (SCATTERED if scattered else 1.0) / min(plan.parallelism, 2.0) + plan.jobs * JOB_NS / 2
+    in_order = problem.tasks * problem.nanoseconds_in(plan.order)
+    together = in_order / min(plan.parallelism, 2.0) + plan.jobs * JOB_NS / 2
     gain = plan.details.get("gain")
     return min(alone / together, gain) if isinstance(gain, float) else alone / together
 

@@ -32,10 +32,17 @@ class Problem:
     seed: int
     parallel: Parallel
     cargo: Cargo | None
+    certain: float = 1.0  # the share of the accesses that are made in any case
 
     @classmethod
     def of(
-        cls, records: AccessRecords, threads: int, seed: int, parallel: Parallel, cargo: Cargo | None = None
+        cls,
+        records: AccessRecords,
+        threads: int,
+        seed: int,
+        parallel: Parallel,
+        cargo: Cargo | None = None,
+        certain: float = 1.0,
     ) -> "Problem":
         """Find what can conflict in `records`.
 
@@ -46,7 +53,7 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, cargo)
+        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, cargo, certain)
 
     @cached_property
     def touches(self) -> Touches:
@@ -84,8 +91,13 @@ class Problem:
     @cached_property
     def nanoseconds_per_task(self) -> float:
         """What a task takes on one thread at least, guessed from its accesses."""
+        return self.nanoseconds_in(None)
+
+    def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
+        """The same where tasks run in another order than that of the loop."""
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
-        return nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes)
+        order = np.empty(0, np.int64) if order is None else order
+        return self.certain * nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
 
     @property
     def handover_per_task(self) -> float:
@@ -141,9 +153,13 @@ class Problem:
     @cached_property
     def busiest_row(self) -> tuple[int, int]:
         """The row that most tasks touch, and how many do; (−1, 0) when no row is touched."""
+        return self.busiest_row_of(self.tasks)
+
+    def busiest_row_of(self, tasks: int) -> tuple[int, int]:
+        """The same of the first tasks."""
         if self.rows == 0:
             return -1, 0
-        counts = _tasks_per_row(self.touches, self.tasks, np.zeros((2, self.rows), index_dtype(self.tasks)))
+        counts = _tasks_per_row(self.touches, tasks, np.zeros((2, self.rows), index_dtype(tasks)))
         row = int(np.argmax(counts))
         return (row, int(counts[row])) if counts[row] > 0 else (-1, 0)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.errors import PlanError
 from strads.schedule.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import Precedence, parallelism
@@ -22,21 +23,31 @@ from strads.schedule.touches import Touches, span
 CHUNKS = (256, 1024, 4096, 16_384)  # chunks of the whole loop that are tried
 WINDOWS = (1024, 8192, 65_536)  # tasks of a window that are tried
 SAMPLES = 8  # windows that stand for all while one size is chosen
+SHORT = 4  # runs of so many tasks on average make no difference to where chunks are cut
+STRETCH = 8192  # consecutive tasks that are looked at
 ENOUGH = 4.0  # parallelism of chunks with which finer ones are not tried
 MOST_EDGES = 64  # dependences of a chunk, on average
 SMALLEST_JOB = 3000.0  # nanoseconds of work: what starting a job costs is little beside it
 WAITING = 1000.0  # nanoseconds until all threads know that a level has ended
 
 
-def wavefront(problem: Problem) -> Plan:
+def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
     """Follow the dependences of the loop in its order; serves every loop.
 
     How many times faster than one thread two are, at a guess, is in `details["gain"]`.
+
+    Raises
+    ------
+    PlanError
+        If that is less than `worthwhile`, which is known long before the plan would be made.
     """
-    chunked = _best_chunks(problem)
+    chunked = None if worthwhile > 0 and _is_one_chain(problem) else _best_chunks(problem)
     if chunked is not None and chunked.parallelism >= ENOUGH:
         return _plan_of_chunks(problem, chunked)
     window, gain = _best_window(problem)
+    best = gain if chunked is None else max(gain, chunked.parallelism)
+    if best < worthwhile:
+        raise PlanError(f"its parallelism would be only {best:.1f}")
     if chunked is not None and chunked.parallelism >= gain:
         return _plan_of_chunks(problem, chunked)
     return _plan_of_levels(problem, window, gain)
@@ -97,9 +108,9 @@ def _levels_of_edges(sources: NDArray[np.int32], targets: NDArray[np.int32], lev
 
 
 @njit(nogil=True, cache=True)
-def _find_runs(touches: Touches, tasks: int, last: NDArray[np.integer], starts: NDArray[np.bool_]) -> None:
-    """Mark the tasks that share no row with the task before; `last` (rows,) is −2 throughout."""
-    for task in range(tasks):
+def _find_runs(touches: Touches, begin: int, stop: int, last: NDArray[np.integer], starts: NDArray[np.bool_]) -> None:
+    """Mark those of some tasks that share no row with the task before; `last` (rows,) is −2, or of other tasks."""
+    for task in range(begin, stop):
         first, end = span(touches, task)
         alone = True
         for access in range(first, end):
@@ -107,7 +118,23 @@ def _find_runs(touches: Touches, tasks: int, last: NDArray[np.integer], starts: 
             if row >= 0:
                 alone &= last[row] != task - 1
                 last[row] = task
-        starts[task] = alone
+        starts[task - begin] = alone
+
+
+def _is_one_chain(problem: Problem) -> bool:
+    """Whether, as far as some stretches of the loop tell, each task shares a row with the one before it.
+
+    Then so does each chunk of consecutive tasks: they run one after the other.
+    """
+    starts = np.unique(np.linspace(0, max(problem.tasks - STRETCH, 0), SAMPLES).astype(np.int64))
+    last = np.full(problem.rows, -2, index_dtype(problem.tasks))
+    for start in starts.tolist():
+        end = min(start + STRETCH, problem.tasks)
+        apart = np.empty(end - start, np.bool_)
+        _find_runs(problem.touches, start, end, last, apart)
+        if apart[1:].any():
+            return False
+    return True
 
 
 def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -115,6 +142,9 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
     A row of a grid is a run. A chunk across two of them would let the second wait for the end of the first.
     """
+    tasks = int(runs[-1])
+    if SHORT * len(runs) > tasks:
+        return np.append(np.arange(0, tasks, size), tasks)
     lengths = np.diff(runs)
     pieces = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     long = np.repeat(lengths >= size, pieces)
@@ -132,7 +162,7 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
     best = None
     starts = np.empty(problem.tasks, np.bool_)
     last = np.full(problem.rows, -2, index_dtype(problem.tasks))
-    _find_runs(problem.touches, problem.tasks, last, starts)
+    _find_runs(problem.touches, 0, problem.tasks, last, starts)
     starts[0] = True
     runs = np.append(np.flatnonzero(starts), problem.tasks)
     for count in CHUNKS:

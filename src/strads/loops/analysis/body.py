@@ -60,6 +60,8 @@ class BodyAnalysis:
         what it has found possible, the run does to its end.
     volatile_line
         First line with a volatile access to a written table, else 0.
+    certain_share
+        The share of the places with an access to a conflicting table that a task comes to in any case.
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that goes through each task once
         with each set.
@@ -84,6 +86,7 @@ class BodyAnalysis:
     rounding_decides: bool
     is_certain: bool
     volatile_line: int = 0
+    certain_share: float = 1.0
     outcomes: tuple[Outcomes, ...] = ()
     with_outcomes: "BodyAnalysis | None" = None
 
@@ -346,7 +349,15 @@ class _WithOutcomes(_Conclusion):
 
     def facts(self) -> BodyAnalysis:
         """Conclude."""
-        return replace(super().facts(), outcomes=self._sets.outcomes())
+        return replace(super().facts(), certain_share=self._certain_share(), outcomes=self._sets.outcomes())
+
+    def _certain_share(self) -> float:
+        control = [
+            self._dataflow.control(access.place[0], chosen=lambda condition: not condition & self.changing)
+            for access in self.effects.accesses
+            if access.argument in self.conflicting
+        ]
+        return sum(not undecided for undecided in control) / max(len(control), 1)
 
 
 def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:

@@ -258,6 +258,7 @@ def _plan(
         parallel=team.for_each,
         cargo=cargo,
         in_order=options.order == "sequential",
+        certain=program.facts.certain_share,
         streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),
     )
     if alone:

@@ -103,24 +103,30 @@ def components(problem: Problem) -> Plan:
 
     Serves every loop; the parallelism is 1 when even small batches hang together.
     """
-    find = _Finder(problem)
-    everything = np.arange(problem.tasks, dtype=index_dtype(problem.tasks))
-    found = find(everything)
-    if _balance(found[1]) >= _wanted(problem):
-        batches, batch_order = 1, everything
-    else:
-        batches, batch_order = _split(problem, find, _balance(found[1]))
+    batches, batch_order = _split(problem)
     job_of = np.empty(problem.tasks, np.int32)
-    sizes: list[int] = []
+    bounds = np.arange(batches + 1) * problem.tasks // batches
+    of_batch: list[tuple[NDArray[np.int32], int]] = [(job_of, 0)] * batches
+    finders: list[_Finder] = []  # of the threads
+    count = [0]
+
+    def find(batch: int) -> None:
+        try:
+            finder = finders.pop()
+        except IndexError:
+            finder = _Finder(problem)
+        component, work = finder(batch_order[bounds[batch] : bounds[batch + 1]])
+        of_batch[batch] = _jobs(component, work, max(MOST_JOBS, 4 * problem.threads))
+        if batches == 1:
+            count[0] = len(work)
+        finders.append(finder)
+
+    problem.parallel(find, batches)
     first_job = 0
-    for batch in range(batches):
-        tasks = batch_order[batch * problem.tasks // batches : (batch + 1) * problem.tasks // batches]
-        component, work = found if batches == 1 else find(tasks)
-        jobs, count = _jobs(component, work, max(MOST_JOBS, 4 * problem.threads))
-        job_of[tasks] = jobs + first_job
-        sizes.append(count)
-        first_job += count + 1  # the barrier has a number too
-    return _plan(problem, job_of, sizes, len(found[1]))
+    for batch, (jobs, size) in enumerate(of_batch):
+        job_of[batch_order[bounds[batch] : bounds[batch + 1]]] = jobs + first_job
+        first_job += size + 1  # the barrier has a number too
+    return _plan(problem, job_of, [size for _, size in of_batch], count[0])
 
 
 def _balance(work: NDArray[np.int64]) -> float:
@@ -132,21 +138,24 @@ def _wanted(problem: Problem) -> int:
     return max(2 * problem.threads, 4)
 
 
-def _split(problem: Problem, find: _Finder, whole: float) -> tuple[int, NDArray[np.integer]]:
+def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     """How many random batches to cut the tasks into, and the tasks by batch, in loop order within each.
 
-    Batches are halved until the components of the first one balance; the best size seen counts if none does.
+    Batches are doubled as long as the components of the first one balance; the smallest count if those do not.
     """
     shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
-    smallest = SMALLEST_BATCH * problem.planned_threads
-    best, batches, count = max(whole, WORTH_BARRIERS), 1, 2
-    while problem.tasks // count >= smallest:
-        balance = _balance(find(shuffled[: problem.tasks // count])[1])
-        if balance > best:
-            best, batches = balance, count
-        if balance >= _wanted(problem):
+    find = _Finder(problem)
+    batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH * problem.planned_threads) + 1e-9)), 0)
+    balance = _balance(find(shuffled[: problem.tasks // batches])[1])
+    if balance <= WORTH_BARRIERS:
+        batches = 1
+    while batches > 1 and balance >= _wanted(problem):
+        larger = problem.tasks // (batches // 2)
+        if _balance(find(shuffled[:larger])[1]) < _wanted(problem):
             break
-        count *= 2
+        batches //= 2
+    if batches == 1:
+        return 1, np.arange(problem.tasks, dtype=index_dtype(problem.tasks))
     batch_of = np.empty(problem.tasks, np.int32)
     batch_of[shuffled] = np.arange(problem.tasks, dtype=np.int64) * batches // problem.tasks
     return batches, _group(problem, batch_of, batches)[0]
@@ -178,8 +187,8 @@ def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: 
         precedence = no_precedence(sizes[0])
     else:
         reason = (
-            f"all tasks together form {count} component{plural}, one too heavy: {stages} random batches, "
-            f"the components of each packed into up to {max(sizes)} jobs, with barriers between batches"
+            f"all tasks together form too heavy components: {stages} random batches, the components of each packed "
+            f"into up to {max(sizes)} jobs, with barriers between batches"
         )
         precedence = barriers(sizes, after_last=False)
     return problem.plan("components", reason, groups, stage, precedence, {"batches": stages})

@@ -29,4 +29,8 @@ def crowded_row(records: AccessRecords) -> str | None:
         return None
     number, name = divmod(int(rows[np.argmax(counts)]), 128)
     share = counts.max() / sparse.tasks
-    return f"{share:.0%} of the tasks that were looked at touch row {number} of {sparse.tables[name].name}"
+    table = sparse.tables[name].name
+    return (
+        f"{share:.0%} of the tasks that were looked at touch row {number} of {table} (if slightly old values of it do no "
+        f"harm, strads.relaxed({table}) lets tasks run together)"
+    )

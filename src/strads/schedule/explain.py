@@ -23,7 +23,7 @@ def explain(plan: "Plan") -> str:
     ]
     if len(filled):
         lines.append(f"work of a job: heaviest {filled.max():,}, median {int(np.median(filled)):,}")
-    lines += _blocks(plan) + _locks(plan) + _rejected(plan)
+    lines += _blocks(plan) + _locks(plan) + _notes(plan) + _rejected(plan)
     return "\n".join(lines)
 
 
@@ -41,6 +41,11 @@ def _locks(plan: "Plan") -> list[str]:
     if plan.locks is not None:
         lines.append(f"locks: {plan.locks.count:,}; the result depends on timing")
     return lines
+
+
+def _notes(plan: "Plan") -> list[str]:
+    notes = plan.details.get("notes")
+    return list(notes) if isinstance(notes, list) else []
 
 
 def _rejected(plan: "Plan") -> list[str]:

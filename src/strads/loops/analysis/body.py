@@ -59,7 +59,7 @@ class BodyAnalysis:
         Nothing volatile decides what the body touches, nor whether it ends: reconnaissance needs no real values, and
         what it has found possible, the run does to its end.
     volatile_line
-        First line with a volatile access to a written table, else 0.
+        First line with a volatile access to a written table, if there is one with a volatile row; else 0.
     certain_share
         The share of the places with an access to a conflicting table that a task comes to in any case.
     outcomes
@@ -152,6 +152,7 @@ def analyse_body(
         better = _spread(other.facts(), same)
         if not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts):
             return replace(facts, with_outcomes=better)
+        return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
     return facts
 
 

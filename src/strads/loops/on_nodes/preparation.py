@@ -16,6 +16,7 @@ from strads.engine.gather import as_records
 from strads.engine.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.arguments import BoundArguments
+from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.recording import (
@@ -26,6 +27,7 @@ from strads.loops.on_nodes.recording import (
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
+from strads.loops.source_location import describe
 from strads.schedule.access import AccessRecords
 from strads.schedule.assignment import Assignment, assign, renumbered
 from strads.schedule.counting_sort import Cargo
@@ -70,7 +72,9 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         cargo = None
         if largest in spec.contents and not ahead.alone:
             cargo = _cargo(program, bound.tables()[largest].dense, memory[largest], spec)
-        plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, cargo, alone=ahead.alone)
+        plan, placing, parts = _plan(
+            node, spec, program, bound, whole, shards, team, cargo, alone=ahead.alone, notes=_notes(ahead, bound)
+        )
         if cargo is not None and plan.order is cargo.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records else None
@@ -174,6 +178,22 @@ def _look_ahead(
         return known(nothing, alone, checks_all=True, failure=error)
 
 
+def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
+    """Say what of a loop is recorded or checked in an unusual way, and why."""
+    facts, cast = ahead.program.facts, ahead.program.cast
+    body = plain_function(ahead.program.body)
+    notes = []
+    if facts.outcomes:
+        notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
+    guarded = ", ".join(bound.arguments[position].name for position in cast.with_role(Role.GUARDED))
+    if ahead.checks_all:
+        notes.append("checked in the run: every access, as nothing was recorded")
+    elif guarded:
+        where = describe(body.__code__.co_filename, facts.volatile_line)
+        notes.append(f"checked in the run: rows of {guarded}, chosen by values that the loop changes at {where}")
+    return notes
+
+
 def _largest(memory: dict[int, NDArray[Any]]) -> int:
     return max(memory, key=lambda position: memory[position].nbytes, default=-1)
 
@@ -244,8 +264,7 @@ def _plan(
     shards: dict[int, Shard],
     team: ThreadTeam,
     cargo: Cargo | None,
-    *,
-    alone: str,
+    ahead: _Ahead,
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
     options, threads = spec.options, node.size * team.size
@@ -253,7 +272,7 @@ def _plan(
     plan = build_plan(
         records,
         threads=threads,
-        strategy="sequential" if alone else options.strategy,
+        strategy="sequential" if ahead.alone else options.strategy,
         seed=options.seed,
         parallel=team.for_each,
         cargo=cargo,
@@ -261,8 +280,9 @@ def _plan(
         certain=program.facts.certain_share,
         streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),
     )
-    if alone:
-        plan = replace(plan, reason=f"{ALONE}: {alone}")
+    if ahead.alone:
+        plan = replace(plan, reason=f"{ALONE}: {ahead.alone}")
+    plan.details["notes"] = _notes(ahead, bound)
     guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
     if node.size == 1:
         if program.cast.has_relaxed:

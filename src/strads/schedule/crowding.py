@@ -31,6 +31,6 @@ def crowded_row(records: AccessRecords) -> str | None:
     share = counts.max() / sparse.tasks
     table = sparse.tables[name].name
     return (
-        f"{share:.0%} of the tasks that were looked at touch row {number} of {table} (if slightly old values of it do no "
-        f"harm, strads.relaxed({table}) lets tasks run together)"
+        f"{share:.0%} of the tasks that were looked at touch row {number} of {table} (if slightly old values of it do "
+        f"no harm, strads.relaxed({table}) lets tasks run together)"
     )

@@ -72,9 +72,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         cargo = None
         if largest in spec.contents and not ahead.alone:
             cargo = _cargo(program, bound.tables()[largest].dense, memory[largest], spec)
-        plan, placing, parts = _plan(
-            node, spec, program, bound, whole, shards, team, cargo, alone=ahead.alone, notes=_notes(ahead, bound)
-        )
+        plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, cargo, ahead)
         if cargo is not None and plan.order is cargo.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records else None

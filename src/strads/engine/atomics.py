@@ -79,7 +79,7 @@ def _yield_processor(typingctx: Any) -> Any:
     return types.void(), codegen
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def pause(attempts: int) -> None:
     """Wait a moment before the next attempt; after a while, give the processor away at each."""
     if attempts > 64:

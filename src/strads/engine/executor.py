@@ -25,7 +25,7 @@ from strads.engine.job_pool import (
     take_or_wait,
 )
 from strads.engine.stopping import stoppable
-from strads.engine.view_types import bind_with
+from strads.engine.view_types import INNER, bind_with
 from strads.schedule.ownership import Ownership
 from strads.schedule.plan import Plan, RowLocks
 
@@ -66,7 +66,7 @@ class Execution:
     longest_queue: int = 0
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped-def]
     """Take a task's locks in ascending order; False if the run was stopped meanwhile."""
     for entry in range(first, last):
@@ -79,13 +79,13 @@ def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped
     return True
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
     for entry in range(first, last):
         exchange(locks, ids[entry], 0)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
     """Have a job, or a task that holds its locks, own its rows: nobody else is at work on them."""
     owner, offsets, rows = claiming
@@ -109,7 +109,7 @@ def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
 def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
-    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         _claim(claiming, job)
         for start in range(first, last, _STRIDE):
@@ -125,7 +125,7 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
 def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     bind = bind_with(constructors)
 
-    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
         for position in range(first, last):

@@ -117,7 +117,7 @@ def finish(pool: JobPool, job: int) -> None:
             _push(pool, successor)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _lock(pool: JobPool) -> None:
     attempts = 0
     while not compare_and_swap(pool.state, _LOCK, 0, 1):
@@ -125,7 +125,7 @@ def _lock(pool: JobPool) -> None:
         pause(attempts)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def take_or_wait(pool: JobPool) -> int:
     """`take` for several threads: waits until a job is ready, or its patience ends (`WAIT`)."""
     attempts = 0
@@ -141,7 +141,7 @@ def take_or_wait(pool: JobPool) -> int:
         pause(attempts)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def finish_locked(pool: JobPool, job: int) -> None:
     """`finish` for several threads."""
     _lock(pool)
@@ -149,7 +149,7 @@ def finish_locked(pool: JobPool, job: int) -> None:
     exchange(pool.state, _LOCK, 0)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def arrive(pool: JobPool, job: int) -> None:
     """Finish a job that no thread takes because it happens elsewhere: it must have a predecessor of its own."""
     _lock(pool)

@@ -10,6 +10,7 @@ from numba import njit
 
 from strads.engine.keyed import keyed_view
 from strads.engine.roles import Role
+from strads.engine.view_types import INLINED
 from strads.engine.views import (
     make_accumulating,
     make_aligned,
@@ -58,24 +59,24 @@ class Offsets(NamedTuple):
     rows: int
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """A ragged table from its values and offsets."""
     return make_ragged((storage[0], storage[1]))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
     """The lane's replica, out of (lanes, *shape)."""
     return storage[context[LANE]]
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _offsets_view(storage, context):  # type: ignore[no-untyped-def]
     return make_offsets((storage.ends, context[PLAN_POSITION], context[INDEX], storage.rows))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
     """Adds to the job's own total, so that the sum does not depend on timing."""
     return make_accumulating((storage, context[JOB]))
@@ -84,23 +85,23 @@ def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
 def _plain_views(checks: bool | None) -> dict[Role, Any]:
     """Return the constructors for tables that are no ragged ones; `checks` is True or None."""
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def checked(storage, context):  # type: ignore[no-untyped-def]
         return make_checked((storage, checks))
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def checked_replica(storage, context):  # type: ignore[no-untyped-def]
         return make_checked((storage[context[LANE]], checks))
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
         return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def segmented(storage, context):  # type: ignore[no-untyped-def]
         return make_segmented((storage.data, storage.shift[context[PLAN_POSITION]], storage.rows, checks))
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         return make_guarded((s.data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
@@ -123,12 +124,12 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 def _ragged_views(checks: bool | None) -> dict[Role, Any]:
     """Return the constructors for ragged tables, whose view checks every row index anyhow."""
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
         data = make_ragged((storage.data[0], storage.data[1]))
         return make_aligned((data, context[PLAN_POSITION], storage.rows, checks))
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         data = make_ragged((s.data[0], s.data[1]))

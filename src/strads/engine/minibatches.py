@@ -8,7 +8,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from strads.engine.atomics import load
-from strads.engine.view_types import bind_with
+from strads.engine.view_types import INLINED, bind_with
 from strads.engine.views import make_ragged
 
 Runner = Callable[..., int]
@@ -42,7 +42,7 @@ def _compiled_batch_of(batches, number):  # type: ignore[no-untyped-def]
 def make_task(body: Any) -> Any:
     """Make the function of a minibatch's number and of the arguments, the minibatches being the last of these."""
 
-    @njit(nogil=True, forceinline=True, error_model="numpy")
+    @njit(**INLINED, error_model="numpy")
     def task(number, *arguments):  # type: ignore[no-untyped-def]
         body(_batch_of(arguments[-1], number), *arguments[:-1])
 

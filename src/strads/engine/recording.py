@@ -14,7 +14,7 @@ from numba import njit
 from strads.engine.keyed import keyed_view
 from strads.engine.live import ragged_view
 from strads.engine.roles import Role
-from strads.engine.view_types import bind_with, local_counters
+from strads.engine.view_types import INLINED, bind_with, local_counters
 from strads.engine.views import (
     SILENT,
     SLOTS,
@@ -49,43 +49,43 @@ class Scratch(NamedTuple):
     slots: Any
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
     """Accumulator that adds nothing."""
     return make_ignoring((storage,))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _loud(tag):  # type: ignore[no-untyped-def]
     """Return the tag of a table that is logged; as the compiler can see, which then asks for it in no task."""
     return np.uint8(tag & (SILENT - 1))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     return make_ghost((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _silent_ghost_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     return make_ghost((s.data, np.uint8(SILENT), s.rows, s.tags, context[0], s.fill))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     return make_ghost((make_ragged((s.data[0], s.data[1])), _loud(s.tag), s.rows, s.tags, context[0], s.fill))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _scratch_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     return make_scratch((s.data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INLINED)
 def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     data = make_ragged((s.data[0], s.data[1]))
@@ -116,7 +116,7 @@ def _one_after_the_other(bodies: Sequence[Any]) -> Any:
         return last
     before = _one_after_the_other(others)
 
-    @njit(nogil=True, forceinline=True)
+    @njit(**INLINED)
     def both(index, *arguments):  # type: ignore[no-untyped-def]
         before(index, *arguments)
         last(index, *arguments)

@@ -11,6 +11,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
 
+# Options of functions that only compiled code calls: wrappers for the interpreter would take a third of their time.
+INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INLINED = {**INNER, "forceinline": True}
+
 
 class ViewType(types.Type):
     """Base of all view types; `members` are the Numba types of the fields, in their order."""

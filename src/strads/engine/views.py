@@ -14,7 +14,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, overload_method, register_jitable
 
 from strads.engine.stopping import check_stop
-from strads.engine.view_types import ViewType, define_view
+from strads.engine.view_types import INLINED, ViewType, define_view
 
 # Fields of the `state` array of a recording.
 TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use per table
@@ -79,13 +79,13 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
 
 
 # Overloads are compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
-@njit(nogil=True, boundscheck=True, forceinline=True)
+@njit(boundscheck=True, **INLINED)
 def item_of(row, index):  # type: ignore[no-untyped-def]
     """`row[index]`, checked."""
     return row[index]
 
 
-@njit(nogil=True, boundscheck=True, forceinline=True)
+@njit(boundscheck=True, **INLINED)
 def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
     """`row[index] = value`, checked."""
     row[index] = value

@@ -11,6 +11,7 @@ from numba.core.untyped_passes import IRProcessing
 
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 from strads.engine.runtime_library import provide
+from strads.engine.view_types import INLINED
 from strads.loops.analysis.outcomes import Outcomes
 from strads.loops.compile_errors import check_names
 from strads.loops.literals import SingleLiterals
@@ -43,7 +44,7 @@ def compile_function(
     outcomes
         Of branches, chosen beforehand.
     options
-        Passed to `numba.njit`.
+        Passed to `numba.njit`, besides those of functions that only compiled code calls.
     """
     provide()
     safety: type[Any] = RecordingSafety if records else Safety
@@ -55,7 +56,7 @@ def compile_function(
     if options.get("fastmath"):
         passes.append(PowersOfConstants)
     options["pipeline_class"] = _compiler_with(tuple(passes))
-    return dispatcher_of(function, check=check_names, **options)
+    return dispatcher_of(function, check=check_names, **INLINED, **options)
 
 
 @cache

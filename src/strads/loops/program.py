@@ -104,8 +104,6 @@ class LoopProgram:
                     bound.float_dtype,
                     records=True,
                     outcomes=outcomes,
-                    nogil=True,
-                    forceinline=True,
                     error_model="numpy",
                     boundscheck=True,
                 )
@@ -193,8 +191,6 @@ class LoopProgram:
             body = compile_function(
                 self.body,
                 bound.float_dtype,
-                nogil=True,
-                forceinline=True,
                 error_model="numpy",
                 fastmath=fastmath,
                 boundscheck=checks_parts or None,

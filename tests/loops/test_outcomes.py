@@ -297,3 +297,18 @@ def test_rows_that_are_used_as_arrays():
     for _ in range(3):
         assert run_or_refuse(1000, by_a_row_of_floats, np.arange(1000) % 50, W, X, threads=2) is None
     assert async_for(1000, by_a_row_of_floats, np.arange(1000) % 50, W, X, threads=2).reconnaissance_seconds >= 0
+
+
+def search(k, A, W):
+    for t in range(len(A)):
+        if W[t] >= A[k]:
+            W[t] -= 1
+            break
+
+
+def test_a_search_that_ends_soon_is_not_recorded_to_its_end():
+    needed, W = np.ones(5000, np.int64), strads.dvector(np.full(100_000, 10))
+    long = strads.dvector(np.ones(100_000, np.int64))
+    assert async_for(5000, search, long, W, threads=2).strategy == "sequential"
+    assert W.to_list()[:502] == [0] * 500 + [10, 10]
+    assert run_or_refuse(5000, search, needed, W, threads=2) is None

@@ -14,7 +14,7 @@ INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop is too long to be gone through"
 MOST_TURNS = 1 << 30  # of a `while` loop, in one call of a function in reconnaissance
-MOST_CHOSEN_TURNS = 1 << 22
+MOST_CHOSEN_TURNS = 1 << 14  # where a run would leave the loop, maybe soon
 
 _flag = np.zeros(1, np.int64)
 _users = threading.Lock()

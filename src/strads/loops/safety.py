@@ -70,34 +70,41 @@ class _Safety(FunctionPass):
         """Rewrite one function's IR."""
         function_ir = state.func_ir
         cfg = compute_cfg_from_blocks(function_ir.blocks)
-        headers = {loop.header for loop in cfg.loops().values()}
+        loops = list(cfg.loops().values())
+        headers = {loop.header for loop in loops}
         unused = _unused_items(function_ir)
-        self._choose(state.func_id.func.__code__, function_ir)
+        chosen = self._choose(state.func_id.func.__code__, function_ir)
+        kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
         for label, block in function_ir.blocks.items():
             block.body = _with_checks(function_ir, block, unused)
-            if label in headers and not is_counted(block):
-                self._count(function_ir, block)
+            if label in kept:
+                self._count(function_ir, block, check_chosen_turn)
+            elif label in headers and not is_counted(block):
+                self._count(function_ir, block, type(self)._turn)
         return True
 
-    def _choose(self, code: CodeType, function_ir: Any) -> None:
-        """Have branches go where reconnaissance wants them to go."""
-        chosen = {name: outcome for (of, name), outcome in self._outcomes if of == code}
-        for block in function_ir.blocks.values():
+    def _choose(self, code: CodeType, function_ir: Any) -> list[tuple[int, bool]]:
+        """Have branches go where reconnaissance wants them to go; returns their blocks and outcomes."""
+        wanted = {name: outcome for (of, name), outcome in self._outcomes if of == code}
+        chosen = []
+        for label, block in function_ir.blocks.items():
             last = block.body[-1]
-            if isinstance(last, ir.Branch) and last.cond.name in chosen:
-                outcome = _call(block, last.loc, _always if chosen.pop(last.cond.name) else _never, ())
+            if isinstance(last, ir.Branch) and last.cond.name in wanted:
+                chosen.append((label, wanted.pop(last.cond.name)))
+                outcome = _call(block, last.loc, _always if chosen[-1][1] else _never, ())
                 block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
-        if chosen:
-            raise NotImplementedError(f"no branch {sorted(chosen)} in {code.co_name}")
+        if wanted:
+            raise NotImplementedError(f"no branch {sorted(wanted)} in {code.co_name}")
+        return chosen
 
-    def _count(self, function_ir: Any, header: Any) -> None:
+    def _count(self, function_ir: Any, header: Any, check: Any) -> None:
         """Count the turns of a loop in a variable that begins with the function."""
         loc = header.body[0].loc
         turns = header.scope.redefine("$strads_turns", loc)
         entry = function_ir.blocks[min(function_ir.blocks)]
         entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
-        check = _call(header, loc, type(self)._turn, (turns,))
-        header.body = [*check, ir.Assign(check[-1].target, turns, loc), *header.body]
+        call = _call(header, loc, check, (turns,))
+        header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -123,9 +130,16 @@ def safety_with(outcomes: frozenset[tuple[Branch, bool]]) -> type[FunctionPass]:
     class ChoosingSafety(_Safety):
         _name = "strads_choosing_safety"
         _outcomes = outcomes
-        _turn = staticmethod(check_chosen_turn)
+        _turn = staticmethod(check_recorded_turn)
 
     return register_pass(mutates_CFG=False, analysis_only=False)(ChoosingSafety)
+
+
+def _keeps(blocks: Any, loop: Any, label: int, outcome: bool) -> bool:
+    """Whether a chosen outcome keeps a task in a loop that a run may leave."""
+    branch = blocks[label].body[-1]
+    taken, other = (branch.truebr, branch.falsebr) if outcome else (branch.falsebr, branch.truebr)
+    return label in loop.body and taken in loop.body and other not in loop.body
 
 
 @register_jitable

@@ -312,3 +312,41 @@ def test_a_search_that_ends_soon_is_not_recorded_to_its_end():
     assert async_for(5000, search, long, W, threads=2).strategy == "sequential"
     assert W.to_list()[:502] == [0] * 500 + [10, 10]
     assert run_or_refuse(5000, search, needed, W, threads=2) is None
+
+
+# -- what an independent attack has found ---------------------------------------------------------------------------
+
+
+def counted_by_a_flag(k, A, B, W):
+    w, x, more = W[A[k]], 0, True
+    while more:
+        x = x + 1
+        more = x < w
+    W[B[k] // x] += 1
+
+
+def alias_and_recursion(k, A, B, W):
+    f = count
+    f(W, A[k], W[B[k]])
+    f(W, A[k] // 2, W[B[k]])
+    recursive(W, A[k], 1)
+
+
+def recursive(W, i, n):
+    if n > 0:
+        W[i] += 1
+        recursive(W, W[i] % 500, n - 1)
+
+
+def only_recursion(k, A, B, W):
+    recursive(W, A[k], 3)
+
+
+@pytest.mark.parametrize("body", [counted_by_a_flag, alias_and_recursion, only_recursion], ids=lambda b: b.__name__)
+def test_loops_left_by_an_edge_and_functions_that_call_themselves(body, tables):
+    facts = analyse_body(body, [VALUES] * 3)
+    assert facts.with_outcomes is None
+    assert facts.volatile == {2}
+    for options in ({}, {"strategy": "components"}):
+        run_or_refuse(TASKS, body, *tables, threads=2, **options)
+        tables[-1][:] = tables[-1].to_numpy()[::-1].copy()

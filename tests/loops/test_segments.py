@@ -160,3 +160,53 @@ def test_only_under_a_condition():
     for _ in range(3):
         assert run_or_refuse(TASKS, body, *tables, threads=2, fastmath=False) is None
     assert async_for(TASKS, body, *tables, threads=2, fastmath=False).reconnaissance_seconds == 0
+
+
+def slices(k, P, J, V, W):
+    total = 0.0
+    for x in V[P[k] : P[k + 1]]:
+        total += x
+    W[J[k]] += total + 1
+
+
+def columns_of_slices(k, P, J, T, W):
+    total = 0.0
+    for x in T[P[k] : P[k + 1], 1]:
+        total += x
+    W[J[k]] += total + 1
+
+
+@pytest.mark.parametrize("change", ["none", "negative", "more", "past", "falling"])
+def test_slices_as_python_takes_them(change):
+    rng = np.random.default_rng(5)
+    offsets = np.sort(rng.integers(0, 1000, TASKS + 1))
+    if change == "negative":
+        offsets[7], offsets[50] = -3, -1
+    elif change == "more":
+        offsets[rng.integers(0, TASKS, 30)] *= -1
+    elif change == "past":
+        offsets[9], offsets[60] = 1200, 5000
+    elif change == "falling":
+        offsets[::3] = offsets[1:-1:3] + 3 if len(offsets[::3]) == len(offsets[1:-1:3]) else offsets[::3][::-1]
+    columns, values, T = (
+        rng.integers(0, 300, TASKS),
+        rng.integers(0, 9, 1000) * 1.0,
+        rng.integers(0, 9, (1000, 3)) * 1.0,
+    )
+    options = {"threads": 2, "strategy": "components", "fastmath": False}
+    tables = [strads.dvector(a) for a in (offsets, columns, values, np.zeros(300))]
+    assert run_or_refuse(TASKS, slices, *tables, **options) is None
+    tables = [strads.dvector(a) for a in (offsets, columns, T, np.zeros(300))]
+    assert run_or_refuse(TASKS, columns_of_slices, *tables, **options) is None
+
+
+def test_a_column_of_rows_that_values_choose():
+    def body(k, J, T, W):
+        total, first = 0, W[J[k]] % 5
+        for x in T[first : first + 3, 1]:
+            total += x
+        W[J[k]] = (total + W[J[k]]) % 1000
+
+    rng = np.random.default_rng(5)
+    tables = [strads.dvector(a) for a in (rng.integers(0, 300, TASKS), rng.integers(0, 99, (20, 3)), np.arange(300))]
+    assert run_or_refuse(TASKS, body, *tables, threads=2, strategy="components") is None

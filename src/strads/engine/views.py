@@ -78,6 +78,15 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
     return signed
 
 
+@register_jitable
+def _clipped(end, rows):  # type: ignore[no-untyped-def]
+    """End of a slice as Python takes it: negative from the end, no further than the table."""
+    position = np.int64(end)
+    if position < 0:
+        position += rows
+    return min(max(position, np.int64(0)), np.int64(rows))
+
+
 # Overloads are compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
 @njit(boundscheck=True, **INLINED)
 def item_of(row, index):  # type: ignore[no-untyped-def]
@@ -254,7 +263,19 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, (*_TABLES, GhostRowType)):
         return None
     if isinstance(view, SegmentedType) and isinstance(index, types.SliceType):
-        return lambda view, index: view.data[index.start + view.shift : index.stop + view.shift]
+
+        def segment(view, index):  # type: ignore[no-untyped-def]
+            start = _clipped(index.start, view.rows)
+            stop = max(_clipped(index.stop, view.rows), start)
+            return view.data[start + view.shift : stop + view.shift]
+
+        return segment
+    if isinstance(index, types.BaseTuple) and len(index) > 1 and isinstance(index[0], types.SliceType):
+        if isinstance(view, SegmentedType) and len(index) == 2:
+            return lambda view, index: item_of(view[index[0]], (slice(None), index[1]))
+        if isinstance(view, CheckedType):
+            return lambda view, index: item_of(view.data, index)
+        return _refuse_index(view, index)
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]

@@ -96,11 +96,12 @@ class Dataflow:
 
     def _seen_from(self, label: int, name: str) -> Value:
         """Return the value of a variable in a block; the last turn of a loop is the one that left it."""
-        value = self._values.get(name, Value())
-        if self._given_turn:
-            for exits in self._turns.left_between(name, label):
-                value = value.with_sources(self.condition(exits) | self._control[exits])
-        return value
+        return self._values.get(name, Value()).with_sources(self._left(name, label))
+
+    def _left(self, name: str, label: int) -> Sources:
+        """What decides in which turn the loops were left between the assignment of a variable and a block."""
+        exits = self._turns.left_between(name, label) if self._given_turn else ()
+        return NOTHING.union(*(self.condition(block) | self._control[block] for block in exits))
 
     def condition(self, label: int) -> Sources:
         """What decides the outcome of the branch at the end of a block."""
@@ -167,7 +168,7 @@ class Dataflow:
             if variable is ir.UNDEFINED or variable.name not in self._values:
                 continue  # not computed yet, or nowhere: Python would raise
             found = join(found, self._seen_from(block, variable.name))
-            sources |= self._arrival(block)
+            sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
         if ir.UNDEFINED in node.incoming_values:  # what a loop leaves behind that may not have run once
             found = replace(found, below=None, size=None)

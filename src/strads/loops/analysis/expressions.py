@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba.core import ir
 
-from strads.dds.user_functions import ById
+from strads.dds.user_functions import ById, is_helper
 from strads.loops.analysis import calls
 from strads.loops.analysis.calls import Effect
 from strads.loops.analysis.kinds import TableKind
@@ -325,6 +325,8 @@ class Expressions:
             raise compile_error(node.loc.filename, node.loc.line, reason)
         effect = calls.effect_of(callee.constant)
         if callee.constant is NOT_CONSTANT or effect is None:
+            if callee.constant is NOT_CONSTANT or is_helper(callee.constant):
+                self._memory.touch_anything(everything)
             return self._opaque([callee, *everything])
         return self._known(callee.constant, effect, arguments, keywords)
 

@@ -66,7 +66,7 @@ def inlined_ssa(function: types.FunctionType) -> Inlined:
     function_ir = _frontend(function)
     inliner = _Inliner(function_ir)
     inliner.run(function)
-    branches = inliner.branches(function) if inliner.copies == _references(function_ir.blocks) else {}
+    branches = {} if _calls_others(function_ir.blocks) else inliner.branches(function)
     return Inlined(reconstruct_ssa(function_ir), branches)
 
 
@@ -166,17 +166,31 @@ def _names(blocks: Mapping[int, Any]) -> set[str]:
     } | {statement.target.name for block in blocks.values() for statement in block.find_insts(ir.Assign)}
 
 
-def _references(blocks: Mapping[int, Any]) -> int:
-    """Number of places where a user's function is named."""
+def _calls_others(blocks: Mapping[int, Any]) -> bool:
+    """Whether a user's function is still used otherwise than by giving it another name."""
     definitions = _definitions(blocks)
-    named = [
-        _resolve(statement.target.name, definitions)
+    functions: set[str] = set()
+    before = -1
+    while before < len(functions):
+        before = len(functions)
+        for name, values in definitions.items():
+            if is_helper(_resolve(name, definitions)) or any(_names_function(value, functions) for value in values):
+                functions.add(name)
+    used = {
+        variable.name
         for block in blocks.values()
-        for statement in block.find_insts(ir.Assign)
-        if isinstance(statement.value, ir.Global | ir.FreeVar)
-        or (isinstance(statement.value, ir.Expr) and statement.value.op == "getattr")
-    ]
-    return sum(is_helper(function) for function in named)
+        for statement in block.body
+        if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var))
+        for variable in statement.list_vars()
+        if not (isinstance(statement, ir.Assign) and variable.name == statement.target.name)
+    }
+    return bool(used & functions)
+
+
+def _names_function(value: Any, functions: set[str]) -> bool:
+    if isinstance(value, ir.Var):
+        return value.name in functions
+    return isinstance(value, ir.Global | ir.FreeVar) and is_helper(value.value)
 
 
 def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:

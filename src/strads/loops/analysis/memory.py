@@ -348,6 +348,23 @@ class Memory:
                     self._put(local, Value(frozenset({UNKNOWN}), frozenset({OPAQUE})))
                     self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | {OPAQUE}
 
+    def touch_anything(self, values: Iterable[Value]) -> None:
+        """Expect any access to what a user's function is given that cannot be looked into, as one that calls itself."""
+        waiting = list(values)
+        if any(value.is_memory or value.items or value.elements for value in waiting):
+            self.decide(Value(sources=frozenset({OPAQUE})))
+        while waiting:
+            value = waiting.pop()
+            waiting += [*(value.items or ()), *(inner for inner in (value.elements,) if inner)]
+            waiting += [self._contents.get(local.place, Value()) for local in locals_of(value) if not local.is_array]
+            for part in parts(value):
+                if part.whole:
+                    opaque = frozenset({OPAQUE})
+                    access = Access(
+                        part.argument, True, opaque, self.control, None, False, False, None, self.place, self.line
+                    )
+                    self.effects.accesses.add(access)
+
     def escape(self, value: Value) -> None:
         """Note that tables are used otherwise than row by row."""
         if value.segment is None:

@@ -144,7 +144,7 @@ class InPlanOrder:
         table = argument.dense
         starts, lengths = segments.bounds[:-1] - segments.shift, np.diff(segments.bounds)
         there = lengths > 0
-        inside = np.all(starts[there] >= 0) and np.all((starts + lengths)[there] <= len(table))
+        inside = segments.ends.min(initial=0) >= 0 and np.all((starts + lengths)[there] <= len(table))
         if not inside or segments.bounds[-1] > _MOST_COPIED * len(table):
             return None
         return gather_segments(np.ascontiguousarray(table), starts, segments.bounds, self._team)

@@ -522,6 +522,10 @@ class Statements(Expressions):
         scope.ints.append(Num(counter, volatile, 3))
         inner = [f"{counter} += 1", *self.block(1, scope)]
         self.define(counter, False, volatile, assignable=False)
+        if self.chance(0.3):  # a flag, asked for at the end of a turn
+            flag = self.facts.fresh("b")
+            inner.append(f"{flag} = {head.removeprefix('while ').removesuffix(':')}")
+            return [f"{counter}, {flag} = 0, True", f"while {flag}:", *indented(inner)]
         return [f"{counter} = 0", head, *indented(inner)]
 
     # -- sums, relaxed tables, maps --------------------------------------------------------------------------

@@ -127,10 +127,9 @@ class RecordingSafety(_Safety):
 def safety_with(outcomes: frozenset[tuple[Branch, bool]]) -> type[FunctionPass]:
     """Return the pass for bodies in a reconnaissance that chooses outcomes of branches."""
 
-    class ChoosingSafety(_Safety):
+    class ChoosingSafety(RecordingSafety):
         _name = "strads_choosing_safety"
         _outcomes = outcomes
-        _turn = staticmethod(check_recorded_turn)
 
     return register_pass(mutates_CFG=False, analysis_only=False)(ChoosingSafety)
 

@@ -29,6 +29,7 @@ def info(
     debug: DebugOption = False,
 ) -> None:
     """Show versions, cores, nodes with their threads, and where compiled code is cached."""
+    from strads.loops.code_cache import code_folder
     from strads.models.kernels.matrix_factorization import predict_pairs
 
     about = machine()
@@ -38,6 +39,7 @@ def info(
         ("processor", str(about["cpu"])),
         ("cores", f"{about['cores']} in the machine, {about['cores_available']} for this process"),
         ("Numba's cache", _cache(predict_pairs.stats.cache_path)),
+        ("compiled bodies", str(code_folder() or "not kept: no folder that only you can write")),
     ]
     with start(backend, nodes, threads, address, timeout) as runtime:
         by_default = "" if threads else " by default (--threads chooses)"

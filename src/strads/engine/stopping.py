@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -17,6 +18,8 @@ MOST_TURNS = 1 << 30  # of a `while` loop, in one call of a function in reconnai
 MOST_CHOSEN_TURNS = 1 << 14  # where a run would leave the loop, maybe soon
 
 _flag = np.zeros(1, np.int64)
+_SYMBOL = "strads_stop_flag"  # by name: code that is loaded from disk finds the flag of its own process
+llvmlite.binding.add_symbol(_SYMBOL, _flag.ctypes.data)
 _users = threading.Lock()
 _requests = 0
 
@@ -24,10 +27,10 @@ _requests = 0
 @intrinsic
 def _is_stopping(typingctx: Any) -> Any:
     """Read the flag, which other threads write: the compiler must not keep it in a register."""
-    address = _flag.ctypes.data
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(ir.Constant(ir.IntType(64), address), ir.IntType(64).as_pointer())
+        module = builder.module
+        pointer = module.globals.get(_SYMBOL) or ir.GlobalVariable(module, ir.IntType(64), _SYMBOL)
         return builder.icmp_signed("!=", builder.load_atomic(pointer, "monotonic", 8), ir.Constant(ir.IntType(64), 0))
 
     return types.boolean(), codegen

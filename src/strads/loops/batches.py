@@ -122,6 +122,9 @@ class BatchProgram(LoopProgram):
         if self._step is None:
             self._step = make_step(*self._live(bound), self._fastmath(Checking.OWNERS))
         function = make(self._step)
+        roles, fastmath = self.live_roles(Checking.OWNERS), self._fastmath(Checking.OWNERS)
+        checks = self.checks_parts(bound, Checking.OWNERS)
+        self._keep_on_disk(function, bound, make.__name__, roles, checks, fastmath)
         try:
             with self._compiling():
                 function.compile(tuple(map(typeof, arguments)))

@@ -12,6 +12,7 @@ from strads.errors import ArgumentError
 from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
+from strads.loops.code_cache import keep_on_disk
 from strads.loops.compile_errors import explain
 from strads.loops.functions import compile_function, fingerprint, plain_function
 from strads.loops.indices import LoopIndices
@@ -38,6 +39,7 @@ class LoopProgram:
         self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool, facts: BodyAnalysis | None = None
     ):
         self.body = body
+        self._fingerprint = fingerprint(body)
         self.compile_seconds = 0.0
         self.used = False
         with self._compiling():
@@ -98,23 +100,27 @@ class LoopProgram:
 
     def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
         if scratch not in self._recorders:
-            bodies = [
-                compile_function(
-                    self.body,
-                    bound.float_dtype,
-                    records=True,
-                    outcomes=outcomes,
-                    error_model="numpy",
-                    boundscheck=True,
-                )
-                for outcomes in self.facts.outcomes or ({},)
-            ]
-            tasks = list(map(self._task, bodies))
-            recorder = Recorder(tasks, bound, self.cast, scratch=scratch, chunk=self._chunk)
             with self._compiling():
+                recorder = self._new_recorder(bound, scratch=scratch)
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder
         return self._recorders[scratch]
+
+    def _new_recorder(self, bound: BoundArguments, *, scratch: bool) -> Recorder:
+        bodies = [
+            compile_function(
+                self.body,
+                bound.float_dtype,
+                records=True,
+                outcomes=outcomes,
+                error_model="numpy",
+                boundscheck=True,
+            )
+            for outcomes in self.facts.outcomes or ({},)
+        ]
+        recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
+        self._keep_on_disk(recorder.compiled, bound, "recorder", self.cast.roles, scratch, self.facts.outcomes)
+        return recorder
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
@@ -132,10 +138,18 @@ class LoopProgram:
         """
         if True in self._recorders or not self._ghosts_suffice(bound):
             return self.compile_scratch_recorder(bound, indices)
+        if False not in self._recorders and self._is_known_to_need_rows(bound, indices):
+            return self.compile_scratch_recorder(bound, indices)
         try:
             return self._recorder(bound, indices, scratch=False)
         except Exception:  # the body treats rows as arrays: it needs real ones
             return self.compile_scratch_recorder(bound, indices)
+
+    def _is_known_to_need_rows(self, bound: BoundArguments, indices: LoopIndices) -> bool:
+        """Whether an earlier process has found that ghosts do not do."""
+        with self._compiling():
+            with_ghosts, with_rows = (self._new_recorder(bound, scratch=scratch) for scratch in (False, True))
+            return with_rows.is_on_disk(bound, indices) and not with_ghosts.is_on_disk(bound, indices)
 
     def compile_scratch_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the recorder that computes with copies of real rows."""
@@ -170,15 +184,22 @@ class LoopProgram:
         checks = self.live_roles(checking), self.checks_parts(bound, checking)
         key = (schedule.plan.locks is not None, dtype, blocks, checks)
         if key not in self._workers:
-            live = self._live(bound, checking, in_loop_order=dtype is None)
-            worker = make_worker(*live, locked=key[0], fastmath=self._fastmath(checking))
+            fastmath = self._fastmath(checking)
             try:
                 with self._compiling():
+                    live = self._live(bound, checking, in_loop_order=dtype is None)
+                    worker = make_worker(*live, locked=key[0], fastmath=fastmath)
+                    self._keep_on_disk(worker, bound, "worker", *key[:2], checks, fastmath)
                     compile_worker(worker, schedule, storages)
             except Exception as error:  # Numba raises many kinds, not all of them its own
                 raise explain(error, plain_function(self.body)) from error
             self._workers[key] = worker
         return self._workers[key]
+
+    def _keep_on_disk(self, function: Any, bound: BoundArguments, *inputs: Any) -> None:
+        """Have a function kept on disk that is made of the body, of its arguments' views and of other inputs."""
+        views = [(argument.ragged, argument.keyed) for argument in bound.arguments]
+        keep_on_disk(function, type(self).__name__, self._fingerprint, str(bound.float_dtype), views, *inputs)
 
     def _live(
         self, bound: BoundArguments, checking: Checking = Checking.OWNERS, *, in_loop_order: bool = False

@@ -15,6 +15,7 @@ from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, g
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast
+from strads.loops.code_cache import is_on_disk
 from strads.loops.indices import LoopIndices
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.crowding import some_tasks
@@ -104,14 +105,20 @@ class Recorder:
             recording.recording_view(role, ragged=argument.ragged, scratch=scratch, keyed=argument.keyed)
             for role, argument in arguments
         )
-        self._record = recording.make_recorder(bodies, constructors, scratch=scratch)
+        self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch)
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors come before any thread starts."""
+        self.compiled.compile(self._types(bound, indices))
+
+    def is_on_disk(self, bound: BoundArguments, indices: LoopIndices) -> bool:
+        """Whether an earlier process has compiled it for these arguments."""
+        return is_on_disk(self.compiled, self._types(bound, indices))
+
+    def _types(self, bound: BoundArguments, indices: LoopIndices) -> tuple[Any, ...]:
         log = self._new_log(1, 1, self._row_dtype(bound))
         storages = self._storages(bound, log, _Copies())
-        arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
-        self._record.compile(tuple(typeof(argument) for argument in arguments))  # type: ignore[attr-defined]
+        return tuple(map(typeof, (0, 1, indices.values, 0, 0, log.state, log.counts, storages)))
 
     def run(
         self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, memory: NDArray[Any] | None = None
@@ -286,7 +293,7 @@ class Recorder:
             storages = self._storages(bound, log, copies)
             log.state[:] = 0
             try:
-                return self._record(
+                return self.compiled(
                     indices.start,
                     indices.step,
                     indices.values,

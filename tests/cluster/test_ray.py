@@ -42,23 +42,6 @@ def pair(machines) -> Iterator[Runtime]:
         yield runtime
 
 
-@pytest.fixture(params=["pipes", "calls"])
-def either(request, machines, monkeypatch) -> Iterator[Runtime]:
-    """Two nodes that send each other messages as on one machine, or as if each had a host of its own."""
-    if request.param == "calls":
-        host = ray.method(concurrency_group="control")(lambda self: f"host-{os.getpid()}")
-        monkeypatch.setattr(ray_actor.NodeActor, "host", host)
-    with strads.init("ray", nodes=2, threads=1, timeout=60, address=machines.address) as runtime:
-        assert [len(pipes) for pipes in runtime.run(open_pipes)] == [2 * (request.param == "pipes")] * 2
-        yield runtime
-
-
-def open_pipes(node: Node) -> list[str]:
-    """What the operating system knows of this process' pipes."""
-    links = (os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
-    return [link for link in links if "/strads-" in link]
-
-
 def start(script: str, address: str = "", path: str = str(ROOT / "src")) -> subprocess.Popen[str]:
     """Start a driver of its own."""
     environment = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
@@ -143,13 +126,7 @@ def test_nodes_are_spread_over_the_machines_one_each_by_default(machines):
 # -- messages ----------------------------------------------------------------------------------------------
 
 
-def test_the_names_of_pipes_are_gone_when_programs_start(pair):
-    for pipes in pair.run(open_pipes):
-        assert len(pipes) == 2
-        assert all(pipe.endswith(" (deleted)") for pipe in pipes)
-
-
-def test_thousands_of_messages_keep_their_order_in_both_directions(either):
+def test_thousands_of_messages_keep_their_order_in_both_directions(pair):
     def program(node: Node) -> bool:
         other, count = 1 - node.rank, 3000
         table = np.zeros((count // 10, 7))
@@ -167,11 +144,11 @@ def test_thousands_of_messages_keep_their_order_in_both_directions(either):
             node.comm.wait_arrival(arrival)
         return bool(np.all(table == np.arange(count // 10)[:, None]))
 
-    assert either.run(program) == [True, True]
+    assert pair.run(program) == [True, True]
 
 
 @pytest.mark.parametrize("nbytes", [99_000, 300_001, 3_000_000, 50_000_000])
-def test_large_messages_and_puts(either, nbytes):
+def test_large_messages_and_puts(pair, nbytes):
     def program(node: Node) -> bool:
         other = 1 - node.rank
         generators = [np.random.default_rng(rank) for rank in (node.rank, other)]
@@ -184,7 +161,7 @@ def test_large_messages_and_puts(either, nbytes):
         node.comm.wait_arrival(arrival)
         return received.flags.writeable and np.array_equal(received, theirs) and np.array_equal(out, theirs)
 
-    assert either.run(program) == [True, True]
+    assert pair.run(program) == [True, True]
 
 
 def test_large_arguments_and_results(pair):
@@ -204,7 +181,7 @@ def test_large_arguments_and_results(pair):
 # -- errors ------------------------------------------------------------------------------------------------
 
 
-def test_an_error_stops_compiled_loops_elsewhere_and_is_raised_with_its_traceback(either):
+def test_an_error_stops_compiled_loops_elsewhere_and_is_raised_with_its_traceback(pair):
     def program(node: Node) -> None:
         if node.rank == 1:
             raise LookupError("the cause")
@@ -216,10 +193,10 @@ def test_an_error_stops_compiled_loops_elsewhere_and_is_raised_with_its_tracebac
 
     start = time.monotonic()
     with pytest.raises(LookupError, match="the cause") as caught:
-        either.run(program)
+        pair.run(program)
     assert time.monotonic() - start < 5
     assert 'raise LookupError("the cause")' in "\n".join(caught.value.__notes__)
-    assert either.run(lambda node: node.comm.allreduce(1)) == [2, 2]
+    assert pair.run(lambda node: node.comm.allreduce(1)) == [2, 2]
 
 
 def test_what_cannot_be_sent_is_an_error_that_says_so(pair):
@@ -228,8 +205,8 @@ def test_what_cannot_be_sent_is_an_error_that_says_so(pair):
     assert pair.run(lambda node: node.rank) == [0, 1]
 
 
-def test_a_killed_actor_is_named_and_nothing_hangs_or_stays(either):
-    pids = process_ids(either)
+def test_a_killed_actor_is_named_and_nothing_hangs_or_stays(pair):
+    pids = process_ids(pair)
 
     def program(node: Node) -> None:
         if node.rank == 1:
@@ -239,13 +216,13 @@ def test_a_killed_actor_is_named_and_nothing_hangs_or_stays(either):
 
     start = time.monotonic()
     with pytest.raises(NodeFailure, match="node 1") as caught:
-        either.run(program)
+        pair.run(program)
     assert time.monotonic() - start < 10
     assert caught.value.rank == 1
-    assert caught.value.host == either.cluster.hosts[1]
+    assert caught.value.host == pair.cluster.hosts[1]
     await_end(pids)
     with pytest.raises(NodeFailure, match=r"strads\.init"):
-        either.run(lambda node: node.rank)
+        pair.run(lambda node: node.rank)
 
 
 def test_an_actor_killed_between_programs(pair):

@@ -106,13 +106,10 @@ class RayCluster(Cluster):
         return self._hosts
 
     def _connect(self) -> None:
-        """Tell the actors of each other, and have those on the same machine open pipes to each other."""
+        """Tell the actors of each other."""
         self._hosts = self._ask([actor.host.remote() for actor in self._actors])
         everybody = self._hosts, self._actors, self.threads, self.timeout
-        offers = self._ask([actor.connect.remote(rank, *everybody) for rank, actor in enumerate(self._actors)])
-        joined = self._ask([actor.join.remote(offers) for actor in self._actors])
-        sources = [[source for source, to in enumerate(joined) if rank in to] for rank in range(self.size)]
-        self._ask([actor.settle.remote(some) for actor, some in zip(self._actors, sources, strict=True)])
+        self._ask([actor.connect.remote(rank, *everybody) for rank, actor in enumerate(self._actors)])
 
     def _ask(self, refs: Sequence[Any]) -> list[Any]:
         """Return the actors' answers at the start."""

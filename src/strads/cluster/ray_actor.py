@@ -27,19 +27,9 @@ class NodeActor:
         return socket.gethostname()
 
     @ray.method(concurrency_group="control")
-    def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> str | None:
-        """Tell the node who the others are; return where its pipes are."""
-        return self._node.connect(rank, hosts, peers, threads, timeout)
-
-    @ray.method(concurrency_group="control")
-    def join(self, offers: list[str | None]) -> list[int]:
-        """Open the pipes of other nodes; return whose."""
-        return self._node.join(offers)
-
-    @ray.method(concurrency_group="control")
-    def settle(self, sources: list[int]) -> None:
-        """Read the pipes that these nodes have opened."""
-        self._node.settle(sources)
+    def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> None:
+        """Tell the node who the others are."""
+        self._node.connect(rank, hosts, peers, threads, timeout)
 
     @ray.method(concurrency_group="control")
     def stop(self, run: int, reason: str) -> None:

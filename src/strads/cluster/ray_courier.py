@@ -1,4 +1,4 @@
-"""How a node's messages travel to one on another machine on Ray: many in one call of the peer's actor.
+"""How a node's messages travel to another on Ray: many in one call of the peer's actor.
 
 A call costs each side half a millisecond of CPU time, whatever it carries. So a node has only a few calls on their
 way to a peer, each with all that was queued when it began; messages leave at once, while puts, of which there are

@@ -1,4 +1,4 @@
-"""A node of the Ray backend, within its actor: its program, and its messages through pipes or as actors' calls."""
+"""A node of the Ray backend, within its actor: its program, and its messages as calls of other actors."""
 
 import os
 import pickle
@@ -14,7 +14,6 @@ from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message, decode, encode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
 from strads.cluster.ray_courier import GAP, INLINE, Batch, Courier, Item, decode_batch
-from strads.cluster.ray_pipes import Pipes
 from strads.errors import NodeError, NodeFailure, ProgramStopped
 
 T = TypeVar("T")
@@ -47,35 +46,15 @@ def pack_outcome(outcome: Outcome) -> Parcel:
 
 
 class RayComm(Comm):
-    """Messages through pipes to nodes of the same machine, to others as calls of their actors.
-
-    Threaded actors do not keep the order of calls: they are numbered.
-    """
+    """Messages as calls of the other nodes' actors, numbered, as threaded actors do not keep their order."""
 
     def __init__(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], timeout: float):
         super().__init__(rank, len(peers), hosts, timeout)
         self._peers = peers
-        self._pipes = Pipes(rank, self.inbox, self._lost)
-        self._couriers: dict[int, Courier] = {}
+        self._couriers = {to: self._courier(to, peer) for to, peer in enumerate(peers) if to != rank}
         self._next = [0] * len(peers)  # number of the batch that is due from each node
         self._early: dict[tuple[int, int], Batch] = {}
         self._ordering = threading.Lock()
-
-    def offer_pipes(self) -> str | None:
-        """Return the directory of pipes to this node, for those who may be on the same machine."""
-        same = [rank for rank, host in enumerate(self.hosts) if host == self.hosts[self.rank] and rank != self.rank]
-        return self._pipes.offer(same) if same else None
-
-    def join_pipes(self, offers: Sequence[str | None]) -> list[int]:
-        """Return the nodes that this one writes to through pipes; couriers go to the others."""
-        joined = self._pipes.join({to: offer for to, offer in enumerate(offers) if offer and to != self.rank})
-        apart = set(range(self.size)) - {self.rank, *joined}
-        self._couriers = {to: self._courier(to, self._peers[to]) for to in apart}
-        return joined
-
-    def settle_pipes(self, sources: Sequence[int]) -> None:
-        """Read the pipes of those who write to them."""
-        self._pipes.settle(sources)
 
     def _lost(self, rank: int, reason: str) -> None:
         message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to go on with new nodes"
@@ -95,17 +74,11 @@ class RayComm(Comm):
         return Courier(f"strads-to-{to}", INLINE, call, lost, gap)
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
-        if to in self._pipes:
-            self._pipes.send(to, self.inbox.run, tag, message)
-        else:
-            own = message.copy()
-            self._couriers[to].send(Item(self.inbox.run, tag, own.header, own.buffers))
+        own = message.copy()
+        self._couriers[to].send(Item(self.inbox.run, tag, own.header, own.buffers))
 
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        if to in self._pipes:
-            self._pipes.put(to, self.inbox.run, tag, data)
-        else:
-            self._couriers[to].send(Item(self.inbox.run, tag, None, [data]))
+        self._couriers[to].send(Item(self.inbox.run, tag, None, [data]))
 
     def flush(self) -> None:
         """Send at once what waits for more to travel with."""
@@ -139,21 +112,10 @@ class RayNode:
     def __init__(self) -> None:
         threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
 
-    def connect(
-        self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float
-    ) -> str | None:
-        """Make the node, once all actors are there; return where its pipes are."""
+    def connect(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float) -> None:
+        """Make the node, once all actors are there."""
         self._comm = RayComm(rank, hosts, peers, timeout)
         self._node = Node(self._comm, threads)
-        return self._comm.offer_pipes()
-
-    def join(self, offers: Sequence[str | None]) -> list[int]:
-        """Open the others' pipes, once all nodes are there; return whose."""
-        return self._comm.join_pipes(offers)
-
-    def settle(self, sources: Sequence[int]) -> None:
-        """Read the pipes that these nodes have opened, once all have tried."""
-        self._comm.settle_pipes(sources)
 
     def execute(self, run: int, common: Parcel, own: Parcel) -> Parcel:
         """Run a program.

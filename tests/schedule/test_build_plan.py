@@ -249,21 +249,19 @@ def test_dense_sharing_runs_in_sequence_and_under_locks_if_they_are_asked_for() 
 
 
 def conflicts_in_loop_order(plan: Plan, records: AccessRecords) -> bool:
-    """Whether tasks that share a row that some task writes stand in the plan as in the loop."""
+    """Whether tasks that share a row that one of them writes stand in the plan as in the loop."""
     place = np.empty(plan.tasks, np.int64)
     place[plan.order] = np.arange(plan.tasks)
-    written = {
-        access
-        for task in range(records.tasks)
-        for access, write in zip(accesses(records, task), writes(records, task), strict=True)
-        if write
-    }
-    last: dict[tuple[int, int], int] = {}
+    touched: dict[tuple[int, int], int] = {}  # the latest place so far of tasks that touch a row
+    written: dict[tuple[int, int], int] = {}
     for task in range(records.tasks):
-        for access in set(accesses(records, task)) & written:
-            if place[last.get(access, task)] > place[task]:
-                return False
-            last[access] = task
+        found = list(zip(accesses(records, task), writes(records, task), strict=True))
+        if any(place[task] < (touched if write else written).get(access, -1) for access, write in found):
+            return False
+        for access, write in found:
+            touched[access] = max(touched.get(access, -1), place[task])
+            if write:
+                written[access] = max(written.get(access, -1), place[task])
     return True
 
 
@@ -285,6 +283,23 @@ def writes(records: AccessRecords, task: int) -> list[bool]:
 def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecords, strategy: str, job: float) -> None:
     with patch.multiple(wavefront, SMALLEST_JOB=job, WAITING=job / 3, WINDOWS=(16, 64)):
         plan = build_plan(records, threads=2, strategy=strategy, in_order=True)
+    verify_plan(plan, records)
+    assert conflicts_in_loop_order(plan, records)
+
+
+def test_tasks_that_only_read_a_row_do_not_wait_for_each_other() -> None:
+    tasks = np.arange(100_000)
+    rows = np.stack([1 + tasks, np.zeros(len(tasks), int)], axis=1)  # each writes a row, and reads row 0
+    rows[0] = 0
+    plan = build_plan(uniform([len(tasks) + 1], [0, 0], rows, [True, False]), threads=2, strategy="wavefront")
+    assert plan.parallelism > 3
+
+
+@settings(max_examples=50, deadline=None)
+@given(any_loops(), st.sampled_from([0, 1, 256]))
+def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords, readers: int) -> None:
+    with patch.multiple(wavefront, CHUNKS=(16, 64), SMALLEST_JOB=0.1, MOST_READERS=readers):
+        plan = build_plan(records, threads=2, strategy="wavefront")
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
 

@@ -18,6 +18,7 @@ class _Accesses(NamedTuple):
 
     task: NDArray[np.int64]
     row: NDArray[np.int64]  # numbered through all tables
+    writes: NDArray[np.bool_]
     first_row: NDArray[np.int64]
     names: list[str]
 
@@ -42,9 +43,9 @@ def verify_plan(plan: Plan, records: AccessRecords) -> None:
     ------
     PlanError
         If a task is missing or doubled; if the graph of jobs has a cycle or does not fit its counts; if a
-        stage decreases with the job number; if two jobs that touch a common written row are not ordered by a
-        path (named with the row); in a plan with locks, if tasks that share a written row share no lock, or
-        locks do not ascend.
+        stage decreases with the job number; if two jobs that touch a common row, which one of them writes, are not
+        ordered by a path (named with the row); in a plan with locks, if tasks that share a written row share no
+        lock, or locks do not ascend.
     """
     _check_tasks(plan, records.tasks)
     rank = _topological_rank(plan)
@@ -131,19 +132,33 @@ def _written_accesses(records: AccessRecords) -> _Accesses:
     written = np.zeros(int(first_row[-1]), bool)
     written[row[writes]] = True
     kept = written[row]
-    return _Accesses(task[kept], row[kept], first_row, [t.name for t in records.tables])
+    return _Accesses(task[kept], row[kept], writes[kept], first_row, [t.name for t in records.tables])
 
 
 def _check_conflicts(plan: Plan, rank: NDArray[np.int64], accesses: _Accesses) -> None:
-    """Each job that touches a row must reach the next one in topological order: so all pairs are ordered."""
+    """A job that touches a row must reach the next one that writes it, and be reached by the one that wrote it before.
+
+    Next and before in topological order: so all pairs are ordered of which one writes.
+    """
+    jobs = max(plan.jobs, 1)
     job_of = np.empty(plan.tasks, np.int64)
     job_of[plan.order] = np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
     by_rank = np.argsort(rank)
-    touched = np.unique(accesses.row * plan.jobs + rank[job_of[accesses.task]]) if len(accesses.row) else accesses.row
-    row, place = touched // max(plan.jobs, 1), touched % max(plan.jobs, 1)
-    following = np.flatnonzero(row[1:] == row[:-1])
-    pairs, at = np.unique(place[following] * plan.jobs + place[following + 1], return_index=True)
-    sources, targets = by_rank[pairs // max(plan.jobs, 1)], by_rank[pairs % max(plan.jobs, 1)]
+    place_of = rank[job_of[accesses.task]] if len(accesses.row) else accesses.row
+    touched = np.unique(accesses.row * jobs + place_of)
+    written = np.unique((accesses.row * jobs + place_of)[accesses.writes])
+    row, place = touched // jobs, touched % jobs
+    after, before = np.searchsorted(written, touched, side="right"), np.searchsorted(written, touched) - 1
+    found = []
+    for neighbour, forward in ((after, True), (before, False)):
+        inside = np.flatnonzero((neighbour >= 0) & (neighbour < len(written)))
+        inside = inside[written[neighbour[inside]] // jobs == row[inside]]
+        other = written[neighbour[inside]] % jobs
+        ends = (place[inside], other) if forward else (other, place[inside])
+        found.append(np.stack([*ends, row[inside]], axis=1))
+    conflicts = np.concatenate(found)
+    pairs, at = np.unique(conflicts[:, 0] * jobs + conflicts[:, 1], return_index=True)
+    sources, targets = by_rank[pairs // jobs], by_rank[pairs % jobs]
     ordered = np.zeros(len(pairs), bool)
     for first in range(0, plan.jobs, SLAB * 64):
         inside = (targets >= first) & (targets < first + SLAB * 64)
@@ -156,7 +171,7 @@ def _check_conflicts(plan: Plan, rank: NDArray[np.int64], accesses: _Accesses) -
     if len(wrong):
         pair = int(wrong[0])
         one, other = sorted((int(sources[pair]), int(targets[pair])))
-        name = accesses.name(int(row[following[at[pair]]]))
+        name = accesses.name(int(conflicts[at[pair], 2]))
         raise PlanError(
             f"jobs {one} and {other} both touch {name}, which is written, but no path of successors orders them"
         )

@@ -60,6 +60,11 @@ class Problem:
         """What tasks touch, rows numbered through all tables; takes up to 4 bytes an access."""
         return self.found.touches(self.threads, self.parallel)
 
+    @cached_property
+    def write_flags(self) -> NDArray[np.uint8]:
+        """Which accesses write: see `touches.is_write`."""
+        return self.found.write_flags()
+
     @property
     def columns(self) -> tuple[int, ...] | None:
         """Columns of uniform records that can conflict."""

@@ -26,6 +26,12 @@ def span(touches: Touches, task: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
+def is_write(touches: Touches, flags: NDArray[np.uint8], first: int, access: int) -> bool:
+    """Whether an access of a task writes, given those of `WrittenRows.write_flags` and the task's first access."""
+    return flags[access - first if touches.arity >= 0 else access] & 1 != 0
+
+
+@njit(nogil=True, cache=True)
 def _number_columns(
     rows: NDArray[np.integer],
     arity: int,

@@ -1,9 +1,9 @@
 """Strategy *wavefront*: the loop in its own order, with the parallelism that its dependences leave.
 
-A task runs when the earlier tasks that touch one of its rows have run. So the result is that of the sequential loop,
-and tasks that are near to each other in the loop, whose data are near to each other in memory, run near to each other
-in time. Dependences are followed between chunks of consecutive tasks where these leave enough parallelism, as they do
-on grids, meshes and bands; else between the single tasks of a window, level by level.
+A task runs when the earlier tasks have run that write what it reads, or touch what it writes. So the result is that
+of the sequential loop, and tasks that are near to each other in the loop, whose data are near to each other in memory,
+run near to each other in time. Dependences are followed between chunks of consecutive tasks where these leave enough
+parallelism, as they do on grids, meshes and bands; else between the single tasks of a window, level by level.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from strads.schedule.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import Precedence, parallelism
 from strads.schedule.problem import FEW_THREADS, Problem
-from strads.schedule.touches import Touches, span
+from strads.schedule.touches import Touches, is_write, span
 
 CHUNKS = (256, 1024, 4096, 16_384)  # chunks of the whole loop that are tried
 WINDOWS = (1024, 8192, 65_536)  # tasks of a window that are tried
@@ -27,6 +27,7 @@ SHORT = 4  # runs of so many tasks on average make no difference to where chunks
 STRETCH = 8192  # consecutive tasks that are looked at
 ENOUGH = 4.0  # parallelism of chunks with which finer ones are not tried
 MOST_EDGES = 64  # dependences of a chunk, on average
+MOST_READERS = 256  # of rows that other chunks have read too: so many are remembered for each chunk, on average
 SMALLEST_JOB = 3000.0  # nanoseconds of work: what starting a job costs is little beside it
 WAITING = 1000.0  # nanoseconds until all threads know that a level has ended
 
@@ -70,17 +71,23 @@ class _Chunks:
 @njit(nogil=True, cache=True)
 def _find_edges(
     touches: Touches,
+    flags: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     last: NDArray[np.int32],
+    readers: NDArray[np.int32],
     known: NDArray[np.int32],
     sources: NDArray[np.int32],
     targets: NDArray[np.int32],
 ) -> int:
-    """Edges from the last chunk that touched a row to the next; −1 where there is no room for them.
+    """Edges to a chunk from the one that wrote last what it reads, and from those that touched since what it writes.
 
-    `last` (rows,) and `known` (chunks,) are −1 throughout.
+    Returns their number, −1 where there is no room for them. `known` (chunks,) and `last` (rows, 3) are −1 throughout:
+    the chunk that wrote a row last, the last that has read it since, and where in `readers` (any, 2) the others are, as
+    a list of chunks and next places. Where that is full, a reader waits for the one before it.
     """
-    count = 0
+    count, free = 0, 0 if len(readers) > 0 else -1
+    for place in range(len(readers)):
+        readers[place, 1] = place + 1 if place + 1 < len(readers) else -1
     for chunk in range(len(bounds) - 1):
         for task in range(bounds[chunk], bounds[chunk + 1]):
             first, end = span(touches, task)
@@ -88,15 +95,37 @@ def _find_edges(
                 row = touches.rows[access]
                 if row < 0:
                     continue
-                before = last[row]
-                last[row] = chunk
-                if before < 0 or before == chunk or known[before] == chunk:
+                writes = is_write(touches, flags, first, access)
+                if not writes and last[row, 1] == chunk:
                     continue
-                known[before] = chunk
-                if count == len(sources):
-                    return -1
-                sources[count], targets[count] = before, chunk
-                count += 1
+                source, others = last[row, 0], np.int32(-1)
+                if writes:
+                    if last[row, 1] >= 0:  # which has waited for the writer
+                        source = last[row, 1]
+                    others = last[row, 2]
+                    last[row, 0], last[row, 1], last[row, 2] = chunk, -1, -1
+                else:
+                    reader = last[row, 1]
+                    last[row, 1] = chunk
+                    if reader >= 0 and free >= 0:
+                        place = free
+                        free = int(readers[place, 1])
+                        readers[place, 0], readers[place, 1] = reader, last[row, 2]
+                        last[row, 2] = place
+                    elif reader >= 0:
+                        source = reader
+                while source >= 0:
+                    if source != chunk and known[source] != chunk:
+                        known[source] = chunk
+                        if count == len(sources):
+                            return -1
+                        sources[count], targets[count] = source, chunk
+                        count += 1
+                    source = np.int32(-1)
+                    if others >= 0:
+                        source, following = readers[others, 0], readers[others, 1]
+                        readers[others, 1] = free
+                        free, others = int(others), following
     return count
 
 
@@ -108,30 +137,45 @@ def _levels_of_edges(sources: NDArray[np.int32], targets: NDArray[np.int32], lev
 
 
 @njit(nogil=True, cache=True)
-def _find_runs(touches: Touches, begin: int, stop: int, last: NDArray[np.integer], starts: NDArray[np.bool_]) -> None:
-    """Mark those of some tasks that share no row with the task before; `last` (rows,) is −2, or of other tasks."""
+def _find_runs(
+    touches: Touches,
+    flags: NDArray[np.uint8],
+    begin: int,
+    stop: int,
+    last: NDArray[np.integer],
+    starts: NDArray[np.bool_],
+) -> None:
+    """Mark those of some tasks that do not wait for the task before.
+
+    `last` (rows, 2), the tasks that wrote and that read a row last, is −2, or of other tasks.
+    """
     for task in range(begin, stop):
         first, end = span(touches, task)
         alone = True
         for access in range(first, end):
             row = touches.rows[access]
-            if row >= 0:
-                alone &= last[row] != task - 1
-                last[row] = task
+            if row < 0:
+                continue
+            alone &= last[row, 0] != task - 1
+            if is_write(touches, flags, first, access):
+                alone &= last[row, 1] != task - 1
+                last[row, 0] = task
+            else:
+                last[row, 1] = task
         starts[task - begin] = alone
 
 
 def _is_one_chain(problem: Problem) -> bool:
-    """Whether, as far as some stretches of the loop tell, each task shares a row with the one before it.
+    """Whether, as far as some stretches of the loop tell, each task waits for the one before it.
 
     Then so does each chunk of consecutive tasks: they run one after the other.
     """
     starts = np.unique(np.linspace(0, max(problem.tasks - STRETCH, 0), SAMPLES).astype(np.int64))
-    last = np.full(problem.rows, -2, index_dtype(problem.tasks))
+    last = np.full((problem.rows, 2), -2, index_dtype(problem.tasks))
     for start in starts.tolist():
         end = min(start + STRETCH, problem.tasks)
         apart = np.empty(end - start, np.bool_)
-        _find_runs(problem.touches, start, end, last, apart)
+        _find_runs(problem.touches, problem.write_flags, start, end, last, apart)
         if apart[1:].any():
             return False
     return True
@@ -161,8 +205,8 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
     most = int(problem.tasks * problem.nanoseconds_per_task / SMALLEST_JOB)
     best = None
     starts = np.empty(problem.tasks, np.bool_)
-    last = np.full(problem.rows, -2, index_dtype(problem.tasks))
-    _find_runs(problem.touches, 0, problem.tasks, last, starts)
+    last = np.full((problem.rows, 2), -2, index_dtype(problem.tasks))
+    _find_runs(problem.touches, problem.write_flags, 0, problem.tasks, last, starts)
     starts[0] = True
     runs = np.append(np.flatnonzero(starts), problem.tasks)
     for count in CHUNKS:
@@ -180,9 +224,10 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
 
 def _chunks(problem: Problem, bounds: NDArray[np.int64]) -> _Chunks | None:
     count = len(bounds) - 1
-    last, known = np.full(problem.rows, -1, np.int32), np.full(count, -1, np.int32)
+    last, known = np.full((problem.rows, 3), -1, np.int32), np.full(count, -1, np.int32)
     sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
-    edges = _find_edges(problem.touches, bounds, last, known, sources, targets)
+    readers = np.empty((count * MOST_READERS, 2), np.int32)
+    edges = _find_edges(problem.touches, problem.write_flags, bounds, last, readers, known, sources, targets)
     if edges < 0:
         return None
     sources, targets = sources[:edges], targets[:edges]
@@ -222,6 +267,7 @@ def _plan_of_chunks(problem: Problem, chunks: _Chunks) -> Plan:
 @njit(nogil=True, cache=True)
 def _find_levels(
     touches: Touches,
+    flags: NDArray[np.uint8],
     begin: int,
     end: int,
     base: int,
@@ -230,7 +276,8 @@ def _find_levels(
 ) -> int:
     """Level of each task of a window, above `base`; returns the first level above them all.
 
-    `last` (rows,) holds the level of the last task that touched a row; those below `base` are of earlier windows.
+    `last` (rows, 2) holds the highest levels of the tasks that wrote and that read a row; those below `base` are of
+    earlier windows.
     """
     highest = base - 1
     for task in range(begin, end):
@@ -239,11 +286,14 @@ def _find_levels(
         for access in range(first, stop):
             row = touches.rows[access]
             if row >= 0:
-                own = max(own, last[row] + 1)
+                own = max(own, last[row, 0] + 1)
+                if is_write(touches, flags, first, access):
+                    own = max(own, last[row, 1] + 1)
         for access in range(first, stop):
             row = touches.rows[access]
             if row >= 0:
-                last[row] = own
+                kind = 0 if is_write(touches, flags, first, access) else 1
+                last[row, kind] = max(last[row, kind], own)
         level[task] = own
         highest = max(highest, own)
     return highest + 1
@@ -265,12 +315,12 @@ def _gain(problem: Problem, window: int) -> float:
     """How many times faster than one thread two are, in some of the windows of a size."""
     starts = range(0, problem.tasks, window)
     chosen = np.unique(np.linspace(0, len(starts) - 1, SAMPLES).astype(int))
-    last = np.full(problem.rows, -1, np.int32)
+    last = np.full((problem.rows, 2), -1, np.int32)
     level = np.empty(problem.tasks, np.int32)
     base, alone, together = 0, 0.0, 0.0
     for number in chosen.tolist():
         begin, end = starts[number], min(starts[number] + window, problem.tasks)
-        top = int(_find_levels(problem.touches, begin, end, base, last, level))
+        top = int(_find_levels(problem.touches, problem.write_flags, begin, end, base, last, level))
         work = np.bincount(level[begin:end] - base, minlength=top - base) * problem.nanoseconds_per_task
         alone += work.sum()
         apart = _pieces(work) > 1
@@ -287,10 +337,11 @@ def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
 
 def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
     level = np.empty(problem.tasks, np.int32)
-    last = np.full(problem.rows, -1, np.int32)
+    last = np.full((problem.rows, 2), -1, np.int32)
     base = 0
     for begin in range(0, problem.tasks, window):
-        base = int(_find_levels(problem.touches, begin, min(begin + window, problem.tasks), base, last, level))
+        end = min(begin + window, problem.tasks)
+        base = int(_find_levels(problem.touches, problem.write_flags, begin, end, base, last, level))
     sizes = np.bincount(level, minlength=base).astype(np.int64)
     pieces = _pieces(sizes * problem.nanoseconds_per_task)
     # Levels of one job follow each other on one thread as one job.

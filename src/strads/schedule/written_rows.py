@@ -24,7 +24,12 @@ class WrittenRows:
     base: NDArray[np.int64]  # number of the first row of a column's or tag's table; −1 if no task writes it
     written: NDArray[np.uint8]  # (all rows,): 1 where some task writes; empty when all touched rows are
     columns: tuple[int, ...] | None  # uniform records: columns that can conflict, duplicates merged
+    column_writes: tuple[bool, ...]  # whether each of the columns writes
     writes: int  # accesses that write
+
+    def write_flags(self) -> NDArray[np.uint8]:
+        """Return whether accesses write, in the lowest bit: of each column, or of each access of sparse records."""
+        return self.tags if self.columns is None else np.array(self.column_writes, np.uint8)
 
     def touches(self, threads: int, parallel: Parallel) -> Touches:
         """Accesses that can conflict, in the form that kernels read."""
@@ -122,8 +127,10 @@ def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> Writt
     columns, written = _drop_unwritten(rows, columns, writes, base, int(first_row[-1]))
     none = np.empty(0, np.int64)
     tags = np.empty(0, np.uint8)
-    each = sum(writes[column] for column in columns)
-    return WrittenRows(rows, tags, none, len(table_of), first_row, base, written, tuple(columns), each * records.tasks)
+    kinds = tuple(writes[column] for column in columns)
+    return WrittenRows(
+        rows, tags, none, len(table_of), first_row, base, written, tuple(columns), kinds, sum(kinds) * records.tasks
+    )
 
 
 def _merge_duplicates(
@@ -179,4 +186,4 @@ def _sparse(records: SparseRecords, threads: int, parallel: Parallel) -> Written
         written = np.zeros(int(first_row[-1]), np.uint8)
         _mark_written(rows, tags, base, written)
     writes = int(counts[1::2].sum())
-    return WrittenRows(rows, tags, offsets, -1, first_row, base, written, None, writes)
+    return WrittenRows(rows, tags, offsets, -1, first_row, base, written, None, (), writes)

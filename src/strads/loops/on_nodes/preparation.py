@@ -20,6 +20,7 @@ from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.recording import (
+    find_chain,
     find_crowded_row,
     is_checked_in_run,
     record,
@@ -39,6 +40,7 @@ from strads.schedule.plan import Plan
 from strads.schedule.planner import ALONE, build_plan
 from strads.schedule.record_parts import concatenated, nothing_recorded
 
+_STRETCH = 1 << 16  # tasks
 _CACHED = 1 << 20  # bytes of a table that any order finds in the cache
 
 
@@ -156,7 +158,11 @@ def _look_ahead(
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     # The planner sees for itself what is crowded: here this saves the records.
     may_be_alone = node.size == 1 and spec.options.strategy == "auto" and not spec.options.keep_records
-    alone = spec.alone or (find_crowded_row(program, bound, indices, team) if may_be_alone else None) or ""
+    alone = spec.alone
+    if may_be_alone and not alone:
+        crowded = find_crowded_row(program, bound, indices, team)
+        in_order = spec.options.order == "sequential"
+        alone = crowded or find_chain(program, bound, indices, team, in_order=in_order) or ""
     memory = _room_for_copies(node, spec, program, bound, shards)
     known = partial(_Ahead, program, memory, seconds)
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
@@ -197,7 +203,11 @@ def _largest(memory: dict[int, NDArray[Any]]) -> int:
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:
-    return bool(np.array_equal(tasks, np.arange(len(tasks))))
+    """Whether tasks are in the order of the loop; known soon where they are not."""
+    starts = range(0, len(tasks), _STRETCH)
+    return all(
+        np.array_equal(part := tasks[start : start + _STRETCH], np.arange(start, start + len(part))) for start in starts
+    )
 
 
 def _room_for_copies(

@@ -15,9 +15,12 @@ from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
 from strads.schedule.access import AccessRecords
 from strads.schedule.crowding import crowded_row
+from strads.schedule.feeding import feeds_forward
+from strads.schedule.planner import build_plan
 from strads.schedule.record_parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
+_PARTS, _SMALLEST_PART = 16, 1 << 17  # of the tasks of a loop, of which one part stands for all
 _LONG_ROW = 64  # bytes: to work on it takes longer than to record it
 
 
@@ -134,6 +137,32 @@ def find_crowded_row(program: LoopProgram, bound: BoundArguments, indices: LoopI
         return crowded_row(program.compile_recorder(bound, indices).run_some(bound, indices, team))
     except TaskFailed:
         return None
+
+
+def find_chain(
+    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, *, in_order: bool
+) -> str | None:
+    """Say why a loop whose order counts has to run on one thread, as far as a part of it tells; None if it need not.
+
+    Parameters
+    ----------
+    in_order
+        Whether the order counts in any case; else only where tasks are there to feed later ones.
+    """
+    size = max(_SMALLEST_PART, len(indices) // _PARTS)
+    if len(indices) < 2 * size:  # all of it may as well be recorded
+        return None
+    middle = (len(indices) - size) // 2
+    try:
+        records = program.compile_recorder(bound, indices).run(bound, indices.part(middle, middle + size), team)
+    except TaskFailed:
+        return None
+    if not in_order and not feeds_forward(records):
+        return None
+    plan = build_plan(records, threads=team.size, in_order=True, certain=program.facts.certain_share)
+    if plan.strategy != "sequential":
+        return None
+    return f"its order counts, and {size:,} tasks of its middle can hardly run together"
 
 
 class _OnlyGhostsFailed(Exception):

@@ -19,6 +19,7 @@ from strads.engine.views import (
     SILENT,
     SLOTS,
     TASK,
+    make_elements,
     make_ghost,
     make_ignoring,
     make_ragged,
@@ -68,6 +69,12 @@ def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
+def _elements_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_elements((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(**INLINED)
 def _silent_ghost_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     return make_ghost((s.data, np.uint8(SILENT), s.rows, s.tags, context[0], s.fill))
@@ -92,8 +99,12 @@ def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     return make_scratch((data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
 
 
-def recording_view(role: Role, *, ragged: bool, scratch: bool, keyed: bool = False) -> Any | None:
+def recording_view(
+    role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False
+) -> Any | None:
     """Return the constructor of the view that a body has of an argument during reconnaissance, or None."""
+    if by_element:
+        return _elements_view
     constructor = _recording_view(role, ragged=ragged, scratch=scratch)
     return keyed_view(constructor) if keyed else constructor
 

@@ -2,7 +2,8 @@
 
 A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
 `Ragged`, `Accumulating`, `Guarded` (lets a job touch its own rows only) and, for reconnaissance, `Ghost` and
-`Scratch`, which log each access and hand out something that the body may read and write without any effect.
+`Scratch`, which log each access and hand out something that the body may read and write without any effect; `Elements`
+are ghosts of tables that are only used as T[i, j], whose elements are logged as rows of their own.
 """
 
 import operator
@@ -32,6 +33,7 @@ IgnoringType, make_ignoring = define_view("Ignoring", "total")
 CheckedType, make_checked = define_view("Checked", "data", "checks")
 GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "blocks", "holder", "checks")
 GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
+ElementsType, make_elements = define_view("Elements", "data", "tag", "rows", "tags", "logged", "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
 ScratchType, make_scratch = define_view(
     "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
@@ -45,7 +47,10 @@ PATTERN_CHANGED = "access outside the recorded ones"
 
 _RECORDING = (GhostType, ScratchType)
 _LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` is True or None: it decides what is compiled
-_TABLES = (AlignedType, SegmentedType, OffsetsType, RaggedType, CheckedType, GuardedType, GhostType, ScratchType)
+_TABLES = (
+    *(AlignedType, SegmentedType, OffsetsType, RaggedType, CheckedType, GuardedType),
+    *(GhostType, ElementsType, ScratchType),
+)
 
 
 def _wrap(index: int, rows: int) -> int:
@@ -123,7 +128,8 @@ def _log_once(view, position, write):  # type: ignore[no-untyped-def]
     entry, size = view.logged[0], len(view.rows)
     for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
         place = recent if recent < size else recent % size
-        if view.rows[np.uint64(place)] == position and view.tags[np.uint64(place)] == view.tag | write:
+        if view.rows[np.uint64(place)] == position and view.tags[np.uint64(place)] | 1 == view.tag | 1:
+            view.tags[np.uint64(place)] |= write
             return
     _log(view, position, write)
 
@@ -187,7 +193,7 @@ def _refuse_index(view: ViewType, index: Any) -> None:
     raise TypingError(message)
 
 
-def _ghost_getitem(view: ViewType, log: Any = _log) -> Any:
+def _ghost_getitem(view: ViewType, log: Any = _log, write: int = 1) -> Any:
     data = view.member("data")
     if _rows_are_scalars(data):
 
@@ -200,7 +206,7 @@ def _ghost_getitem(view: ViewType, log: Any = _log) -> Any:
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            log(view, position, 1)
+            log(view, position, write)
             offsets = view.data.offsets
             return make_ghost_row((offsets[position + 1] - offsets[position], view.fill))
 
@@ -208,20 +214,20 @@ def _ghost_getitem(view: ViewType, log: Any = _log) -> Any:
     if data.ndim == 2:
 
         def row(view, index):  # type: ignore[no-untyped-def]
-            log(view, _wrap(index, len(view.data)), 1)
+            log(view, _wrap(index, len(view.data)), write)
             return make_ghost_row((view.data.shape[1], view.fill))
 
         return row
     raise TypingError("only rows of one dimension can be recorded as ghosts")
 
 
-def _scratch_getitem(view: ViewType, log: Any = _log) -> Any:
+def _scratch_getitem(view: ViewType, log: Any = _log, write: int = 1) -> Any:
     data = view.member("data")
     if isinstance(data, RaggedType):
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
             position = _wrap(index, len(view.data))
-            log(view, position, 1)
+            log(view, position, write)
             length = view.data.offsets[position + 1] - view.data.offsets[position]
             fresh = view.stamps[position] != view.state[TASK]
             row = view.copies[_scratch_slot(view, position), :length]
@@ -230,7 +236,7 @@ def _scratch_getitem(view: ViewType, log: Any = _log) -> Any:
             return row
 
         return ragged_row
-    write = 0 if _rows_are_scalars(data) else 1
+    write = 0 if _rows_are_scalars(data) else write
 
     def row(view, index):  # type: ignore[no-untyped-def]
         position = _wrap(index, len(view.data))
@@ -249,13 +255,37 @@ def _row_of(view: Any, index: Any) -> Any:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_row_of)
-def _compiled_row_of(view, index):  # type: ignore[no-untyped-def]
-    if isinstance(view, GhostType):
-        return _ghost_getitem(view, _log_once)
-    if isinstance(view, ScratchType):
-        return _scratch_getitem(view, _log_once)
-    return lambda view, index: view[index]
+def _read_row_of(view: Any, index: Any) -> Any:
+    """The same, of which a number is read."""
+    raise NotImplementedError("for compiled code only")
+
+
+def _define_row_of(function: Any, write: int) -> None:
+    @overload(function)
+    def _compiled(view, index):  # type: ignore[no-untyped-def]
+        if isinstance(view, GhostType):
+            return _ghost_getitem(view, _log_once, write)
+        if isinstance(view, ScratchType):
+            return _scratch_getitem(view, _log_once, write)
+        return lambda view, index: view[index]
+
+
+_define_row_of(_row_of, 1)
+_define_row_of(_read_row_of, 0)
+
+
+def _is_element(view: ViewType, index: Any) -> bool:
+    """Whether a tuple of indices names a number of a table."""
+    data = view.member("data")
+    axes = 2 if isinstance(data, RaggedType) else data.ndim
+    is_record = isinstance(data, types.Array) and isinstance(data.dtype, types.Record)
+    return len(index) == axes and not is_record and all(isinstance(item, types.Integer) for item in index)
+
+
+@register_jitable
+def _element_of(view, index):  # type: ignore[no-untyped-def]
+    """Number of an element among those of all rows."""
+    return _wrap(index[0], len(view.data)) * view.data.shape[1] + _wrap(index[1], view.data.shape[1])
 
 
 @overload(operator.getitem)
@@ -283,9 +313,21 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             if len(index) == 2:
                 return lambda view, index: view[index[0]][index[1]]
             return lambda view, index: view[index[0]][index[1:]]
+        if isinstance(view, ElementsType):
+            if not _is_element(view, index):
+                return _refuse_index(view, index)
+
+            def element(view, index):  # type: ignore[no-untyped-def]
+                _log_once(view, _element_of(view, index), 0)
+                return view.fill
+
+            return element
+        row_of = _read_row_of if isinstance(view, _RECORDING) and _is_element(view, index) else _row_of
         if len(index) == 2:
-            return lambda view, index: item_of(_row_of(view, index[0]), index[1])
-        return lambda view, index: item_of(_row_of(view, index[0]), index[1:])
+            return lambda view, index: item_of(row_of(view, index[0]), index[1])
+        return lambda view, index: item_of(row_of(view, index[0]), index[1:])
+    if isinstance(view, ElementsType):
+        return _refuse_index(view, index)
     if not isinstance(index, types.Integer | types.Boolean):
         if isinstance(view, AlignedType) or (isinstance(view, CheckedType) and isinstance(index, types.SliceType)):
             return lambda view, index: view.data[index]
@@ -343,6 +385,14 @@ def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
 
 @overload(operator.setitem)
 def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
+    if isinstance(view, ElementsType):
+        if not isinstance(index, types.BaseTuple) or not _is_element(view, index):
+            return _refuse_index(view, index)
+
+        def set_element(view, index, value):  # type: ignore[no-untyped-def]
+            _log_once(view, _element_of(view, index), 1)
+
+        return set_element
     if not isinstance(view, (CheckedType, GuardedType, GhostType, GhostRowType, ScratchType)):
         return None
     if isinstance(index, types.BaseTuple):

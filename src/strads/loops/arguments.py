@@ -206,6 +206,11 @@ class BoundArguments:
             if isinstance(argument, ScalarArgument) and _has_float(argument.value)
         )
 
+    @property
+    def sums_floats(self) -> bool:
+        """Whether the body adds up floats: then the bits of the sum depend on which job runs which task."""
+        return any(isinstance(a, AccumulatorArgument) and a.dtype.kind == "f" for a in self.arguments)
+
     def tuples(self) -> dict[int, Any]:
         """Position → what a tuple of numbers looks like: for each item None, or the same of a tuple in it."""
         values = {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}

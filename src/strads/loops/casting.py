@@ -19,14 +19,17 @@ class Cast:
         Role of each argument.
     table_of
         Position of each argument whose accesses are recorded → number of its table in the records.
+    by_element
+        Those of whose tables the elements are recorded, not the rows; by ghosts alone.
     """
 
     roles: tuple[Role, ...]
     table_of: dict[int, int]
+    by_element: frozenset[int]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
-    def of(cls, bound: BoundArguments, facts: BodyAnalysis) -> "Cast":
+    def of(cls, bound: BoundArguments, facts: BodyAnalysis, *, by_element: bool = False) -> "Cast":
         """Cast the arguments by what the analysis says of them."""
         roles = tuple(_role(position, argument, facts) for position, argument in enumerate(bound.arguments))
         numbers: dict[int, int] = {}
@@ -35,7 +38,8 @@ class Cast:
             for position, role in enumerate(roles)
             if role.is_recorded
         }
-        return cls(roles, table_of, facts.reads_count_as_writes | facts.volatile)
+        elements = facts.by_element if by_element else frozenset[int]()
+        return cls(roles, table_of, elements, facts.reads_count_as_writes | facts.volatile)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""
@@ -55,12 +59,16 @@ class Cast:
         """Whether lanes work on replicas of some table."""
         return any(role.is_relaxed for role in self.roles)
 
-    def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
-        """Return the shapes of the recorded tables, in the order of their numbers."""
+    def table_shapes(self, bound: BoundArguments, *, by_row: bool = False) -> tuple[TableShape, ...]:
+        """Return the shapes of the recorded tables, in the order of their numbers; `by_row` of all as rows."""
         shapes: dict[int, TableShape] = {}
         for position, table in self.table_of.items():
             argument = bound.tables()[position]
             rows = len(argument.storage)
+            if position in self.by_element and not by_row:
+                size, columns = argument.dense.size, argument.dense.shape[1]
+                shapes.setdefault(table, TableShape(argument.name, size, argument.storage.dtype.itemsize, columns))
+                continue
             shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
         return tuple(shapes[table] for table in range(len(shapes)))
 

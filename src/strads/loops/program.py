@@ -36,7 +36,13 @@ class LoopProgram:
     _chunk = CHUNK  # tasks that a thread records at a time
 
     def __init__(
-        self, body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool, facts: BodyAnalysis | None = None
+        self,
+        body: Callable[..., Any],
+        bound: BoundArguments,
+        *,
+        fastmath: bool,
+        facts: BodyAnalysis | None = None,
+        by_element: bool = False,
     ):
         self.body = body
         self._fingerprint = fingerprint(body)
@@ -45,11 +51,12 @@ class LoopProgram:
         with self._compiling():
             self.facts = facts or self._analyse(bound)
         self._may_reorder = fastmath
-        self.cast = Cast.of(bound, self.facts)
+        self.cast = Cast.of(bound, self.facts, by_element=by_element)
         self._recorders: dict[bool, Recorder] = {}
         self._workers: dict[tuple[Any, ...], Worker] = {}
         self._live_bodies: dict[tuple[bool, bool], Any] = {}
         self._with_outcomes: LoopProgram | None = None
+        self._by_element: LoopProgram | None = None
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -92,6 +99,14 @@ class LoopProgram:
             self._with_outcomes = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts)
         return self._with_outcomes
 
+    def by_element(self, bound: BoundArguments) -> "LoopProgram | None":
+        """Return the program whose reconnaissance tells the elements of rows apart; None where that is no use."""
+        if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
+            self._by_element = LoopProgram(
+                self.body, bound, fastmath=self._may_reorder, facts=self.facts, by_element=True
+            )
+        return self._by_element
+
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and of all arguments, given that of the body."""
         return body
@@ -119,7 +134,9 @@ class LoopProgram:
             for outcomes in self.facts.outcomes or ({},)
         ]
         recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
-        self._keep_on_disk(recorder.compiled, bound, "recorder", self.cast.roles, scratch, self.facts.outcomes)
+        self._keep_on_disk(
+            recorder.compiled, bound, "recorder", self.cast.roles, self.cast.by_element, scratch, self.facts.outcomes
+        )
         return recorder
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:

@@ -102,10 +102,20 @@ class Recorder:
             raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
         arguments = zip(cast.roles, bound.arguments, strict=True)
         constructors = tuple(
-            recording.recording_view(role, ragged=argument.ragged, scratch=scratch, keyed=argument.keyed)
-            for role, argument in arguments
+            recording.recording_view(
+                role,
+                ragged=argument.ragged,
+                scratch=scratch,
+                keyed=argument.keyed,
+                by_element=not scratch and position in cast.by_element,
+            )
+            for position, (role, argument) in enumerate(arguments)
         )
         self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch)
+
+    def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
+        """Return the shapes of the tables as they are recorded."""
+        return self.cast.table_shapes(bound, by_row=self.scratch)
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors come before any thread starts."""
@@ -130,7 +140,7 @@ class Recorder:
         TaskFailed
             When a task raises, an index out of range above all. Nothing has been written.
         """
-        shapes = self.cast.table_shapes(bound)
+        shapes = self.table_shapes(bound)
         dtype = self._row_dtype(bound)
         tasks = len(indices)
         probe = self._probe(bound, indices, team, dtype, range(min(tasks, _PROBE)))
@@ -171,7 +181,7 @@ class Recorder:
         if not self.scratch or len(indices) == 0:
             return 0.0
         log = self._probe(bound, indices, team, self._row_dtype(bound), range(min(len(indices), _PROBE)))
-        row_bytes = [table.row_bytes for table in self.cast.table_shapes(bound)]
+        row_bytes = [table.row_bytes for table in self.table_shapes(bound)]
         return sum(row_bytes[tag >> 1] for tag in log.tags.tolist()) / len(log.counts)
 
     def run_some(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
@@ -182,7 +192,7 @@ class Recorder:
         TaskFailed
             When a task raises.
         """
-        shapes, dtype = self.cast.table_shapes(bound), self._row_dtype(bound)
+        shapes, dtype = self.table_shapes(bound), self._row_dtype(bound)
         logs = [self._probe(bound, indices, team, dtype, tasks) for tasks in some_tasks(len(indices))]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
         rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
@@ -360,7 +370,7 @@ class Recorder:
         return first, min(self._chunk, tasks - first)
 
     def _row_dtype(self, bound: BoundArguments) -> type[np.integer]:
-        longest = max((shape.rows for shape in self.cast.table_shapes(bound)), default=0)
+        longest = max((shape.rows for shape in self.table_shapes(bound)), default=0)
         return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
 
 

@@ -13,6 +13,13 @@ class TableShape:
     name: str
     rows: int
     row_bytes: int
+    columns: int = 0  # where each "row" is an element of a table with so many columns
+
+    def row_name(self, row: int) -> str:
+        """Say which row it is."""
+        if self.columns > 0:
+            return f"element {divmod(row, self.columns)} of {self.name}"
+        return f"row {row} of {self.name}"
 
 
 @dataclass(frozen=True)

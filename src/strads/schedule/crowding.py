@@ -27,10 +27,10 @@ def crowded_row(records: AccessRecords) -> str | None:
     counts = np.where(np.isin(rows, row[(sparse.tags & 1) == 1]), counts, 0)
     if counts.max(initial=0) <= CROWDED * sparse.tasks:
         return None
-    number, name = divmod(int(rows[np.argmax(counts)]), 128)
+    number, which = divmod(int(rows[np.argmax(counts)]), 128)
     share = counts.max() / sparse.tasks
-    table = sparse.tables[name].name
+    table = sparse.tables[which]
     return (
-        f"{share:.0%} of the tasks that were looked at touch row {number} of {table} (if slightly old values of it do "
-        f"no harm, strads.relaxed({table}) lets tasks run together)"
+        f"{share:.0%} of the tasks that were looked at touch {table.row_name(number)} (if slightly old values of it do "
+        f"no harm, strads.relaxed({table.name}) lets tasks run together)"
     )

@@ -112,7 +112,7 @@ class Problem:
     def row_name(self, row: int) -> str:
         """Name a row, given its number through all tables."""
         table = int(np.searchsorted(self.first_row, row, side="right")) - 1
-        return f"row {row - int(self.first_row[table])} of {self.tables[table].name}"
+        return self.tables[table].row_name(row - int(self.first_row[table]))
 
     def job_work(self, order: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Work of each job: tasks, or, where tasks differ, 1 + accesses of each; shape (jobs,)."""

@@ -35,6 +35,9 @@ class BodyAnalysis:
         Tables A that it only reads, and only as A[p] with p from a range, or as the slice, P[k]:P[k + 1] → P.
     offsets
         Arrays P of that kind of which it only reads P[k] and P[k + 1].
+    by_element
+        Written tables of numbers in rows of one axis of which it reads and writes a few T[i, j], all of them fixed:
+        none in a loop, no rows.
     streamed
         Tables that it reads at indices which only the loop index and scalars decide, or as `segments`.
     deciding
@@ -74,6 +77,7 @@ class BodyAnalysis:
     aligned: frozenset[int]
     segments: Mapping[int, int]
     offsets: frozenset[int]
+    by_element: frozenset[int]
     streamed: frozenset[int]
     deciding: frozenset[int]
     volatile: frozenset[int]
@@ -182,6 +186,7 @@ class _Conclusion:
         self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
         self.dominators = dataflow.cfg.dominators()
+        self._in_loops = {label for loop in dataflow.cfg.loops().values() for label in loop.body}
         readonly = {position for position, kind in self.kinds.items() if kind.readonly}
         _refuse_written_readonly(body, self.effects, readonly)
         self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
@@ -213,6 +218,7 @@ class _Conclusion:
             aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
             segments=segments,
             offsets=frozenset(self._offsets(unchecked, segments)),
+            by_element=frozenset(self._by_element()),
             streamed=frozenset(access.argument for access in others if self._is_streamed(access)),
             deciding=frozenset(self._deciding()),
             volatile=frozenset(access.argument for access in volatile),
@@ -230,7 +236,7 @@ class _Conclusion:
     def _as_logged(self, access: Access) -> Access:
         """Reconnaissance logs a row that is handed out as written: what happens to it is not followed."""
         kind = self.kinds[access.argument]
-        return replace(access, write=access.write or kind.depth > 1 or bool(kind.fields))
+        return replace(access, write=access.write or (kind.depth > 1 and not access.element) or bool(kind.fields))
 
     def _is_volatile(self, access: Access | Decision) -> bool:
         return bool((access.sources | access.control) & self.changing)
@@ -299,6 +305,19 @@ class _Conclusion:
             for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
             if position in accesses and all(map(way, accesses[position]))
         }
+
+    def _by_element(self) -> set[int]:
+        undecided = {inner.place for inner in self.effects.inner if self._is_volatile(inner)}
+        others = {
+            access.argument
+            for access in self.effects.accesses
+            if not access.element
+            or self._is_volatile(access)
+            or access.place in undecided
+            or access.place[0] in self._in_loops
+        }
+        plain = {p for p, kind in self.kinds.items() if kind.depth == 2 and not (kind.ragged or kind.keyed)}
+        return (self.conflicting & plain) - others - self.effects.doubtful - self.effects.escapes
 
     def _segments(self, unchecked: set[int]) -> dict[int, int]:
         plain = {p for p, kind in self.kinds.items() if not (kind.ragged or kind.keyed or kind.relaxed)}
@@ -381,6 +400,7 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         aligned=all_with(facts.aligned),
         segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
         offsets=all_with(facts.offsets),
+        by_element=all_with(facts.by_element),
         streamed=all_with(facts.streamed),
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),

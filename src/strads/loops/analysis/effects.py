@@ -25,6 +25,8 @@ class Access:
         Whether that is the loop index k itself, or k + 1.
     segment
         An array A, where the row, or each of a slice, is in A[k]:A[k + 1].
+    element
+        Whether it is one of T[i, j], with an index for each axis.
     place
         Block and statement.
     line
@@ -39,6 +41,7 @@ class Access:
     by_loop_index: bool
     by_next_index: bool
     segment: int | None
+    element: bool
     place: tuple[int, int]
     line: int
 

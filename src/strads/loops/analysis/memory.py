@@ -288,6 +288,7 @@ class Memory:
                 number is not None and number == self._index,
                 number is not None and number == self.next_index,
                 row.segment,
+                is_row and bool(inner) and self._is_element(part, index),
                 self.place,
                 self.line,
             )
@@ -296,6 +297,11 @@ class Memory:
             of = self._row(container, row)
             rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
             self.decide(rest, container.length | self.sources(row), of, self._fit(index, container, 1))
+
+    def _is_element(self, part: Part, index: Value) -> bool:
+        """Whether an index of a table names a number, by an integer for each axis."""
+        kind = self.kinds[part.argument]
+        return not kind.fields and _shape_of(index) == (kind.depth, False, False)
 
     def _row(self, container: Value, row: Value) -> Value:
         """Return what stands for a row that is indexed at once, as in `T[i, j]`."""
@@ -361,7 +367,17 @@ class Memory:
                 if part.whole:
                     opaque = frozenset({OPAQUE})
                     access = Access(
-                        part.argument, True, opaque, self.control, None, False, False, None, self.place, self.line
+                        part.argument,
+                        True,
+                        opaque,
+                        self.control,
+                        None,
+                        False,
+                        False,
+                        None,
+                        False,
+                        self.place,
+                        self.line,
                     )
                     self.effects.accesses.add(access)
 

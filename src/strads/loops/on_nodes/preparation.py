@@ -18,7 +18,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.arguments import BoundArguments
 from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
-from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.recording import (
     find_chain,
     find_crowded_row,
@@ -147,6 +147,11 @@ def _look_ahead(
 
     With `outcomes`, the program chooses those of branches, and None is returned where a task fails.
     """
+    is_local = node.size == 1 and not spec.options.keep_records
+    may_be_alone = is_local and spec.options.strategy == "auto"
+    in_order = spec.options.order == "sequential"
+    if in_order and is_local and not bound.sums_floats:
+        program = _by_element(program, bound, spec.indices)
     try:
         _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     except CompileError:
@@ -156,12 +161,10 @@ def _look_ahead(
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
-    # The planner sees for itself what is crowded: here this saves the records.
-    may_be_alone = node.size == 1 and spec.options.strategy == "auto" and not spec.options.keep_records
+    # The planner sees for itself what is crowded, and what is a chain: here this saves the records.
     alone = spec.alone
     if may_be_alone and not alone:
         crowded = find_crowded_row(program, bound, indices, team)
-        in_order = spec.options.order == "sequential"
         alone = crowded or find_chain(program, bound, indices, team, in_order=in_order) or ""
     memory = _room_for_copies(node, spec, program, bound, shards)
     known = partial(_Ahead, program, memory, seconds)
@@ -180,6 +183,22 @@ def _look_ahead(
             raise
         alone = "tasks may need rows that only earlier tasks make possible"
         return known(nothing, alone, checks_all=True, failure=error)
+
+
+def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndices) -> LoopProgram:
+    """Return the program that records the elements of tables of rows, where that is possible: else grids are chains.
+
+    Not on nodes, where rows travel. As the order counts, the result is the same.
+    """
+    finer = program.by_element(bound)
+    if finer is None:
+        return program
+    try:
+        with COMPILING:
+            recorder = finer.compile_recorder(bound, indices)
+    except CompileError:
+        return program
+    return program if recorder.scratch else finer
 
 
 def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:

@@ -144,10 +144,7 @@ def find_chain(
 ) -> str | None:
     """Say why a loop whose order counts has to run on one thread, as far as a part of it tells; None if it need not.
 
-    Parameters
-    ----------
-    in_order
-        Whether the order counts in any case; else only where tasks are there to feed later ones.
+    With `in_order` the order counts in any case; else only where tasks are there to feed later ones.
     """
     size = max(_SMALLEST_PART, len(indices) // _PARTS)
     if len(indices) < 2 * size:  # all of it may as well be recorded

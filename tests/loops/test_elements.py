@@ -1,0 +1,143 @@
+"""Tables of rows of which single elements are used: where the order counts, elements are recorded, not rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import strads
+from strads.errors import BodyIndexError
+
+
+def sweep(k, u, f):
+    width = u.shape[1] - 2
+    i, j = k // width + 1, k % width + 1
+    u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + f[i, j])
+
+
+def distance(k, d, a, b):
+    i, j = k // len(b) + 1, k % len(b) + 1
+    d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (a[i - 1] != b[j - 1]))
+
+
+def from_the_end(k, u, f):
+    i, j = np.int32(k // u.shape[1]), np.uint8(k % u.shape[1])
+    u[-1 - i, j] += u[i, -1 - np.int64(j)] + f[i, j]
+
+
+def both_ways(k, u, f):
+    """Writes come only in some tasks, and read what they write."""
+    i, j = k // u.shape[1], k % u.shape[1]
+    if f[i, j] > 0:
+        u[i, j] += 1.0
+    u[j % len(u), i % u.shape[1]] -= u[i, j]
+
+
+def two_names(k, u, f, v):
+    i, j = k // u.shape[1], k % u.shape[1]
+    u[i, j] = v[(i + 3) % len(v), j] + f[i, j]
+
+
+def of_rows(k, u, f):
+    """Takes a row: no element of it is told apart."""
+    i, j = k // u.shape[1], k % u.shape[1]
+    row = u[i]
+    row[j] += f[i, j] + u[(i + 1) % len(u), j]
+
+
+def in_a_loop(k, u, f):
+    for j in range(u.shape[1]):
+        u[k % len(u), j] += f[k % len(u), j]
+
+
+def by_values(k, u, f):
+    """A column that the loop decides."""
+    i = k // u.shape[1]
+    u[i, int(abs(u[i, 0])) % u.shape[1]] += f[i, 0]
+
+
+def tables(rows: int, columns: int) -> tuple[strads.dvector, strads.dvector]:
+    rng = np.random.default_rng(rows)
+    return strads.dvector(rng.normal(size=(rows, columns))), strads.dvector(rng.normal(size=(rows, columns)))
+
+
+def in_python(body: Callable[..., None], tasks: int, *arrays: Any) -> None:
+    for k in range(tasks):
+        body(k, *arrays)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "wavefront", "sequential"])
+@pytest.mark.parametrize("body", [sweep, from_the_end, both_ways, two_names, of_rows, in_a_loop, by_values])
+def test_the_result_is_that_of_the_sequential_loop(body: Callable[..., None], strategy: str) -> None:
+    u, f = tables(13, 17)
+    expected, fixed = u.to_numpy().copy(), f.to_numpy().copy()
+    tasks = 11 * 15 if body is sweep else 13 * 17
+    arguments = (u, f, u) if body is two_names else (u, f)
+    for _ in range(2):
+        strads.async_for(range(tasks), body, *arguments, order="sequential", strategy=strategy, fastmath=False)
+        in_python(body, tasks, expected, fixed, *[expected] * (body is two_names))
+    np.testing.assert_array_equal(u.to_numpy(), expected)
+
+
+def test_grids_are_no_chains() -> None:
+    u, f = tables(40, 60)
+    stats = strads.async_for(range(38 * 58), sweep, u, f, order="sequential", strategy="wavefront")
+    assert stats.parallelism > 4
+    by_row = strads.async_for(range(40 * 60), of_rows, u, f, order="sequential", strategy="wavefront")
+    assert by_row.parallelism < 2
+
+
+def test_a_long_alignment_runs_in_parallel_by_itself() -> None:
+    rng = np.random.default_rng(0)
+    n = 1500
+    a, b = (strads.dvector(rng.integers(0, 4, n)) for _ in range(2))
+    d = np.zeros((n + 1, n + 1), np.int32)
+    d[0], d[:, 0] = np.arange(n + 1), np.arange(n + 1)
+    table = strads.dvector(d.copy())
+    stats = strads.async_for(range(n * n), distance, table, a, b, order="sequential")
+    assert stats.strategy == "wavefront"
+    alone = strads.dvector(d.copy())
+    strads.async_for(range(n * n), distance, alone, a, b, order="sequential", strategy="sequential")
+    np.testing.assert_array_equal(table.to_numpy(), alone.to_numpy())
+    assert 0 < table.to_numpy()[n, n] < n
+
+
+@pytest.mark.parametrize("strategy", ["auto", "wavefront"])
+def test_a_column_that_does_not_exist_leaves_the_table_as_it_was(strategy: str) -> None:
+    def body(k, u):
+        u[0, k] += 1.0
+
+    u, _ = tables(5, 9)
+    before = u.to_numpy().copy()
+    with pytest.raises(BodyIndexError, match="index 9"):
+        strads.async_for(range(10), body, u, order="sequential", strategy=strategy)
+    np.testing.assert_array_equal(u.to_numpy(), before)
+
+
+def test_sums_of_floats_have_the_bits_of_any_number_of_nodes() -> None:
+    def body(k, u, f, total):
+        i, j = k // u.shape[1], k % u.shape[1]
+        u[i, j] += f[i, j]
+        total.add(u[i, j])
+
+    found = []
+    for nodes in (1, 2):
+        u, f = tables(60, 70)
+        total = strads.accumulator(0.0)
+        with strads.init("threads", nodes=nodes, threads=2):
+            strads.async_for(range(60 * 70), body, u, f, total, order="sequential")
+        found.append(total.value)
+    assert found[0] == found[1]
+
+
+def test_reading_an_element_does_not_write_its_row() -> None:
+    def body(k, w, rows, total):
+        w[k, 0] += w[rows[k], 1]
+
+    n = 3000
+    w = strads.dvector.full((n, 2), 1.0)
+    rows = strads.dvector(np.zeros(n, np.int64))
+    stats = strads.async_for(range(1, n), body, w, rows, 0, strategy="independent")
+    assert stats.strategy == "independent"
+    np.testing.assert_array_equal(w.to_numpy()[1:, 0], 2.0)

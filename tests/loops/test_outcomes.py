@@ -104,6 +104,34 @@ def in_a_helper(k, A, B, W):
         W[B[k]] += 1
 
 
+def under_either_condition(k, A, B, W):
+    if W[A[k]] > 2 or W[A[k] // 2] % 2 == 0:
+        W[B[k]] += 1
+
+
+def under_one_of_many(k, A, B, W):
+    if W[A[k]] > 4 or (W[A[k] // 2] % 2 == 0 and (W[B[k] // 2] > 1 or A[k] % 3 == 0)) or W[B[k] // 3] == 1:
+        W[B[k]] += 1
+    elif A[k] % 2 or W[A[k] // 3] > 2:
+        W[A[k]] += 1
+
+
+def by_both_ways_of_what_is_known(k, A, B, W):
+    """Which arm leads there, only the index knows."""
+    reached = A[k] % 3 == 0 if W[A[k]] % 2 else W[B[k] // 2] > 0
+    if reached:
+        W[B[k]] += 1
+
+
+def exit_before_a_break(k, A, B, W):
+    for t in range(4):
+        if A[k] % (t + 2) == 1:
+            return
+        if W[B[t]] > 1:
+            break
+    W[A[k]] += 1
+
+
 KNOWN = [
     under_a_condition,
     in_either_arm,
@@ -116,6 +144,8 @@ KNOWN = [
     in_nested_arms,
     beside_an_exception,
     in_a_helper,
+    under_either_condition,
+    exit_before_a_break,
 ]
 
 
@@ -181,15 +211,6 @@ def exit_in_an_arm(k, A, B, W):
     W[A[k]] += 1
 
 
-def exit_before_a_break(k, A, B, W):
-    for t in range(4):
-        if A[k] % (t + 2) == 1:
-            return
-        if W[B[t]] > 1:
-            break
-    W[A[k]] += 1
-
-
 def as_often_as_a_value(k, A, B, W):
     for t in range(W[A[k]] % 4):
         W[B[k] // (t + 1)] += 1
@@ -234,7 +255,6 @@ UNKNOWN = [
     row_left_by_a_loop,
     two_ways_out,
     exit_in_an_arm,
-    exit_before_a_break,
     as_often_as_a_value,
     counted,
     listed,
@@ -350,3 +370,25 @@ def test_loops_left_by_an_edge_and_functions_that_call_themselves(body, tables):
     for options in ({}, {"strategy": "components"}):
         run_or_refuse(TASKS, body, *tables, threads=2, **options)
         tables[-1][:] = tables[-1].to_numpy()[::-1].copy()
+
+
+@pytest.mark.parametrize("body", [under_one_of_many, by_both_ways_of_what_is_known], ids=lambda body: body.__name__)
+def test_no_way_to_a_row_is_missed(body, tables):
+    for _ in range(3):
+        tables[-1][:] = tables[-1].to_numpy()[::-1].copy()
+        assert run_or_refuse(TASKS, body, *tables, threads=2) is None
+
+
+def test_what_is_only_read_does_not_count_as_written_though_a_condition_decides(tables):
+    def body(k, A, W):
+        if W[k] > W[A[k] % 100]:
+            W[k] -= 1
+
+    facts = analyse_body(body, [VALUES, VALUES])
+    assert facts.reads_count_as_writes == {1}
+    assert facts.with_outcomes is not None
+    assert not facts.with_outcomes.reads_count_as_writes
+    values = strads.dvector(np.arange(50_000) % 7)
+    rows = strads.dvector(np.full(50_000, 11))
+    stats = async_for(range(100, 50_000), body, rows, values, strategy="independent")
+    assert stats.strategy == "independent"

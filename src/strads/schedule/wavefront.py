@@ -96,8 +96,8 @@ def _find_edges(
                 if row < 0:
                     continue
                 writes = is_write(touches, flags, first, access)
-                if not writes and last[row, 1] == chunk:
-                    continue
+                if not writes and chunk in (last[row, 0], last[row, 1]):
+                    continue  # who waits for the chunk waits for this access
                 source, others = last[row, 0], np.int32(-1)
                 if writes:
                     if last[row, 1] >= 0:  # which has waited for the writer

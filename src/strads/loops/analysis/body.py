@@ -151,10 +151,14 @@ def analyse_body(
         return found
 
     facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False)).facts(), same)
-    if batch is None and (facts.volatile or facts.volatile_parts or facts.volatile_reads):
+    unexact = facts.volatile or facts.reads_count_as_writes
+    if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
         other = _WithOutcomes(body, kinds, dataflow(given_turn=True), inlined.branches)
         better = _spread(other.facts(), same)
-        if not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts):
+        is_exact = not better.volatile and not better.reads_count_as_writes
+        if (is_exact and unexact) or (
+            not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
+        ):
             return replace(facts, with_outcomes=better)
         return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
     return facts

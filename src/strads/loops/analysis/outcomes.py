@@ -50,7 +50,9 @@ class UndecidedBranches:
         """
         loops = [loop for loop in self._loops if label in loop.body]
         control = self._control_within_a_turn(loops)
-        wanted = [(branch, target) for branch, target in _closure(control, [label]) if self.is_undecided(branch)]
+        sure = self._surely_towards(label, control)
+        undecided = [pair for pair in _closure(control, [label]) if self.is_undecided(pair[0])]
+        wanted = [*sure.items(), *(pair for pair in undecided if pair[0] not in sure)]
         for loop in loops:
             for branch in loop.body:
                 outside = [target for target, _ in self.cfg.successors(branch) if target not in loop.body]
@@ -69,6 +71,20 @@ class UndecidedBranches:
         for branch, target in wanted:
             if found.setdefault(branch, target) != target or not self._can_be_chosen(branch):
                 return None
+        return found
+
+    def _surely_towards(self, label: int, control: Mapping[int, set[tuple[int, int]]]) -> dict[int, int]:
+        """Return undecided branches and the targets from which a block is reached, whatever decided branches do.
+
+        So in `if a or b`, where the way to b is another target of a, but none that is needed.
+        """
+        found: dict[int, int] = {}
+        waiting = [label]
+        for block in waiting:
+            for branch, target in sorted(control[block]):
+                if branch not in found and branch != label and self.is_undecided(branch):
+                    found[branch] = target
+                    waiting.append(branch)
         return found
 
     def _control_within_a_turn(self, loops: list[Any]) -> dict[int, set[tuple[int, int]]]:

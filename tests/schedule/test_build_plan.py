@@ -340,6 +340,12 @@ def test_tables_that_are_indexed_alike_rotate_together() -> None:
     assert conflicts_in_loop_order(plan, records)
 
 
+@pytest.mark.parametrize("strategy", ["auto", "wavefront", "components", "buckets"])
+def test_accesses_that_may_all_be_skipped_can_be_planned(strategy: str) -> None:
+    records = edges(3000, 200)
+    verify_plan(build_plan(records, threads=2, strategy=strategy, certain=0.0), records)
+
+
 def test_data_in_loop_order_are_read_in_loop_order() -> None:
     records = edges(50_000, 2000)
     assert build_plan(records, threads=2).strategy == "buckets"

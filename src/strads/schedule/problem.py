@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.blocks import column_work, touch_work
-from strads.schedule.cost import HANDOVER, nanoseconds_per_task
+from strads.schedule.cost import HANDOVER, TASK, nanoseconds_per_task
 from strads.schedule.counting_sort import Cargo
 from strads.schedule.parallel import Parallel, index_dtype
 from strads.schedule.plan import Plan, RowLocks
@@ -102,7 +102,8 @@ class Problem:
         """The same where tasks run in another order than that of the loop."""
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         order = np.empty(0, np.int64) if order is None else order
-        return self.certain * nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
+        guess = nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
+        return max(TASK, self.certain * guess)
 
     @property
     def handover_per_task(self) -> float:

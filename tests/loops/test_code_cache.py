@@ -120,6 +120,17 @@ def test_a_body_with_what_has_no_name_is_not_kept(machine: Machine) -> None:
     assert machine.run(setting=setting, body=body)[2] == ["record", "worker"]
 
 
+def test_recursion_is_compiled_in_each_process(machine: Machine) -> None:
+    setting = """def fall(x):
+        if x <= 0:
+            return 1
+        return fall(x - 2) + 1"""
+    body = "W[k] += fall(k % 9)"
+    first = machine.run(setting=setting, body=body, strategy="sequential")
+    assert first[0][8] == 6.0
+    assert machine.run(setting=setting, body=body, strategy="sequential") == first
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="has no owners of files")
 def test_only_a_folder_that_nobody_else_can_write_is_used(machine: Machine) -> None:
     machine.bodies.mkdir(parents=True)

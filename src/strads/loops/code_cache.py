@@ -28,6 +28,7 @@ from strads.dds.user_functions import ById
 from strads.engine.roles import Role
 
 _MOST_FILES = 1_000
+_PUT_IN_LATER = ".numba.unresolved$"  # how such names begin
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key
 _SOURCES = ("dds", "engine", "loops")  # folders of strads with what compiled code is made from
@@ -97,7 +98,7 @@ class _CodeCache(_Cache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled function, if there is room for it."""
         folder, name = code_folder(), self._name(sig, data.codegen)
-        if folder is None or data.lifted or data.library.has_dynamic_globals:
+        if folder is None or data.lifted or data.library.has_dynamic_globals or _calls_itself(data.library):
             return
         with contextlib.suppress(Exception):  # a full disk, say: the function is there all the same
             _make_room(folder)
@@ -115,6 +116,11 @@ class _CodeCache(_Cache):
     def _name(self, sig: Any, codegen: Any) -> str:
         key = self._inputs, str(sig), repr(codegen.magic_tuple()), _surroundings()
         return hashlib.sha256("\n".join(key).encode()).hexdigest() + ".nbc"
+
+
+def _calls_itself(library: Any) -> bool:
+    """Whether a function is called by an address that is put in later, as by recursion: only in this process."""
+    return any(variable.name.startswith(_PUT_IN_LATER) for variable in library._final_module.global_variables)
 
 
 def _files(folder: Path) -> IndexDataCacheFile:

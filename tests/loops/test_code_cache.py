@@ -120,15 +120,16 @@ def test_a_body_with_what_has_no_name_is_not_kept(machine: Machine) -> None:
     assert machine.run(setting=setting, body=body)[2] == ["record", "worker"]
 
 
-def test_recursion_is_compiled_in_each_process(machine: Machine) -> None:
-    setting = """def fall(x):
-        if x <= 0:
-            return 1
-        return fall(x - 2) + 1"""
-    body = "W[k] += fall(k % 9)"
+@pytest.mark.parametrize("smaller", ["x - 2", "int(W[k]) * 0 + x - 2"])
+def test_functions_that_call_themselves(machine: Machine, smaller: str) -> None:
+    setting = f"""def fall(W, k, x):
+        if x > 0:
+            fall(W, k, {smaller})
+        W[k] += 1"""
+    body = "fall(W, k, k % 9)"
     first = machine.run(setting=setting, body=body, strategy="sequential")
     assert first[0][8] == 6.0
-    assert machine.run(setting=setting, body=body, strategy="sequential") == first
+    assert machine.run(setting=setting, body=body, strategy="sequential")[:2] == first[:2]
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="has no owners of files")

@@ -121,6 +121,12 @@ class Problem:
             return np.diff(offsets)
         return _job_accesses(self.found.offsets, order, offsets)
 
+    def consecutive_work(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same of jobs that run consecutive tasks of the loop, `bounds[j]:bounds[j + 1]`."""
+        if self.columns is not None:
+            return np.diff(bounds)
+        return np.diff(bounds) + np.diff(self.found.offsets[bounds])
+
     def plan(
         self,
         strategy: str,

@@ -26,6 +26,7 @@ SAMPLES = 8  # windows that stand for all while one size is chosen
 SHORT = 4  # runs of so many tasks on average make no difference to where chunks are cut
 STRETCH = 8192  # consecutive tasks that are looked at
 ENOUGH = 4.0  # parallelism of chunks with which finer ones are not tried
+LONG, PARTS = 1 << 20, 16  # tasks of a loop of which one part stands for all
 MOST_EDGES = 64  # dependences of a chunk, on average
 MOST_READERS = 256  # of rows that other chunks have read too: so many are remembered for each chunk, on average
 SMALLEST_JOB = 3000.0  # nanoseconds of work: what starting a job costs is little beside it
@@ -186,9 +187,8 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
     A row of a grid is a run. A chunk across two of them would let the second wait for the end of the first.
     """
-    tasks = int(runs[-1])
-    if SHORT * len(runs) > tasks:
-        return np.append(np.arange(0, tasks, size), tasks)
+    if SHORT * len(runs) > runs[-1] - runs[0]:
+        return np.append(np.arange(runs[0], runs[-1], size), runs[-1])
     lengths = np.diff(runs)
     pieces = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     long = np.repeat(lengths >= size, pieces)
@@ -201,39 +201,70 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def _best_chunks(problem: Problem) -> _Chunks | None:
-    """Return the coarsest chunks with enough parallelism, else the best found; None where all is a chain."""
+    """Return the coarsest chunks with enough parallelism, else the best found; None where all is a chain.
+
+    Of a long loop, a part of its middle tells which size of chunks is best.
+    """
     most = int(problem.tasks * problem.nanoseconds_per_task / SMALLEST_JOB)
-    best = None
+    sizes = [problem.tasks // count for count in CHUNKS if count <= min(max(most, CHUNKS[0]), problem.tasks)]
+    runs = _runs(problem)
+    last = np.full((problem.rows, 3), -1, np.int32)
+    if problem.tasks < LONG:
+        best, _ = _coarsest(problem, runs, sizes, last)
+        return best
+    begin, end = problem.tasks // 2, problem.tasks // 2 + problem.tasks // PARTS
+    _, size = _coarsest(problem, runs[(runs >= begin) & (runs <= end)], sizes, last)
+    return None if size == 0 else _chunks(problem, _cut(runs, size), last)
+
+
+def _runs(problem: Problem) -> NDArray[np.int64]:
+    """Bounds of the runs of tasks each of which waits for the one before."""
     starts = np.empty(problem.tasks, np.bool_)
     last = np.full((problem.rows, 2), -2, index_dtype(problem.tasks))
     _find_runs(problem.touches, problem.write_flags, 0, problem.tasks, last, starts)
     starts[0] = True
-    runs = np.append(np.flatnonzero(starts), problem.tasks)
-    for count in CHUNKS:
-        if count > max(most, CHUNKS[0]) or count > problem.tasks:
-            break
-        found = _chunks(problem, _cut(runs, max(problem.tasks // count, 1)))
+    return np.append(np.flatnonzero(starts), problem.tasks)
+
+
+def _coarsest(
+    problem: Problem, runs: NDArray[np.int64], sizes: list[int], last: NDArray[np.int32]
+) -> tuple[_Chunks | None, int]:
+    """Return the first chunks with enough parallelism, else the best, and their size; None and 0 where none work."""
+    best, best_size = None, 0
+    for size in sizes if len(runs) > 1 else ():
+        found = _chunks(problem, _cut(runs, size), last)
         if found is None:
             break
         if best is None or found.parallelism > best.parallelism:
-            best = found
+            best, best_size = found, size
         if best.parallelism >= ENOUGH:
             break
-    return best
+    return best, best_size
 
 
-def _chunks(problem: Problem, bounds: NDArray[np.int64]) -> _Chunks | None:
+@njit(nogil=True, cache=True)
+def _forget(touches: Touches, begin: int, end: int, last: NDArray[np.int32]) -> None:
+    for task in range(begin, end):
+        first, stop = span(touches, task)
+        for access in range(first, stop):
+            if touches.rows[access] >= 0:
+                last[touches.rows[access]] = -1
+
+
+def _chunks(problem: Problem, bounds: NDArray[np.int64], last: NDArray[np.int32]) -> _Chunks | None:
+    """Find the dependences of chunks; `last` (rows, 3) is −1 throughout, and is left so."""
     count = len(bounds) - 1
-    last, known = np.full((problem.rows, 3), -1, np.int32), np.full(count, -1, np.int32)
+    known = np.full(count, -1, np.int32)
     sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
     readers = np.empty((count * MOST_READERS, 2), np.int32)
     edges = _find_edges(problem.touches, problem.write_flags, bounds, last, readers, known, sources, targets)
+    _forget(problem.touches, bounds[0], bounds[-1], last)
     if edges < 0:
         return None
     sources, targets = sources[:edges], targets[:edges]
     level = np.zeros(count, np.int32)
     _levels_of_edges(sources, targets, level)
-    work = problem.job_work(np.arange(problem.tasks, dtype=index_dtype(problem.tasks)), bounds)
+    work = problem.consecutive_work(bounds)
     return _Chunks(bounds, sources, targets, level, parallelism(work, _precedence(sources, targets, count)))
 
 

@@ -41,6 +41,7 @@ from strads.schedule.planner import ALONE, build_plan
 from strads.schedule.record_parts import concatenated, nothing_recorded
 
 _STRETCH = 1 << 16  # tasks
+_ONE_THREAD = "one thread could only follow its order"
 _CACHED = 1 << 20  # bytes of a table that any order finds in the cache
 
 
@@ -163,6 +164,8 @@ def _look_ahead(
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     # The planner sees for itself what is crowded, and what is a chain: here this saves the records.
     alone = spec.alone
+    if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
+        alone = alone or _ONE_THREAD
     if may_be_alone and not alone:
         crowded = find_crowded_row(program, bound, indices, team)
         alone = crowded or find_chain(program, bound, indices, team, in_order=in_order) or ""
@@ -309,6 +312,10 @@ def _plan(
     )
     if ahead.alone:
         plan = replace(plan, reason=f"{ALONE}: {ahead.alone}")
+    elif plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not bound.sums_floats:
+        # The result is the same. Sums of floats have the bits of the jobs, which no number of threads may change.
+        plan = build_plan(records, threads=1, strategy="sequential")
+        plan = replace(plan, reason=f"{ALONE}: {_ONE_THREAD}")
     plan.details["notes"] = _notes(ahead, bound)
     guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
     if node.size == 1:

@@ -19,7 +19,7 @@ def feeds_forward(records: AccessRecords) -> bool:
     """
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    writer = np.full(int(first_row[-1]), -1, index_dtype(records.tasks))
+    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # its number from 1
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords):
         accessed = zip(records.access_tables, records.access_writes, strict=True)
@@ -46,9 +46,9 @@ def _feeds_forward(
             tag = tags[access - first if uniform else access]
             if tag & 1:
                 row = first_row[tag >> 1] + touches.rows[access]
-                if writer[row] >= 0 and writer[row] != task:
+                if writer[row] > 0 and writer[row] != task + 1:
                     return False
-                writer[row] = task
+                writer[row] = task + 1
     feeding = 0
     for task in range(tasks):
         reads_earlier = False
@@ -56,8 +56,8 @@ def _feeds_forward(
         for access in range(first, end):
             tag = tags[access - first if uniform else access]
             other = writer[first_row[tag >> 1] + touches.rows[access]]
-            if other > task:
+            if other > task + 1:
                 return False
-            reads_earlier |= 0 <= other < task
+            reads_earlier |= 0 < other < task + 1
         feeding += reads_earlier
     return feeding > MANY * tasks

@@ -82,15 +82,16 @@ def _find_edges(
 ) -> int:
     """Edges to a chunk from the one that wrote last what it reads, and from those that touched since what it writes.
 
-    Returns their number, −1 where there is no room for them. `known` (chunks,) and `last` (rows, 3) are −1 throughout:
-    the chunk that wrote a row last, the last that has read it since, and where in `readers` (any, 2) the others are, as
-    a list of chunks and next places. Where that is full, a reader waits for the one before it.
+    Returns their number, −1 where there is no room for them. `known` (chunks + 1,) and `last` (rows, 3) are 0
+    throughout: the number, from 1, of the chunk that wrote a row last, of the last that has read it since, and the place
+    in `readers` (any, 2) of the others, a list of chunks and next places that ends with 0. Where that is full, a reader
+    waits for the one before it.
     """
-    count, free = 0, 0 if len(readers) > 0 else -1
-    for place in range(len(readers)):
-        readers[place, 1] = place + 1 if place + 1 < len(readers) else -1
-    for chunk in range(len(bounds) - 1):
-        for task in range(bounds[chunk], bounds[chunk + 1]):
+    count, free = 0, 1 if len(readers) > 1 else 0
+    for place in range(1, len(readers)):
+        readers[place, 1] = place + 1 if place + 1 < len(readers) else 0
+    for chunk in range(1, len(bounds)):
+        for task in range(bounds[chunk - 1], bounds[chunk]):
             first, end = span(touches, task)
             for access in range(first, end):
                 row = touches.rows[access]
@@ -99,31 +100,31 @@ def _find_edges(
                 writes = is_write(touches, flags, first, access)
                 if not writes and chunk in (last[row, 0], last[row, 1]):
                     continue  # who waits for the chunk waits for this access
-                source, others = last[row, 0], np.int32(-1)
+                source, others = last[row, 0], np.int32(0)
                 if writes:
-                    if last[row, 1] >= 0:  # which has waited for the writer
+                    if last[row, 1] > 0:  # which has waited for the writer
                         source = last[row, 1]
                     others = last[row, 2]
-                    last[row, 0], last[row, 1], last[row, 2] = chunk, -1, -1
+                    last[row, 0], last[row, 1], last[row, 2] = chunk, 0, 0
                 else:
                     reader = last[row, 1]
                     last[row, 1] = chunk
-                    if reader >= 0 and free >= 0:
+                    if reader > 0 and free > 0:
                         place = free
                         free = int(readers[place, 1])
                         readers[place, 0], readers[place, 1] = reader, last[row, 2]
                         last[row, 2] = place
-                    elif reader >= 0:
+                    elif reader > 0:
                         source = reader
-                while source >= 0:
+                while source > 0:
                     if source != chunk and known[source] != chunk:
                         known[source] = chunk
                         if count == len(sources):
                             return -1
-                        sources[count], targets[count] = source, chunk
+                        sources[count], targets[count] = source - 1, chunk - 1
                         count += 1
-                    source = np.int32(-1)
-                    if others >= 0:
+                    source = np.int32(0)
+                    if others > 0:
                         source, following = readers[others, 0], readers[others, 1]
                         readers[others, 1] = free
                         free, others = int(others), following
@@ -148,7 +149,7 @@ def _find_runs(
 ) -> None:
     """Mark those of some tasks that do not wait for the task before.
 
-    `last` (rows, 2), the tasks that wrote and that read a row last, is −2, or of other tasks.
+    `last` (rows, 2) has the numbers, from 2, of the tasks that wrote and that read a row last; 0 where there are none.
     """
     for task in range(begin, stop):
         first, end = span(touches, task)
@@ -157,12 +158,12 @@ def _find_runs(
             row = touches.rows[access]
             if row < 0:
                 continue
-            alone &= last[row, 0] != task - 1
+            alone &= last[row, 0] != task + 1
             if is_write(touches, flags, first, access):
-                alone &= last[row, 1] != task - 1
-                last[row, 0] = task
+                alone &= last[row, 1] != task + 1
+                last[row, 0] = task + 2
             else:
-                last[row, 1] = task
+                last[row, 1] = task + 2
         starts[task - begin] = alone
 
 
@@ -172,7 +173,7 @@ def _is_one_chain(problem: Problem) -> bool:
     Then so does each chunk of consecutive tasks: they run one after the other.
     """
     starts = np.unique(np.linspace(0, max(problem.tasks - STRETCH, 0), SAMPLES).astype(np.int64))
-    last = np.full((problem.rows, 2), -2, index_dtype(problem.tasks))
+    last = np.zeros((problem.rows, 2), index_dtype(problem.tasks + 2))
     for start in starts.tolist():
         end = min(start + STRETCH, problem.tasks)
         apart = np.empty(end - start, np.bool_)
@@ -208,7 +209,7 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
     most = int(problem.tasks * problem.nanoseconds_per_task / SMALLEST_JOB)
     sizes = [problem.tasks // count for count in CHUNKS if count <= min(max(most, CHUNKS[0]), problem.tasks)]
     runs = _runs(problem)
-    last = np.full((problem.rows, 3), -1, np.int32)
+    last = np.zeros((problem.rows, 3), np.int32)
     if problem.tasks < LONG:
         best, _ = _coarsest(problem, runs, sizes, last)
         return best
@@ -220,7 +221,7 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
 def _runs(problem: Problem) -> NDArray[np.int64]:
     """Bounds of the runs of tasks each of which waits for the one before."""
     starts = np.empty(problem.tasks, np.bool_)
-    last = np.full((problem.rows, 2), -2, index_dtype(problem.tasks))
+    last = np.zeros((problem.rows, 2), index_dtype(problem.tasks + 2))
     _find_runs(problem.touches, problem.write_flags, 0, problem.tasks, last, starts)
     starts[0] = True
     return np.append(np.flatnonzero(starts), problem.tasks)
@@ -233,6 +234,7 @@ def _coarsest(
     best, best_size = None, 0
     for size in sizes if len(runs) > 1 else ():
         found = _chunks(problem, _cut(runs, size), last)
+        _forget(problem.touches, runs[0], runs[-1], last)
         if found is None:
             break
         if best is None or found.parallelism > best.parallelism:
@@ -248,17 +250,16 @@ def _forget(touches: Touches, begin: int, end: int, last: NDArray[np.int32]) -> 
         first, stop = span(touches, task)
         for access in range(first, stop):
             if touches.rows[access] >= 0:
-                last[touches.rows[access]] = -1
+                last[touches.rows[access]] = 0
 
 
 def _chunks(problem: Problem, bounds: NDArray[np.int64], last: NDArray[np.int32]) -> _Chunks | None:
-    """Find the dependences of chunks; `last` (rows, 3) is −1 throughout, and is left so."""
+    """Find the dependences of chunks; `last` (rows, 3) is 0 throughout."""
     count = len(bounds) - 1
-    known = np.full(count, -1, np.int32)
+    known = np.zeros(count + 1, np.int32)
     sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
     readers = np.empty((count * MOST_READERS, 2), np.int32)
     edges = _find_edges(problem.touches, problem.write_flags, bounds, last, readers, known, sources, targets)
-    _forget(problem.touches, bounds[0], bounds[-1], last)
     if edges < 0:
         return None
     sources, targets = sources[:edges], targets[:edges]
@@ -307,8 +308,8 @@ def _find_levels(
 ) -> int:
     """Level of each task of a window, above `base`; returns the first level above them all.
 
-    `last` (rows, 2) holds the highest levels of the tasks that wrote and that read a row; those below `base` are of
-    earlier windows.
+    `last` (rows, 2) holds the first levels above those of the tasks that wrote and that read a row, 0 where there are
+    none; those up to `base` are of earlier windows.
     """
     highest = base - 1
     for task in range(begin, end):
@@ -317,14 +318,14 @@ def _find_levels(
         for access in range(first, stop):
             row = touches.rows[access]
             if row >= 0:
-                own = max(own, last[row, 0] + 1)
+                own = max(own, last[row, 0])
                 if is_write(touches, flags, first, access):
-                    own = max(own, last[row, 1] + 1)
+                    own = max(own, last[row, 1])
         for access in range(first, stop):
             row = touches.rows[access]
             if row >= 0:
                 kind = 0 if is_write(touches, flags, first, access) else 1
-                last[row, kind] = max(last[row, kind], own)
+                last[row, kind] = max(last[row, kind], own + 1)
         level[task] = own
         highest = max(highest, own)
     return highest + 1
@@ -346,7 +347,7 @@ def _gain(problem: Problem, window: int) -> float:
     """How many times faster than one thread two are, in some of the windows of a size."""
     starts = range(0, problem.tasks, window)
     chosen = np.unique(np.linspace(0, len(starts) - 1, SAMPLES).astype(int))
-    last = np.full((problem.rows, 2), -1, np.int32)
+    last = np.zeros((problem.rows, 2), np.int32)
     level = np.empty(problem.tasks, np.int32)
     base, alone, together = 0, 0.0, 0.0
     for number in chosen.tolist():
@@ -368,7 +369,7 @@ def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
 
 def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
     level = np.empty(problem.tasks, np.int32)
-    last = np.full((problem.rows, 2), -1, np.int32)
+    last = np.zeros((problem.rows, 2), np.int32)
     base = 0
     for begin in range(0, problem.tasks, window):
         end = min(begin + window, problem.tasks)

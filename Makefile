@@ -13,10 +13,11 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/strads demo
 
-# Tests that start clusters and command lines have the cores to themselves; most of the others compile, two at a time.
+# Most tests compile: two at a time. Those that start clusters have the cores to themselves, and find on disk what the
+# others have compiled.
 test: lint types
-	$(BIN)/python -m pytest tests/cluster tests/cli
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/cluster --ignore tests/cli
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/cluster
+	$(BIN)/python -m pytest tests/cluster
 
 # With the heavy tests too.
 test-all: lint types

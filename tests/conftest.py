@@ -22,7 +22,7 @@ settings.load_profile("strads")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", default="threads", help="where tests marked `nodes` run: threads, mpi or ray")
-    parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 1, 2 and 3")
+    parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 3, slow tests on 1 and 2")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,7 +34,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "nodes" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--nodes")
-        metafunc.parametrize("nodes", [1, 2, 3] if chosen is None else [chosen])
+        fewer = [pytest.param(nodes, marks=pytest.mark.slow) for nodes in (1, 2)]
+        metafunc.parametrize("nodes", [*fewer, 3] if chosen is None else [chosen])
 
 
 _on_ray: Runtime | None = None  # kept from test to test: to start actors takes seconds

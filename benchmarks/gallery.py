@@ -69,8 +69,8 @@ Of a problem of {SMALL:.0%} of that size, `stats.plan.explain()` says:
 {explanation(module)}
 ```
 
-An epoch takes the plain compiled loop {plain} s; `async_for` is {one} × as fast on 1 thread, {two} × on 2. The first call takes
-{first:.1f} such epochs besides compiling.
+An epoch takes the plain compiled loop {plain} s; `async_for` is {one} × as fast on 1 thread, {two} × on 2. The first
+call takes {first:.1f} such epochs besides compiling.
 """
 
 
@@ -78,9 +78,9 @@ def table(rows: list[tuple[ModuleType, dict[str, Any]]]) -> str:
     lines = [
         "# Gallery",
         "",
-        "Ordinary sequential loops, each as a user would write it. Seconds are those of an epoch of the plain loop that Numba compiles,",
-        "on one thread; the other figures say how many times faster `async_for` is. `benchmarks/loops.py` measures them, and",
-        "`benchmarks/gallery.py` writes these pages.",
+        "Ordinary sequential loops, each as a user would write it. Seconds are those of an epoch of the plain loop",
+        "that Numba compiles, on one thread; the other figures say how many times faster `async_for` is.",
+        "`benchmarks/loops.py` measures them, and `benchmarks/gallery.py` writes these pages.",
         "",
         "| loop | strategy | plain, s | 1 thread | 2 threads |",
         "|---|---|---|---|---|",

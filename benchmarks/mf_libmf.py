@@ -108,7 +108,7 @@ def strads_run(train: np.ndarray, test: np.ndarray, rank: int, goal: float) -> l
         (train["user"], train["item"]),
         train["score"],
         validation=(np.stack([test["user"], test["item"]], 1), test["score"]),
-        on_epoch=lambda record: record["validation_rmse"] <= goal,
+        on_iteration=lambda record: record["validation_rmse"] <= goal,
     )
     return model.history_
 

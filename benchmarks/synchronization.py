@@ -24,6 +24,9 @@ from _ratings import ITEMS, USERS, generate_ratings, item_share
 from backends import LEARNING_RATE, REGULARIZATION, initial, sgd
 
 import strads
+from strads.loops.driver import run_loop
+from strads.loops.indices import LoopIndices
+from strads.loops.on_nodes.specs import LoopOptions
 
 # Name → latency in seconds, bytes per second of a node.
 NETWORKS: dict[str, tuple[float, float | None]] = {
@@ -72,18 +75,22 @@ class Run:
             for mine, others in ((self.W, other.W), (self.H, other.H))
         )
 
+    def run(self, ratings: strads.dvector, body: Callable[..., None], *others: Any) -> strads.LoopStatistics:
+        """Run a loop over ratings as `async_for` does, with options that it does not offer."""
+        cluster = strads.cluster.current().cluster
+        indices, arguments = LoopIndices.of(len(ratings)), (ratings, self.W, self.H, *others)
+        return run_loop(cluster, body, arguments, indices, LoopOptions(**self.options), record_order=False)
+
     def train(self, ratings: strads.dvector) -> None:
         """Compute an epoch."""
         loss = strads.accumulator(0.0)
-        stats = strads.async_for(
-            len(ratings), sgd, ratings, self.W, self.H, LEARNING_RATE, REGULARIZATION, loss, **self.options
-        )
+        stats = self.run(ratings, sgd, LEARNING_RATE, REGULARIZATION, loss)
         self.seconds.append(stats.seconds)
         self.losses.append(loss.value / len(ratings))
 
     def sleep(self, ratings: strads.dvector) -> None:
         """Pretend to compute an epoch."""
-        stats = strads.async_for(len(ratings), pretend, ratings, self.W, self.H, TASK_MICROSECONDS, **self.options)
+        stats = self.run(ratings, pretend, TASK_MICROSECONDS)
         self.seconds.append(stats.seconds)
 
 

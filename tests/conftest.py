@@ -22,7 +22,9 @@ settings.load_profile("strads")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", default="threads", help="where tests marked `nodes` run: threads, mpi or ray")
-    parser.addoption("--nodes", type=int, default=None, help="on so many nodes only; default: on 3, slow tests on 1 and 2")
+    parser.addoption(
+        "--nodes", type=int, default=None, help="on so many nodes only; default: on 3, slow tests on 1 and 2"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

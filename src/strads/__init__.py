@@ -3,8 +3,11 @@
 Loops are serializable: the result is that of some sequential order, without data races. See `async_for`.
 """
 
-from strads import ps, schmp
-from strads.cluster import Cluster, Comm, Node, Runtime, init, shutdown
+import importlib
+from typing import Any
+
+from strads import cluster, ps, schmp
+from strads.cluster import init, shutdown
 from strads.dds import (
     accumulator,
     dmap,
@@ -48,29 +51,27 @@ __all__ = [
     "BodyError",
     "BodyIndexError",
     "BodyKeyError",
-    "Cluster",
-    "Comm",
     "CompileError",
     "Hybrid",
     "InputError",
     "LoopStatistics",
-    "Node",
     "NodeError",
     "NodeFailure",
     "NodeStatistics",
     "PlanError",
     "ProgramStopped",
-    "Runtime",
     "StradsError",
     "SyncStatistics",
     "accumulator",
     "async_for",
+    "cluster",
     "dmap",
     "dmultimap",
     "dvector",
     "from_arrow",
     "from_numpy",
     "init",
+    "models",
     "ps",
     "read_csv",
     "read_parquet",
@@ -82,3 +83,10 @@ __all__ = [
     "shutdown",
     "sync_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the estimators when they are first used: scikit-learn takes a second."""
+    if name == "models":
+        return importlib.import_module("strads.models")
+    raise AttributeError(f"module 'strads' has no attribute {name!r}")

@@ -5,8 +5,8 @@ class StradsError(Exception):
     """Base of all errors that strads raises on purpose."""
 
 
-class ArgumentError(StradsError, TypeError):
-    """An argument of a wrong type, or a combination of arguments that has no meaning."""
+class ArgumentError(StradsError, TypeError, ValueError):
+    """An argument of a wrong type or value, or an invalid combination of arguments."""
 
 
 class InputError(StradsError, ValueError):

@@ -19,7 +19,7 @@ _REFRESHES_PER_SECOND = 8
 
 
 class EpochProgress:
-    """Shows the epochs of a training; its `update` is the `on_epoch` of an estimator.
+    """Shows the epochs of a training; its `update` is the `on_iteration` of an estimator.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class EpochProgress:
     Examples
     --------
     >>> with EpochProgress(20, {"rmse": "RMSE"}, unit="ratings") as progress:  # doctest: +SKIP
-    ...     model.fit(ratings, on_epoch=progress.update)
+    ...     model.fit(ratings, on_iteration=progress.update)
     """
 
     def __init__(

@@ -1,9 +1,14 @@
 """Loops on nodes: the same bits as on one, for every strategy, hint and kind of table; errors and interrupts."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import strads
+from strads.loops.driver import run_loop
+from strads.loops.indices import LoopIndices
+from strads.loops.on_nodes.specs import LoopOptions
 
 RATING = [("user", "i4"), ("item", "i4"), ("score", "f4")]
 
@@ -67,6 +72,14 @@ def ratings_of(tasks: int, users: int, items: int, seed: int = 0) -> np.ndarray:
     return data
 
 
+def run(tasks: int, body: Callable[..., None], *arguments: object, **options: object) -> None:
+    """Run a loop, with options that `async_for` does not offer."""
+    runtime = strads.cluster.current()
+    options |= {"threads": runtime.threads, "team": runtime.team(None)} if runtime.is_local else {}
+    place = runtime.here if runtime.is_local else runtime.cluster
+    run_loop(place, body, arguments, LoopIndices.of(tasks), LoopOptions(**options), record_order=False)
+
+
 def factorize(epochs: int = 2, **options: object) -> list[bytes]:
     ratings = strads.dvector(ratings_of(20_000, 900, 400))
     W = strads.dvector.uniform((900, 8), high=0.1, seed=0)
@@ -74,7 +87,7 @@ def factorize(epochs: int = 2, **options: object) -> list[bytes]:
     losses = []
     for _ in range(epochs):
         loss = strads.accumulator(0.0)
-        strads.async_for(range(len(ratings)), sgd, ratings, W, H, 0.01, 0.02, loss, **options)
+        run(len(ratings), sgd, ratings, W, H, 0.01, 0.02, loss, **options)
         losses.append(loss.value)
     return [W.to_numpy().tobytes(), H.to_numpy().tobytes(), np.array(losses).tobytes()]
 

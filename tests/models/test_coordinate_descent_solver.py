@@ -73,7 +73,7 @@ def test_history_has_the_objective_which_never_rises(biases, weighted, regulariz
         assert record["validation_rmse"] == pytest.approx(model.rmse(*held_out), rel=1e-4)
         seen.append(record["objective"])
 
-    model.fit(PAIRS[TRAIN], SCORES[TRAIN], validation=held_out, on_epoch=compare)
+    model.fit(PAIRS[TRAIN], SCORES[TRAIN], validation=held_out, on_iteration=compare)
     assert len(seen) == 8
     for before, after in pairwise(seen):
         assert after <= before * (1 + 1e-6)
@@ -151,7 +151,7 @@ def test_an_interrupted_model_is_that_of_the_last_epoch():
 
     model = ccd(max_iter=10)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(PAIRS[TRAIN], SCORES[TRAIN], on_epoch=interrupt)
+        model.fit(PAIRS[TRAIN], SCORES[TRAIN], on_iteration=interrupt)
     assert np.array_equal(model.predict(PAIRS), fit(max_iter=3).predict(PAIRS))
 
 
@@ -166,7 +166,7 @@ def test_saved_and_loaded(tmp_path):
 
 
 def test_what_only_sgd_uses_changes_nothing():
-    other = fit(step="constant", learning_rate=5.0, schedule="constant")
+    other = fit(step="constant", learning_rate=5.0, learning_rate_schedule="constant")
     assert np.array_equal(other.predict(PAIRS), fit().predict(PAIRS))
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import strads
-from strads.models import Lasso, largest_alpha
+from strads.models import Lasso, alpha_max
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 30))
@@ -30,7 +30,7 @@ def objective(problem: Data, coef: np.ndarray, intercept: float, alpha: float) -
 
 def fitted(problem: Data, tol: float, **parameters) -> Lasso:
     options = {"l1_ratio": problem.l1_ratio, "fit_intercept": problem.fit_intercept, "standardize": problem.standardize}
-    alpha = problem.share * largest_alpha(problem.X, problem.y, problem.weights, **options)
+    alpha = problem.share * alpha_max(problem.X, problem.y, problem.weights, **options)
     return Lasso(alpha, **options, tol=tol, **parameters).fit(problem.X, problem.y, problem.weights)
 
 
@@ -147,10 +147,10 @@ def test_history():
 
 
 def test_from_the_largest_alpha_on_all_coefficients_are_0():
-    largest = largest_alpha(X, Y)
+    largest = alpha_max(X, Y)
     assert not Lasso(largest * 1.000001).fit(X, Y).coef_.any()
     assert np.count_nonzero(Lasso(largest * 0.999, tol=1e-9).fit(X, Y).coef_) == 1
-    assert largest_alpha(X, Y, l1_ratio=0.5) == pytest.approx(2 * largest)
+    assert alpha_max(X, Y, l1_ratio=0.5) == pytest.approx(2 * largest)
 
 
 def test_warm_start_continues():

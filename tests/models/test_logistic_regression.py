@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import strads
-from strads.models import LogisticRegression, smallest_c
+from strads.models import LogisticRegression, l1_min_c
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 20))
@@ -40,7 +40,7 @@ def fitted(problem: Data, tol: float, **parameters) -> LogisticRegression:
         "fit_intercept": problem.fit_intercept,
         "standardize": problem.standardize,
     }
-    C = min(1e3, smallest_c(problem.X, labels(problem), problem.weights, **options) / problem.share)
+    C = min(1e3, l1_min_c(problem.X, labels(problem), problem.weights, **options) / problem.share)
     return LogisticRegression(C=C, **options, tol=tol, **parameters).fit(problem.X, labels(problem), problem.weights)
 
 
@@ -170,7 +170,7 @@ def test_all_forms_agree():
 
 
 def test_up_to_the_smallest_c_all_coefficients_are_0():
-    smallest = smallest_c(X, Y)
+    smallest = l1_min_c(X, Y)
     model = LogisticRegression(C=smallest * 0.999999).fit(X, Y)
     assert not model.coef_.any()
     share = np.mean(Y == "yes")

@@ -192,7 +192,7 @@ def test_an_interrupt_of_early_stopping_keeps_the_best_epoch():
         24, max_iter=60, learning_rate=0.1, regularization=0.0, early_stopping=True, n_iter_no_change=60
     )
     with pytest.raises(KeyboardInterrupt):
-        model.fit(PAIRS[:6000], SCORES[:6000], validation=held, on_epoch=interrupt)
+        model.fit(PAIRS[:6000], SCORES[:6000], validation=held, on_iteration=interrupt)
     assert model.rmse(*held) == pytest.approx(min(errors), rel=1e-5)
 
 
@@ -206,11 +206,11 @@ def test_validation_alone_does_not_stop():
 def test_on_epoch_stops():
     seen = []
 
-    def on_epoch(record):
+    def on_iteration(record):
         seen.append(record["iteration"])
         return record["iteration"] == 2
 
-    model = small(max_iter=10).fit(PAIRS[:3000], SCORES[:3000], on_epoch=on_epoch)
+    model = small(max_iter=10).fit(PAIRS[:3000], SCORES[:3000], on_iteration=on_iteration)
     assert model.n_iter_ == 2
     assert seen[-2:] == [1, 2]
 
@@ -220,11 +220,11 @@ def test_an_interrupted_model_can_be_used(tmp_path):
         if record["iteration"] == 2:
             raise KeyboardInterrupt
 
-    model = small(max_iter=10, schedule="constant")
+    model = small(max_iter=10, learning_rate_schedule="constant")
     with pytest.raises(KeyboardInterrupt):
-        model.fit(PAIRS[TRAIN], SCORES[TRAIN], on_epoch=interrupt)
+        model.fit(PAIRS[TRAIN], SCORES[TRAIN], on_iteration=interrupt)
     assert model.n_iter_ == len(model.history_) == 2
-    same = small(max_iter=2, schedule="constant").fit(PAIRS[TRAIN], SCORES[TRAIN])
+    same = small(max_iter=2, learning_rate_schedule="constant").fit(PAIRS[TRAIN], SCORES[TRAIN])
     assert np.array_equal(model.predict(PAIRS), same.predict(PAIRS))
     model.save(tmp_path / "model.npz")
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == 2

@@ -123,11 +123,11 @@ def test_an_interrupted_model_can_be_used_and_fitted_again(on_one_machine, runti
         if record["iteration"] == 2:
             raise KeyboardInterrupt
 
-    model = MatrixFactorization(4, solver=solver, max_iter=10, schedule="constant")
+    model = MatrixFactorization(4, solver=solver, max_iter=10, learning_rate_schedule="constant")
     train = strads.dvector(ratings(12_000, 400, 250, 0))
     with pytest.raises(KeyboardInterrupt):
-        model.fit(train, on_epoch=interrupt)
-    same = MatrixFactorization(4, solver=solver, max_iter=2, schedule="constant").fit(train)
+        model.fit(train, on_iteration=interrupt)
+    same = MatrixFactorization(4, solver=solver, max_iter=2, learning_rate_schedule="constant").fit(train)
     assert np.array_equal(model.user_factors_, same.user_factors_)
     model.save(tmp_path / "model.npz")
     assert content(fit()) == on_one_machine["adagrad"]
@@ -149,5 +149,5 @@ def test_a_lost_node_leaves_no_half_model(solver):
 
         train = strads.dvector(ratings(12_000, 400, 250, 0))
         with pytest.raises(strads.errors.NodeFailure):
-            model.fit(train, on_epoch=lose)
+            model.fit(train, on_iteration=lose)
         assert not hasattr(model, "user_factors_")

@@ -8,6 +8,7 @@ import pytest
 from access_patterns import any_loops, edges, k_partite_loops, ratings, scattered, sparse, uniform
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_check import verify_plan
 
 from strads.errors import PlanError
 from strads.schedule import (
@@ -17,7 +18,6 @@ from strads.schedule import (
     UniformRecords,
     build_plan,
     parallel,
-    verify_plan,
     wavefront,
 )
 from strads.schedule.counting_sort import Cargo

@@ -93,7 +93,7 @@ class Demo:
         self.console.print(Text(title, style="bold"))
         shown = {} if beginning is None else {"beginning": beginning}
         with EpochProgress(_EPOCHS, MEASURES, unit="ratings", console=self.console, **shown) as progress:
-            model.fit(self._train, validation=self._held_out, on_epoch=progress.update)
+            model.fit(self._train, validation=self._held_out, on_iteration=progress.update)
         return model
 
     def _quality(self, rmse: float) -> str:

@@ -18,7 +18,7 @@ from strads.cli.design_file import DesignOptions, Samples, read_samples
 from strads.cli.run_directory import COEFFICIENTS
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
-from strads.models import Lasso, LogisticRegression, largest_alpha, smallest_c
+from strads.models import Lasso, LogisticRegression, alpha_max, l1_min_c
 from strads.progress import format_figure
 
 _SHOWN = 5  # coefficients that are shown when training ends
@@ -301,7 +301,7 @@ class LassoRun(LinearRun):
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
         """The largest alpha that is of use."""
-        return largest_alpha(self._samples.X, y, **parameters)
+        return alpha_max(self._samples.X, y, **parameters)
 
     def scores(self, y: NDArray[Any]) -> Record:
         """R² and the root mean squared error."""
@@ -343,7 +343,7 @@ class LogisticRun(LinearRun):
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
         """The smallest C that is of use."""
-        return smallest_c(self._samples.X, y, **parameters)
+        return l1_min_c(self._samples.X, y, **parameters)
 
     def scores(self, y: NDArray[Any]) -> Record:
         """Area under the ROC curve, and the share that is right."""

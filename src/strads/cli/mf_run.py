@@ -55,7 +55,7 @@ class MfRun(TrainRun):
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the ratings that were not held out."""
-        self.model.fit(self._rest, validation=self._held_out, on_epoch=on_record)
+        self.model.fit(self._rest, validation=self._held_out, on_iteration=on_record)
 
     def announcement(self) -> list[str]:
         """How many ratings there are, and what in the file is user, item and score."""

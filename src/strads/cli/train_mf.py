@@ -103,7 +103,7 @@ def mf(
     learning_rate: Annotated[
         float, typer.Option(callback=positive, help="Step size; 0.01 for constant.", rich_help_panel=MODEL)
     ] = 0.1,
-    schedule: Annotated[
+    learning_rate_schedule: Annotated[
         Schedule, typer.Option(help="Steps fall towards 0 over the epochs, or stay.", rich_help_panel=MODEL)
     ] = Schedule.linear,
     regularization: Annotated[
@@ -155,7 +155,7 @@ def mf(
             "solver": solver.value,
             "step": step.value,
             "learning_rate": learning_rate,
-            "schedule": schedule.value,
+            "learning_rate_schedule": learning_rate_schedule.value,
             "regularization": regularization,
             "biases": biases,
             "early_stopping": early_stopping,

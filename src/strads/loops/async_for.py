@@ -8,7 +8,6 @@ import numpy as np
 
 from strads import cluster
 from strads.cluster import Cluster
-from strads.engine.job_pool import JOB_ORDERS
 from strads.errors import ArgumentError
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
@@ -31,8 +30,6 @@ def async_for(
     threads: int | None = None,
     seed: int = 0,
     record_order: bool = False,
-    micro_sync: bool = False,
-    job_order: str = "heaviest",
 ) -> LoopStatistics:
     """Run `body(k, *arguments)` for every k in `indices`, in parallel; the result is that of some serial order.
 
@@ -69,11 +66,6 @@ def async_for(
         Decides the order of tasks where a strategy samples them.
     record_order
         Whether `order` of the result gives an equivalent serial order.
-    micro_sync
-        Whether to hold all nodes at a barrier after every stage of the plan (a rotation step), instead of one at
-        the end: slower, here to measure what that is worth (thesis §4.2).
-    job_order
-        Which ready job a thread takes: the "heaviest" first, or for comparison "fifo". The result is the same.
 
     Returns
     -------
@@ -97,14 +89,12 @@ def async_for(
     PlanError
         For a strategy that cannot serve this loop.
     """
-    _check_options(strategy, order, mode, seed, job_order)
+    _check_options(strategy, order, mode, seed)
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     interpreted = mode == "python"
     place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
-    options = LoopOptions(
-        strategy, int(seed), bool(fastmath), bool(micro_sync), job_order, order, keep_records=interpreted
-    )
+    options = LoopOptions(strategy, int(seed), bool(fastmath), order, keep_records=interpreted)
     if runtime.is_local or interpreted:
         team = runtime.team(threads)
         options = replace(options, threads=team.size, team=team)
@@ -121,9 +111,7 @@ def check_node_threads(threads: int | None, of_node: int) -> None:
         )
 
 
-def _check_options(strategy: str, order: str, mode: str, seed: int, job_order: str) -> None:
-    if job_order not in JOB_ORDERS:
-        raise ArgumentError(f"job_order={job_order!r} is unknown; choose one of {', '.join(JOB_ORDERS)}")
+def _check_options(strategy: str, order: str, mode: str, seed: int) -> None:
     if strategy not in ("auto", *STRATEGIES):
         raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of auto, {', '.join(STRATEGIES)}")
     if order not in _ORDERS:

@@ -6,7 +6,7 @@ from strads.models.latent_dirichlet_allocation import LatentDirichletAllocation
 from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
-from strads.models.regression.path import RegularizationPath, largest_alpha, lasso_path, logistic_path, smallest_c
+from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
 
 __all__ = [
     "Corpus",
@@ -16,8 +16,8 @@ __all__ = [
     "LogisticRegression",
     "MatrixFactorization",
     "RegularizationPath",
-    "largest_alpha",
+    "alpha_max",
+    "l1_min_c",
     "lasso_path",
     "logistic_path",
-    "smallest_c",
 ]

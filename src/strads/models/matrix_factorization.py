@@ -63,7 +63,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         for `solver="sgd"`.
     learning_rate : float, default 0.1
         Step η; for `step="constant"` 0.01 is a good start. Only for `solver="sgd"`.
-    schedule : {"linear", "constant"}, default "linear"
+    learning_rate_schedule : {"linear", "constant"}, default "linear"
         "linear" lets the step fall from epoch to epoch, towards 0 after `max_iter` of them. Only for
         `solver="sgd"`.
     regularization : float, default 0.1
@@ -129,7 +129,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         max_iter: int = 20,
         step: str = "adagrad",
         learning_rate: float = 0.1,
-        schedule: str = "linear",
+        learning_rate_schedule: str = "linear",
         regularization: float = 0.1,
         weighted_regularization: bool = True,
         biases: bool = True,
@@ -146,7 +146,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self.max_iter = max_iter
         self.step = step
         self.learning_rate = learning_rate
-        self.schedule = schedule
+        self.learning_rate_schedule = learning_rate_schedule
         self.regularization = regularization
         self.weighted_regularization = weighted_regularization
         self.biases = biases
@@ -166,7 +166,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         y: ArrayLike | None = None,
         *,
         validation: Any = None,
-        on_epoch: Callable[[EpochRecord], object] | None = None,
+        on_iteration: Callable[[EpochRecord], object] | None = None,
     ) -> Self:
         """Fit to ratings.
 
@@ -178,7 +178,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         validation
             Held-out ratings, as a sparse matrix, a dvector, or a tuple (pairs, scores); measured after each epoch.
             By default a random `validation_fraction` of X if `early_stopping` is set.
-        on_epoch
+        on_iteration
             Called with the record of each epoch; fitting stops when it returns True.
 
         Raises
@@ -191,8 +191,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Notes
         -----
         After an interrupt (Ctrl-C) the model holds what was learnt so far, with `early_stopping` that of the best
-        epoch, and can be used and saved. After the loss of a node it does not; `save` in `on_epoch` keeps what there
-        was then.
+        epoch, and can be used and saved. After the loss of a node it does not: call `save` in `on_iteration` to keep
+        what there was.
         """
         self._check_parameters()
         ratings, held_out = self._split(as_ratings(X, y), validation)
@@ -202,7 +202,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         start = time.perf_counter()
         with closing(self._make_solver(ratings, held_out)) as solver:
             try:
-                self._run_epochs(solver, len(data), time.perf_counter() - start, on_epoch)
+                self._run_epochs(solver, len(data), time.perf_counter() - start, on_iteration)
             except NodeFailure:
                 raise  # what was learnt lay on the nodes
             except BaseException:
@@ -219,7 +219,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         if not self.weighted_regularization and self.solver != "ccd":
             raise ArgumentError('weighted_regularization=False needs solver="ccd"')
         check_choice(self, "step", tuple(STEPS))
-        check_choice(self, "schedule", _SCHEDULES)
+        check_choice(self, "learning_rate_schedule", _SCHEDULES)
         check_share(self, "validation_fraction")
         check_n_jobs(self.n_jobs)
         check_whole_numbers(self, "random_state", least=0)
@@ -287,7 +287,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             held_out,
             self._tables,
             step=self.step,
-            step_size=StepSize(float(self.learning_rate), self.schedule == "linear", int(self.max_iter)),
+            step_size=StepSize(float(self.learning_rate), self.learning_rate_schedule == "linear", int(self.max_iter)),
             regularization=regularization,
             biases=self.biases,
             threads=self._threads,
@@ -299,7 +299,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         solver: Solver,
         ratings: int,
         seconds: float,
-        on_epoch: Callable[[EpochRecord], object] | None,
+        on_iteration: Callable[[EpochRecord], object] | None,
     ) -> None:
         patience = Patience(self.tol, self.n_iter_no_change)
         best_tables: FactorTables | None = None
@@ -311,11 +311,11 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 self._check_finite(epoch)
                 record = self._record(epoch, ratings, seconds, solver.held_out_rmse())
                 is_best = self.early_stopping and patience.see(record["validation_rmse"])
-                if is_best or on_epoch is not None:  # who is called may use or save the model
+                if is_best or on_iteration is not None:  # who is called may use or save the model
                     solver.update_tables()
                 if is_best:
                     best_tables = self._tables.copy()
-                stop = on_epoch(record) if on_epoch is not None else None
+                stop = on_iteration(record) if on_iteration is not None else None
                 if wants_to_stop(stop) or (self.early_stopping and patience.is_over):
                     break
         finally:

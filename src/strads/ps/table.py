@@ -31,7 +31,7 @@ class Table:
 
     Parameters
     ----------
-    rows, cols
+    rows, columns
         Shape.
     dtype
         float32, float64, int32 or int64.
@@ -60,7 +60,7 @@ class Table:
     def __init__(
         self,
         rows: int,
-        cols: int,
+        columns: int,
         dtype: DTypeLike = np.float32,
         *,
         consistency: Consistency | None = None,
@@ -74,10 +74,10 @@ class Table:
             raise ArgumentError(f"dtype={kind.name}: a table holds {', '.join(_DTYPES)}")
         if cache_bytes is not None and not 0 <= cache_bytes < np.inf:
             raise ArgumentError(f"cache_bytes={cache_bytes!r}: give the bytes that a node may use, 0 or more")
-        shape = check_count("rows", rows), check_count("cols", cols)
+        shape = check_count("rows", rows), check_count("columns", columns)
         most = None if cache_bytes is None else int(cache_bytes)
         if sparse and shape[1] > _MOST_SPARSE_COLUMNS:
-            raise ArgumentError(f"cols={cols}: a sparse table has at most {_MOST_SPARSE_COLUMNS}")
+            raise ArgumentError(f"columns={columns}: a sparse table has at most {_MOST_SPARSE_COLUMNS}")
         self._format = TableFormat(*shape, kind, most, bool(read_my_writes), bool(sparse))
         self.consistency = BSP() if consistency is None else consistency
         self.staleness: StalenessProfile | None = None
@@ -88,10 +88,10 @@ class Table:
 
     @classmethod
     def from_numpy(cls, values: Any, **options: Any) -> Self:
-        """Make a table of an array (rows, cols), or of a sparse one; the other parameters are those of the class."""
+        """Make a table of an array (rows, columns), or of a sparse one; the other parameters are those of the class."""
         array = values.tocsr() if scipy_sparse.issparse(values) else np.asarray(values)
         if array.ndim != 2:
-            raise InputError(f"values has the shape {array.shape}: give an array (rows, cols)")
+            raise InputError(f"values has the shape {array.shape}: give an array (rows, columns)")
         table = cls(array.shape[0], array.shape[1], array.dtype, **options)
         table.write(np.arange(len(table)), array)
         return table
@@ -128,12 +128,12 @@ class Table:
         return self._format.rows
 
     def to_numpy(self) -> NDArray[Any]:
-        """Return all rows, an array (rows, cols)."""
+        """Return all rows, an array (rows, columns)."""
         rows = self.read(np.arange(len(self)))
         return rows.toarray() if scipy_sparse.issparse(rows) else rows
 
     def read(self, rows: ArrayLike) -> Any:
-        """Return rows, an array (len(rows), cols), or a `csr_array` of a sparse table; between runs."""
+        """Return rows, an array (len(rows), columns), or a `csr_array` of a sparse table; between runs."""
         check_driver()
         wanted = checked_rows(rows, len(self))
         places = self._by_node(wanted)

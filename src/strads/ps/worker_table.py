@@ -36,11 +36,11 @@ class WorkerTable:
         rows
             Numbers, which may repeat; one number gives one row.
         out
-            Contiguous array (len(rows), cols) of the table's dtype to write to; for dense tables.
+            Contiguous array (len(rows), columns) of the table's dtype to write to; for dense tables.
 
         Returns
         -------
-        Array (len(rows), cols), or (cols,) for one number; of a sparse table a `scipy.sparse.csr_array`.
+        Array (len(rows), columns), or (columns,) for one number; of a sparse table a `scipy.sparse.csr_array`.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class WorkerTable:
         rows
             Numbers, which may repeat.
         deltas
-            What to add, array (len(rows), cols), or whatever can be broadcast to it; a sparse array, too.
+            What to add, array (len(rows), columns), or whatever can be broadcast to it; a sparse array, too.
 
         Raises
         ------

@@ -1,7 +1,6 @@
 """What may run together: access records, conflicts, plans. Pure functions, no I/O."""
 
 from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.check import verify_plan
 from strads.schedule.parallel import Parallel, sequential
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.planner import build_plan
@@ -16,5 +15,4 @@ __all__ = [
     "UniformRecords",
     "build_plan",
     "sequential",
-    "verify_plan",
 ]

@@ -83,9 +83,9 @@ def _find_edges(
     """Edges to a chunk from the one that wrote last what it reads, and from those that touched since what it writes.
 
     Returns their number, −1 where there is no room for them. `known` (chunks + 1,) and `last` (rows, 3) are 0
-    throughout: the number, from 1, of the chunk that wrote a row last, of the last that has read it since, and the place
-    in `readers` (any, 2) of the others, a list of chunks and next places that ends with 0. Where that is full, a reader
-    waits for the one before it.
+    throughout: the number, from 1, of the chunk that wrote a row last, of the last that has read it since, and the
+    place in `readers` (any, 2) of the others, a list of chunks and next places that ends with 0. Where that is full, a
+    reader waits for the one before it.
     """
     count, free = 0, 1 if len(readers) > 1 else 0
     for place in range(1, len(readers)):

@@ -41,15 +41,17 @@ class LoopOptions:
     """Options of `async_for` that decide what is prepared.
 
     `threads` and `team` are given where the driver's process is the only node; else nodes have threads of their own.
+    Two serve comparisons alone: `micro_sync` holds all nodes at a barrier after each stage of a plan (thesis §4.2),
+    and `job_order` says which ready job a thread takes, see `make_job_pool`.
     """
 
-    strategy: str
-    seed: int
-    fastmath: bool
-    micro_sync: bool
-    job_order: str
+    strategy: str = "auto"
+    seed: int = 0
+    fastmath: bool = True
     order: str = "any"
     keep_records: bool = False
+    micro_sync: bool = False
+    job_order: str = "heaviest"
     threads: int | None = None
     team: ThreadTeam | None = field(default=None, compare=False)
 

@@ -149,12 +149,12 @@ def logistic_path(
     return _follow(LogisticRegression(**parameters), X, y, sample_weight, _Grid(Cs, eps, n_Cs))
 
 
-def largest_alpha(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
+def alpha_max(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
     """Return the smallest alpha at which all coefficients of `Lasso(**parameters)` are 0; at least 0."""
     return _critical(Lasso(**parameters), X, y, sample_weight)
 
 
-def smallest_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
+def l1_min_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
     """Return the C above which `LogisticRegression(**parameters)` has coefficients that are not 0; at most infinity."""
     return _critical(LogisticRegression(**parameters), X, y, sample_weight)
 

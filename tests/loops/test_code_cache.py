@@ -83,6 +83,7 @@ def test_a_known_body_is_not_compiled_again(used: Machine) -> None:
         ("setting", PLAIN["setting"].replace("x + 1", "x + DEEP") + "\n    DEEP = 3", 8.0),  # a helper's global
         ("dtype", "np.float32", 6.0),
         ("scale", "np.int64(2)", 7.0),
+        ("setting", PLAIN["setting"].replace("np.arange(3.0)", "np.repeat(np.arange(3.0), 2)[::2]"), 6.0),  # another layout
     ],
 )
 def test_what_decides_the_code_is_in_the_key(used: Machine, part: str, changed: str, expected: float) -> None:
@@ -134,6 +135,12 @@ def test_functions_that_call_themselves(machine: Machine, smaller: str) -> None:
     first = machine.run(setting=setting, body=body, strategy="sequential")
     assert first[0][8] == 6.0
     assert machine.run(setting=setting, body=body, strategy="sequential")[:2] == first[:2]
+
+
+def test_named_tuples_are_known_by_their_fields(machine: Machine) -> None:
+    for fields, expected in [("x y", 2.0), ("y x", 3.0)]:
+        setting, scale = f"P = __import__('collections').namedtuple('P', '{fields}')", "P(1.0, 2.0)"
+        assert machine.run(setting=setting, scale=scale, body="W[k] += scale.x")[0] == [expected] * 40
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="has no owners of files")

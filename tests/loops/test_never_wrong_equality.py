@@ -1,5 +1,8 @@
 """Values that only look equal: local arrays, long constants, and one name for two numbers."""
 
+import importlib
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from serial import run_or_refuse
@@ -176,3 +179,96 @@ def test_long_global_arrays_that_differ_in_the_middle():
     assert np.array_equal(x.to_numpy(), expected)
     X, x, y = full(6000, 5, "i8"), zeros(ROWS, "i8"), zeros(6000, "i8")
     assert run_or_refuse(6000, read_and_maybe_write, X, x, y) is None
+
+
+# -- what a body refers to, known by its content ------------------------------------------------------------------
+
+
+def added(body, *arguments):
+    """What a body adds to each of some rows."""
+    W = zeros(50, "f8")
+    async_for(50, body, W, *arguments)
+    assert len(set(W.to_numpy().tolist())) == 1
+    return W.to_numpy()[0]
+
+
+def add_x(k, W, point):
+    W[k] += point.x
+
+
+def test_named_tuples_whose_fields_have_another_order():
+    for fields, expected in [("x y", 1), ("y x", 2), ("x y", 1)]:
+        assert added(add_x, namedtuple("Point", fields)(1, 2)) == expected
+
+
+def record_of(value, count):
+    whole = np.zeros((), [("values", "f8", (count,)), ("z", "c16")])
+    whole["values"][count // 2] = value
+    whole["z"] = 1.0 + value * 1e-12
+    return whole[()]
+
+
+@pytest.mark.parametrize("count", [2, 2000])
+def test_global_records_that_look_alike(count):
+    def body_of(value):
+        record = record_of(value, count)
+
+        def body(k, W):
+            W[k] += record["values"][count // 2] + record["z"].real
+
+        return body
+
+    assert repr(record_of(1.0, 2000)) == repr(record_of(2.0, 2000))
+    for value in (1.0, 2.0):
+        assert added(body_of(value)) == value + (1.0 + value * 1e-12)
+
+
+def test_global_arrays_of_another_layout():
+    def body_of(array):
+        def body(k, W):
+            W[k] += array.strides[0]
+
+        return body
+
+    for array in (np.arange(8.0)[::2], np.arange(0.0, 8.0, 2.0)):
+        assert added(body_of(array)) == array.strides[0]
+
+
+class Shy(float):
+    """A number that does not show its value."""
+
+    def __repr__(self):
+        return "Shy"
+
+
+def test_numbers_that_do_not_show_their_value():
+    def body_of(number):
+        def body(k, W):
+            W[k] += number
+
+        return body
+
+    for value in (1.0, 2.0):
+        assert added(body_of(Shy(value))) == value
+
+
+def test_modules_that_import_each_other(tmp_path, monkeypatch):
+    (tmp_path / "one_of_two.py").write_text("import other_of_two\n\ndef double(x):\n    return 2 * x\n")
+    (tmp_path / "other_of_two.py").write_text("import one_of_two\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    one_of_two = importlib.import_module("one_of_two")
+
+    def body(k, W):
+        W[k] += one_of_two.double(3.0)
+
+    assert added(body) == 6.0
+
+
+@pytest.mark.parametrize("strategy", ["buckets", "rotation"])
+def test_a_body_that_only_reads_is_refused_by_what_it_cannot_serve(strategy):
+    def body(k, x, rows):
+        if x[rows[k]] > 1000:
+            return
+
+    with pytest.raises(strads.PlanError, match="independent"):
+        async_for(200, body, zeros(50, "f8"), strads.dvector(np.arange(200) % 50), strategy=strategy)

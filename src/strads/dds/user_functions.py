@@ -70,19 +70,25 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
 
 
 def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
-    """Key of what a name stands for; of a module, what the names used in the function stand for in it."""
+    """Key of what a name stands for; of a module, what the names used in the function stand for in it.
+
+    `active` are the functions and modules on the way here.
+    """
     if is_helper(value):
         return _fingerprint(plain_function(value), active)
-    if isinstance(value, np.ndarray) and value.dtype != object:  # compiled code holds a copy
-        return digest(value)
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:  # compiled code holds a copy
+        return type(value), digest(np.asarray(value)), value.strides
     if isinstance(value, tuple):
         return type(value), tuple(_value_key(item, names, active) for item in value)
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] not in _OWN_MODULES:
+        if id(value) in active:  # modules that import each other
+            return "recursion", value.__name__
+        active |= {id(value)}
         members = sorted(names & vars(value).keys())
         return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
     if isinstance(value, types.ModuleType):
         return "module", value.__name__
-    if isinstance(value, bool | int | float | complex | str | np.generic | None):
+    if type(value) in (bool, int, float, complex, str, type(None)):  # exactly: others show what they like
         return type(value), repr(value)
     return ById(value)
 

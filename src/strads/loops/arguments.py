@@ -424,7 +424,9 @@ def _form(value: Any) -> Any:
 
 
 def _scalar_type(value: Any) -> object:
-    return tuple(map(_scalar_type, value)) if isinstance(value, tuple) else typeof(value)
+    if isinstance(value, tuple):
+        return type(value), getattr(value, "_fields", None), tuple(map(_scalar_type, value))
+    return typeof(value)
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:

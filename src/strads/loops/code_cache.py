@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numba import types as numba_types
 from numba.core import config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import IndexDataCacheFile, _Cache
@@ -114,8 +115,15 @@ class _CodeCache(_Cache):
         """Nothing: a name never stands for other code."""
 
     def _name(self, sig: Any, codegen: Any) -> str:
-        key = self._inputs, str(sig), repr(codegen.magic_tuple()), _surroundings()
+        key = self._inputs, str(sig), repr(_fields(sig)), repr(codegen.magic_tuple()), _surroundings()
         return hashlib.sha256("\n".join(key).encode()).hexdigest() + ".nbc"
+
+
+def _fields(kind: Any) -> Any:
+    """Return the names of the fields of tuples in types, which the names of the types do not tell."""
+    if isinstance(kind, tuple | numba_types.BaseTuple):
+        return getattr(kind, "fields", None), [_fields(item) for item in kind]
+    return None
 
 
 def _calls_itself(library: Any) -> bool:
@@ -165,7 +173,7 @@ def _surroundings() -> str:
 
 def _encode(value: Any, encoded: Any) -> None:
     """Add a value to a hash, so that different values add different bytes, in every process the same."""
-    if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+    if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes):
         parts: tuple[Any, ...] = ()
         text = f"{type(value).__name__} {value!r}"
     elif isinstance(value, Role):

@@ -127,7 +127,7 @@ def _units_read_elsewhere(
     job = job_of_task(plan)[task]
     outside = (row < low[job]) | (row >= high[job])
     rows, unit = np.unique(row[outside], return_inverse=True)
-    users = np.unique(np.stack([unit, job[outside]], axis=1), axis=0).astype(np.int64)
+    users = _distinct_pairs(unit, job[outside], plan.jobs)
     home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
     return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, np.zeros(len(rows), bool), users)
 
@@ -139,14 +139,20 @@ def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: li
     used, unit = np.unique(row + first_row[table], return_inverse=True)
     written = np.zeros(len(used), bool)
     written[unit[write]] = True
-    users = np.unique(np.stack([unit, job_of_task(plan)[task]], axis=1), axis=0)
+    users = _distinct_pairs(unit, job_of_task(plan)[task], plan.jobs)
     table_of = (np.searchsorted(first_row, used, side="right") - 1).astype(np.int32)
     rows = used - first_row[table_of]
     home = np.zeros(len(used), np.int32)
     for number in tables:
         of_table = table_of == number
         home[of_table] = np.searchsorted(bounds[number], rows[of_table], side="right") - 1
-    return Units(table_of, rows, rows + 1, home, written, users.astype(np.int64))
+    return Units(table_of, rows, rows + 1, home, written, users)
+
+
+def _distinct_pairs(unit: NDArray[np.integer], job: NDArray[np.integer], jobs: int) -> NDArray[np.int64]:
+    """Return the distinct pairs of a unit and a job, ascending; as single numbers, which sort much faster than rows."""
+    numbers = np.unique(unit.astype(np.int64) * jobs + job)
+    return np.stack([numbers // max(jobs, 1), numbers % max(jobs, 1)], axis=1)
 
 
 def _accesses(
@@ -197,8 +203,8 @@ def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None =
     else:
         node_of[new_job[filled]] = assignment.node_of[filled]
     users = assignment.units.users
-    moved = np.stack([users[:, 0], new_job[users[:, 1]]], axis=1)
-    units = assignment.units._replace(users=np.unique(moved, axis=0))
+    moved = _distinct_pairs(users[:, 0], new_job[users[:, 1]], new.jobs)
+    units = assignment.units._replace(users=moved)
     return Assignment(node_of, units, assignment.bounds)
 
 

@@ -164,6 +164,8 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     work = np.array([piece.sum(dtype=np.int64) for piece in pieces], np.int64)
     limit = int(MOST_KEYS ** (1 / width) + 1e-9)
     touched = np.flatnonzero(work)
+    if len(touched) == 0:
+        raise PlanError("no task touches a row that is written")
     if len(touched) > limit:
         raise PlanError(f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart")
     table_bytes = sum(problem.tables[t].rows * problem.tables[t].row_bytes for t in touched)

@@ -150,8 +150,7 @@ def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
         stages = np.append(plan.stage, plan.stage.max(initial=0) + 1)
         bundle = stages[bundle].astype(np.int64)
     key = np.stack([np.where(single, -1, np.arange(len(hops))), units.table[unit], source, target, bundle], axis=1)
-    _, group = np.unique(key, axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    group = _group_of(key)
     moves = []
     for number, members in enumerate(_members(group)):
         one = hops[members]
@@ -172,6 +171,15 @@ def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
             )
         )
     return moves
+
+
+def _group_of(key: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Number equal rows of an array alike, in the order of the rows; `np.unique` takes a hundred times as long."""
+    order = np.lexsort(key.T[::-1])
+    new = np.any(np.diff(key[order], axis=0) != 0, axis=1)
+    group = np.zeros(len(key), np.intp)
+    group[order[1:]] = np.cumsum(new)
+    return group
 
 
 def _members(group: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -259,7 +267,8 @@ def _star(others: NDArray[np.int64], center: int, *, inward: bool) -> NDArray[np
 def _successors(
     edges: NDArray[np.int64], jobs: int, first_arrival: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-    edges = np.unique(edges, axis=0)
+    numbers = np.unique(edges[:, 0] * jobs + edges[:, 1])
+    edges = np.stack([numbers // max(jobs, 1), numbers % max(jobs, 1)], axis=1)
     predecessors = np.bincount(edges[:, 1], minlength=jobs).astype(np.int32)
     predecessors[first_arrival:] = 1  # the arrival itself
     offsets = np.concatenate([[0], np.cumsum(np.bincount(edges[:, 0], minlength=jobs))]).astype(np.int64)

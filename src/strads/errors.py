@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message says what was wrong, where, and what to do."""
+"""The exceptions of strads. Every message says what was wrong, where, and what to do."""
 
 
 class StradsError(Exception):
@@ -6,7 +6,7 @@ class StradsError(Exception):
 
 
 class ArgumentError(StradsError, TypeError, ValueError):
-    """An argument of a wrong type or value, or an invalid combination of arguments."""
+    """An argument of the wrong type or value, or an invalid combination of arguments."""
 
 
 class InputError(StradsError, ValueError):
@@ -18,35 +18,35 @@ class CompileError(StradsError):
 
 
 class BodyIndexError(StradsError, IndexError):
-    """A loop body indexes a table out of its bounds; found before anything was written."""
+    """A loop body indexes a table out of bounds; detected before anything was written."""
 
 
 class BodyKeyError(StradsError, KeyError):
-    """A loop body asks a map for a key that it does not have; found before anything was written."""
+    """A loop body looks up a key that the map does not have; detected before anything was written."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class BodyError(StradsError, RuntimeError):
-    """A loop body raised an exception of its own while it ran."""
+    """A loop body raised an exception while it ran."""
 
 
 class AccessPatternError(StradsError):
-    """A loop body touched a row that reconnaissance did not see: the plan would not be safe for it."""
+    """A loop body accessed a row that reconnaissance did not see, so the plan is not safe for it."""
 
 
 class PlanError(StradsError, ValueError):
-    """A strategy was asked for that cannot serve this loop."""
+    """The requested strategy cannot be used for this loop."""
 
 
 class NodeFailure(StradsError, RuntimeError):
-    """A node of the cluster is lost, or has not answered within the limit.
+    """A node of the cluster is lost, or has not answered within the time limit.
 
     Attributes
     ----------
     rank, host
-        Which node, if that is known.
+        The node, if known.
     """
 
     def __init__(self, message: str, *, rank: int | None = None, host: str | None = None):

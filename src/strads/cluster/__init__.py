@@ -1,4 +1,4 @@
-"""Where it runs: nodes, their threads, and the messages between them."""
+"""Where programs run: nodes, their threads, and the messages between them."""
 
 from strads.cluster.cluster import Cluster
 from strads.cluster.comm import Comm, Traffic

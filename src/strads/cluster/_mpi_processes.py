@@ -1,4 +1,4 @@
-"""The processes of an MPI job: where each runs, and whether it still does."""
+"""The processes of an MPI job: where each runs, and whether it is alive."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ class Process:
     """One process of the job, as the others know it."""
 
     host: str
-    machine: str  # processes of one machine can see each other's numbers
+    machine: str  # processes of one machine can see each other's pids
     pid: int
     started: str
     cores: frozenset[int]
@@ -26,12 +26,12 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether this process of the same machine still runs."""
+        """Whether this process, on the same machine, is still running."""
         return _started(self.pid) == self.started
 
 
 def _machine() -> str:
-    """Name the space of process numbers: that of this boot of the machine, or of a container on it."""
+    """Identify the pid namespace: this boot of the machine, or a container on it."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     try:
         return f"{boot.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -40,7 +40,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process was started, so that a later one of the same number is not taken for it; None: ended."""
+    """Return a process's start time, which tells it from a later one with the same pid; None if it has ended."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -73,16 +73,16 @@ class Processes:
         return [process.host for process in self._all]
 
     def lost(self) -> list[int]:
-        """Ranks on this machine that do not run any more."""
+        """Ranks on this machine whose processes have ended."""
         return [rank for rank in self._neighbours if not self._all[rank].is_alive]
 
     def pid(self, rank: int) -> int | None:
-        """Return the number of a running process of this machine."""
+        """Return the pid of a running process on this machine."""
         alive = rank in self._neighbours and self._all[rank].is_alive
         return self._all[rank].pid if alive else None
 
     def threads_each(self) -> int:
-        """Threads for each process so that no machine has more of them than the job may use cores there."""
+        """Threads per process such that no machine runs more threads than the job may use cores there."""
         machines: dict[str, list[Process]] = {}
         for process in self._all:
             machines.setdefault(process.machine, []).append(process)

@@ -1,4 +1,4 @@
-"""The processes of an MPI job besides the first: they run node programs until the driver ends."""
+"""The processes of an MPI job other than the first: they run node programs until the driver ends."""
 
 import signal
 import sys
@@ -15,13 +15,13 @@ from strads.cluster.messages import Message, decode, encode
 from strads.cluster.node import Node, Outcome, execute_call
 from strads.errors import NodeError, ProgramStopped
 
-_LOOK = 1.0  # seconds between two looks whether the driver is alive
-_GRACE = 2.0  # for the launcher to end an abandoned process
+_LOOK = 1.0  # seconds between checks that the driver is alive
+_GRACE = 2.0  # seconds for the launcher to end an abandoned process
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """How the driver wants its nodes."""
+    """Settings that the driver sends to its nodes."""
 
     threads: int
     timeout: float
@@ -29,9 +29,9 @@ class Configuration:
 
 
 def serve(world: World) -> NoReturn:
-    """Run what the driver sends; leave the process when the driver does."""
+    """Run the programs that the driver sends; exit the process when the driver exits."""
     if in_main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):  # the driver gets it, stops the nodes, and saves what they have
+        for number in (signal.SIGINT, signal.SIGTERM):  # the driver handles it: stops the nodes, saves their state
             signal.signal(number, signal.SIG_IGN)
     world.is_serving = True
     _Server(world).run()
@@ -46,7 +46,7 @@ class _Server:
         world.transport.on_order = self._on_order
 
     def _on_order(self, source: int, run: int, kind: int, message: Message) -> None:
-        """Answer at once what does not wait for the program that runs, on whichever thread has brought it in."""
+        """Answer immediately any order that need not wait for the running program, on the thread that received it."""
         if kind == Order.PING:
             self._world.order(source, Order.PONG)
         elif kind == Order.STOP:

@@ -1,4 +1,4 @@
-"""Signals of the driver: none interrupts MPI in the middle of a message."""
+"""Signal handling in the driver: no signal interrupts MPI in the middle of a message."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 class Guard:
-    """A reentrant lock for all threads; while the main thread holds it, the signals caught here wait."""
+    """A reentrant lock for all threads; signals caught here are deferred while the main thread holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -36,7 +36,7 @@ class Guard:
             handler(number, None)
 
     def catch(self, number: int, handler: Handler) -> None:
-        """Have a signal call a function, which may raise, but not while the main thread is in here."""
+        """Install a handler, which may raise; it is deferred while the main thread holds the lock."""
 
         def deferring(number: int, frame: FrameType | None) -> None:
             if self._depth > 0:

@@ -1,4 +1,4 @@
-"""Carries messages and puts between the processes of an MPI job, without ever waiting inside MPI."""
+"""Carries messages and puts between the processes of an MPI job, without ever blocking inside MPI."""
 
 import os
 import time
@@ -16,7 +16,7 @@ from strads.cluster.messages import Bytes, Message
 
 _COUNT = (1 << 31) - 1  # most elements that MPI 3 can count
 _CHUNK = 1 << 30
-_YIELDS = 100  # looks for arrivals, about 3 µs each, before a waiting thread sleeps
+_YIELDS = 100  # polls for arrivals, about 3 µs each, before a waiting thread sleeps
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Incoming:
 
 @dataclass
 class _Landing:
-    """A put that is being received: into the memory that expects it, or aside if nothing does yet."""
+    """A put that is being received: into the memory that expects it, or into a buffer if nothing does yet."""
 
     key: tuple[int, int, int]  # run, source, tag
     memory: Bytes
@@ -40,18 +40,18 @@ class _Landing:
 
 
 class Transport:
-    """Everything that this process says to MPI. Any thread may call; all calls of MPI are under one lock.
+    """All communication of this process through MPI. Any thread may call; one lock guards all MPI calls.
 
-    Three communicators of our own carry envelopes, the parts of messages that are too large for an envelope, and
+    Three private communicators carry envelopes, the parts of messages that are too large for an envelope, and
     puts. Messages from one process arrive in order: the parts follow their envelope, and are received as soon as
     it has arrived.
 
     Parameters
     ----------
     mpi
-        The module mpi4py.MPI; MPI is running.
+        The module mpi4py.MPI; MPI is initialized.
     inbox
-        Gets what arrives for programs.
+        Receives the messages and puts for programs.
     """
 
     def __init__(self, mpi: Any, inbox: Inbox):
@@ -60,7 +60,7 @@ class Transport:
         world = mpi.COMM_WORLD
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self.guard = Guard()
-        self.heard = [time.monotonic()] * self.size  # when each process has last sent a message
+        self.heard = [time.monotonic()] * self.size  # when each process last sent a message
         self.on_order: Callable[[int, int, int, Message], None] = lambda source, run, tag, message: None
         self._envelopes, self._parts, self._puts = (world.Dup() for _ in range(3))
         self._put_tags = PutTags(world.Get_attr(mpi.TAG_UB))
@@ -72,7 +72,7 @@ class Transport:
     # -- sending -------------------------------------------------------------------------------------------
 
     def send(self, to: int, run: int, tag: int, message: Message, *, frozen: bool = False) -> None:
-        """Start to send a message; its memory is copied unless it is frozen until it has arrived."""
+        """Start sending a message; its memory is copied unless it stays unchanged (`frozen`) until it has arrived."""
         envelope, apart = pack(run, tag, message)
         if not frozen:
             apart = [part.copy() for part in apart]
@@ -82,7 +82,7 @@ class Transport:
                 self._isend(self._parts, part, to, 0)
 
     def put(self, to: int, run: int, tag: int, data: Bytes) -> None:
-        """Start to send memory that does not change until it has arrived."""
+        """Start sending memory that does not change until it has arrived."""
         with self.guard:
             self._isend(self._puts, data, to, self._put_tags.encode(run, tag))
 
@@ -92,7 +92,7 @@ class Transport:
             self._sending.append(request)
 
     def _span(self, memory: Bytes) -> list[Any]:
-        """Describe memory to MPI, which cannot count above 2³¹ − 1 bytes."""
+        """Describe memory to MPI, whose counts are limited to 2³¹ − 1."""
         if memory.nbytes <= _COUNT:
             return [memory, self._mpi.BYTE]
         chunks, rest = divmod(memory.nbytes, _CHUNK)
@@ -104,7 +104,7 @@ class Transport:
     # -- receiving -----------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Bring in everything that has arrived, and let go what has been sent."""
+        """Receive everything that has arrived, and release the memory of completed sends."""
         with self.guard:
             if self._sending:
                 done = self._mpi.Request.Testsome(self._sending)
@@ -116,12 +116,12 @@ class Transport:
             for source, queue in self._incoming.items():
                 if queue:
                     self._finish_incoming(source, queue)
-        for arrival in arrivals:  # not under the lock, because this may be work
+        for arrival in arrivals:  # outside the lock, because callbacks may take long
             self._inbox.landed(arrival)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something large is on its way, in either direction, that only moves while MPI is called."""
+        """Whether a large transfer is in flight, in either direction, that only progresses inside MPI calls."""
         return bool(self._sending or self._landings or any(self._incoming.values()))
 
     def _match_puts(self) -> None:
@@ -142,12 +142,12 @@ class Transport:
             self._landings.append(_Landing(key, memory, arrival, matched.Irecv(self._span(memory))))
 
     def _finish_landings(self) -> list[Arrival]:
-        """Return whose memory has been written."""
+        """Return the arrivals whose memory has been written."""
         waiting: list[_Landing] = []
         landed: list[_Landing] = []
         unfinished: set[tuple[int, int, int]] = set()
         for landing in self._landings:
-            if landing.key in unfinished or not landing.request.Test():  # of one key, first come is first served
+            if landing.key in unfinished or not landing.request.Test():  # per key: first come, first served
                 waiting.append(landing)
                 unfinished.add(landing.key)
             else:
@@ -187,7 +187,7 @@ class Transport:
     # -- waiting -------------------------------------------------------------------------------------------
 
     def idle(self, is_over: Callable[[], bool], seconds: float, *, longest: float = 1e-4) -> None:
-        """Pump until something is over, at most so long; sleep in between, because nodes compute on these cores."""
+        """Pump until `is_over` or the time limit; sleep in between, because nodes compute on these cores."""
         self.pump()
         if seconds <= 0 or is_over():
             return
@@ -204,7 +204,7 @@ class Transport:
                 return
 
     def settle(self, seconds: float) -> None:
-        """Wait until nothing is being written into memory of the program that has just ended."""
+        """Wait until no put is being written into memory of the program that has just ended."""
         self.idle(lambda: not any(landing.arrival for landing in self._landings), seconds)
 
     def flush(self, seconds: float) -> None:
@@ -212,7 +212,7 @@ class Transport:
         self.idle(lambda: not self._sending, seconds)
 
     def farewell(self, seconds: float) -> bool:
-        """Send and receive all that is left; return whether all processes did, so that MPI can be ended."""
+        """Complete all pending sends and receives; return whether all processes did, so that MPI can be finalized."""
         self.flush(seconds)
         with self.guard:
             barrier = self._envelopes.Ibarrier()

@@ -1,4 +1,4 @@
-"""How messages and puts look between MPI processes: envelopes, and the numbers that a tag carries."""
+"""Wire format between MPI processes: envelopes of messages, and the MPI tags of puts."""
 
 import struct
 
@@ -7,13 +7,13 @@ import numpy as np
 from strads.cluster.messages import Bytes, Message
 
 _HEAD = struct.Struct("<qqI")  # run, tag, number of parts
-_INLINE = 2048  # bytes of parts in an envelope: small enough that MPI sends it without asking the receiver
-_TINY = 256  # a part of no more bytes always travels in the envelope
-_TAG_BITS = 20  # of a program's tag
+_INLINE = 2048  # bytes of parts in an envelope: small enough for MPI's eager protocol
+_TINY = 256  # a part of at most this many bytes always travels in the envelope
+_TAG_BITS = 20  # bits of a program's tag
 
 
 def pack(run: int, tag: int, message: Message) -> tuple[bytes, list[Bytes]]:
-    """Return the envelope, with the small parts of a message in it, and the parts that travel by themselves."""
+    """Return the envelope, which contains the small parts of a message, and the parts that travel separately."""
     parts = (np.frombuffer(message.header, np.uint8), *message.buffers)
     sizes, inline, apart, used = [], [], [], 0
     for part in parts:
@@ -23,7 +23,7 @@ def pack(run: int, tag: int, message: Message) -> tuple[bytes, list[Bytes]]:
             sizes.append(part.nbytes)
         else:
             apart.append(part)
-            sizes.append(~part.nbytes)  # negative: not in here
+            sizes.append(~part.nbytes)  # negative: not in the envelope
     table = struct.pack(f"<{len(sizes)}q", *sizes)
     return b"".join((_HEAD.pack(run, tag, len(sizes)), table, *inline)), apart
 
@@ -35,7 +35,7 @@ def unpack(envelope: bytes) -> tuple[int, int, list[Bytes], list[Bytes]]:
     at = _HEAD.size + 8 * count
     parts, apart = [], []
     for size in sizes:
-        if size >= 0:  # copied, because arrays need memory of their own, aligned and writable
+        if size >= 0:  # copied: arrays need their own aligned and writable memory
             parts.append(np.frombuffer(envelope, np.uint8, size, at).copy())
             at += size
         else:
@@ -45,7 +45,7 @@ def unpack(envelope: bytes) -> tuple[int, int, list[Bytes], list[Bytes]]:
 
 
 class PutTags:
-    """A put is one MPI message: its tag is the program's, and above that the last bits of the run's number."""
+    """MPI tags of puts: the program's tag in the low bits, the last bits of the run's number above."""
 
     def __init__(self, most: int):
         self._runs = (most + 1) >> _TAG_BITS
@@ -57,7 +57,7 @@ class PutTags:
         return (run % self._runs) << _TAG_BITS | tag
 
     def decode(self, code: int, near: int) -> tuple[int, int]:
-        """Return run and tag; of all runs with these last bits it is the one nearest to `near`."""
+        """Return run and tag; among the runs with these last bits, the one nearest to `near` is chosen."""
         ahead = ((code >> _TAG_BITS) - near) % self._runs
         if ahead > self._runs // 2:
             ahead -= self._runs

@@ -1,4 +1,4 @@
-"""This process's part in an MPI job. MPI can be started once in a process, so clusters come and go upon this."""
+"""This process's part in an MPI job. MPI can be initialized only once, so successive clusters share this object."""
 
 import os
 import sys
@@ -14,14 +14,14 @@ from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message, encode
 from strads.errors import ArgumentError, NodeFailure
 
-OWNER = "STRADS_MPI_PROCESS"  # in the environment: the process that started MPI, which its children must not
-_LOOK = 0.05  # seconds between two looks of the watcher
-_LOOK_FOR_LOST = 0.5
-_FAREWELL = 10.0
+OWNER = "STRADS_MPI_PROCESS"  # environment variable: the process that initialized MPI; its children must not
+_LOOK = 0.05  # seconds between polls of the watcher
+_LOOK_FOR_LOST = 0.5  # seconds between checks for lost processes
+_FAREWELL = 10.0  # seconds to complete pending transfers before MPI is finalized
 
 
 class Order(IntEnum):
-    """What driver and nodes tell each other; negative where messages of programs have their tag."""
+    """Control messages between driver and nodes, in place of a program's tag; hence negative."""
 
     CONFIGURE = -1
     CLEAR = -2
@@ -36,7 +36,7 @@ class Order(IntEnum):
 
 
 class MpiComm(Comm):
-    """Messages by MPI."""
+    """Messages over MPI."""
 
     def __init__(self, mpi: Any, hosts: list[str], timeout: float):
         super().__init__(mpi.COMM_WORLD.Get_rank(), mpi.COMM_WORLD.Get_size(), hosts, timeout)
@@ -53,7 +53,7 @@ class MpiComm(Comm):
 
 
 class Watcher:
-    """While a program runs, a thread that calls a function now and then: programs may compute for long."""
+    """A thread that calls a function periodically while a program runs, as programs may compute for long."""
 
     def __init__(self, look: Callable[[], None]):
         self._look = look
@@ -88,7 +88,7 @@ class World:
     Attributes
     ----------
     failure
-        Why the job cannot go on, once a process is lost.
+        Why the job cannot continue, once a process is lost.
     """
 
     def __init__(self, timeout: float):
@@ -116,11 +116,11 @@ class World:
             self.look_for_lost()
             if self.failure is not None:
                 self.comm.inbox.fail(self.comm.inbox.run, self.failure)
-        except Exception as error:  # of MPI itself: what waits here must not wait for ever
+        except Exception as error:  # from MPI itself: waits here must not hang
             self.fail(NodeFailure(f"MPI failed on {self.comm.name(self.rank)}: {error}", rank=self.rank))
 
     def look_for_lost(self, *, at_once: bool = False) -> None:
-        """Find out whether a process of this machine has ended."""
+        """Check whether a process on this machine has ended."""
         if self.failure is not None or (not at_once and time.monotonic() - self._looked < _LOOK_FOR_LOST):
             return
         self._looked = time.monotonic()
@@ -128,39 +128,39 @@ class World:
             self.lose(rank, "its process has ended")
 
     def lose(self, rank: int, reason: str) -> NodeFailure:
-        """Note that a process is lost, and end the program that runs."""
+        """Record that a process is lost, and end the running program."""
         message = f"{self.comm.name(rank)} is lost: {reason}. Start the job again"
         return self.fail(NodeFailure(message, rank=rank, host=self.comm.hosts[rank]))
 
     def fail(self, failure: NodeFailure) -> NodeFailure:
-        """Note why the job cannot go on, and end the program that runs; return the first reason."""
+        """Record why the job cannot continue, and end the running program; return the first reason."""
         if self.failure is None:
             self.failure = failure
             self.comm.inbox.fail(self.comm.inbox.run, failure)
         return self.failure
 
     def check(self) -> None:
-        """Raise NodeFailure if the job cannot go on."""
+        """Raise NodeFailure if the job cannot continue."""
         if self.failure is not None:
             raise NodeFailure(str(self.failure), rank=self.failure.rank, host=self.failure.host)
 
     def settle(self) -> None:
-        """After a failed program: let nothing arrive any more in memory that it named."""
+        """After a failed program: make sure that nothing more is written into the memory it expected puts in."""
         self.comm.inbox.abandon()
         self.transport.settle(1.0)
 
     def finish(self) -> None:
-        """Leave MPI, unless that would mean to wait for a process that is lost."""
+        """Finalize MPI, unless that would wait for a lost process."""
         self.watcher.close()
         if self.failure is None and self.transport.farewell(_FAREWELL):
             if self._owned:
                 self._mpi.Finalize()
-        elif not self._owned:  # mpi4py would wait for the others when the interpreter ends
+        elif not self._owned:  # mpi4py would wait for the others at interpreter exit
             leave_at_once(1)
 
 
 def load_mpi() -> tuple[Any, bool]:
-    """Start MPI if it is not running; return mpi4py.MPI and whether it is ours to end."""
+    """Initialize MPI if necessary; return mpi4py.MPI and whether we have to finalize it."""
     owned = "mpi4py.MPI" not in sys.modules
     try:
         import mpi4py
@@ -182,7 +182,7 @@ def load_mpi() -> tuple[Any, bool]:
 
 
 def _meet(mpi: Any, timeout: float) -> None:
-    """Wait for all processes, asleep most of the time."""
+    """Wait for all processes, sleeping most of the time."""
     request, deadline = mpi.COMM_WORLD.Ibarrier(), time.monotonic() + timeout
     pause = 1e-4
     while not request.Test():
@@ -193,7 +193,7 @@ def _meet(mpi: Any, timeout: float) -> None:
 
 
 def leave_at_once(status: int) -> None:
-    """End this process without waiting for anyone."""
+    """End this process without waiting for others."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()

@@ -25,11 +25,11 @@ class Cluster(ABC):
     size
         Number of nodes.
     threads
-        Threads of each.
+        Threads per node.
     is_local
         Whether the driver's process is the only node.
     before_close
-        Called by `close`, while the nodes are still there.
+        Called by `close`, while the nodes are still alive.
     """
 
     backend: str
@@ -52,7 +52,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
-        """Run a call on each node and return how they ended, by rank; end all of them when one fails."""
+        """Run a call on each node and return the outcomes by rank; end all of them when one fails."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -61,16 +61,16 @@ class Cluster(ABC):
     def run(
         self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """Run `program(node, *arguments, *each[node.rank])` on every node at once.
+        """Run `program(node, *arguments, *each[node.rank])` on all nodes concurrently.
 
         Parameters
         ----------
         program
-            A function; it is sent to the nodes with what it refers to.
+            A function; it is sent to the nodes with everything that it refers to.
         *arguments
-            The same for all nodes. Programs must not change them.
+            Arguments common to all nodes. Programs must not change them.
         each
-            Further arguments for each node, by rank.
+            Additional arguments for each node, by rank.
 
         Returns
         -------
@@ -81,10 +81,10 @@ class Cluster(ABC):
         NodeFailure
             When a node is lost or does not answer in time.
         ArgumentError
-            When a node program calls it.
+            When called from a node program.
         StradsError
-            When a program of the parameter server calls it.
-        Whatever the program raised first, with rank, host and the original traceback as a note.
+            When called from a program of the parameter server.
+        The first exception of the program, with rank, host and the original traceback as a note.
         """
         check_driver()
         if each is not None and len(each) != self.size:
@@ -110,22 +110,22 @@ class Cluster(ABC):
         return self.run(Node.info)
 
     def catch(self, number: int, handler: Callable[[int, FrameType | None], Any]) -> Any:
-        """Have a signal of the driver call a function, which may raise; returns what `signal.signal` would.
+        """Install a signal handler in the driver, which may raise; returns what `signal.signal` would.
 
-        To be called by the main thread.
+        Must be called by the main thread.
         """
         return signal.signal(number, handler)
 
     def new_name(self) -> str:
         """Return a name for `node.store` that is not in use."""
-        return f"table {next(self._names)}"  # in one step: any thread may ask
+        return f"table {next(self._names)}"  # atomic: any thread may call this
 
     def discard(self, name: str) -> None:
-        """Have a stored object dropped with the next program; may be called at any time, by any thread."""
+        """Schedule a stored object to be dropped with the next program; may be called at any time, by any thread."""
         self._discarded.append(name)
 
     def close(self) -> None:
-        """End the nodes, after what `before_close` asks for."""
+        """End the nodes, after calling `before_close`."""
         if not self.closed:
             for hook in self.before_close:
                 hook()
@@ -134,7 +134,7 @@ class Cluster(ABC):
 
 
 def raise_first(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
-    """Raise the cause of a failed run: a program's own error before what it did to the others."""
+    """Raise the cause of a failed run: a program's own error before errors that it caused on other nodes."""
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if not failed:
         return
@@ -142,7 +142,7 @@ def raise_first(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
     assert first.error is not None
     if first.trace:
         travelled = first.error.__traceback__ is None
-        trace = f":\n{first.trace}" if travelled else ""  # else it is part of what is raised
+        trace = f":\n{first.trace}" if travelled else ""  # otherwise the traceback is part of the exception
         first.error.add_note(f"raised on node {first.rank} ({hosts[first.rank]}){trace}")
     raise first.error
 
@@ -154,7 +154,7 @@ def _is_consequence(error: BaseException | None) -> int:
 
 
 def portable(outcome: Outcome) -> Outcome:
-    """Return an outcome that can be pickled: an error that cannot becomes a NodeError that quotes it."""
+    """Return a picklable outcome: an error that cannot be pickled becomes a NodeError that quotes it."""
     try:
         pickle.loads(pickle.dumps(outcome.error))
     except Exception:

@@ -1,4 +1,4 @@
-"""Communication between the nodes of a program: messages, puts into place, and the collectives over them."""
+"""Communication between the nodes of a program: messages, one-sided puts, and collectives built on them."""
 
 import threading
 import time
@@ -17,15 +17,15 @@ from strads.errors import NodeFailure
 
 T = TypeVar("T")
 
-MAX_TAG = 1 << 20  # tags of programs are below; those above are the collectives'
+MAX_TAG = 1 << 20  # tags of programs are smaller; tags from here on belong to collectives
 _COLLECTIVE = MAX_TAG
-_LOOK = 0.5  # seconds between two looks at the clock in a wait
-_SLICED = 1 << 16  # arrays of more bytes are summed in slices, one by each node
+_LOOK = 0.5  # seconds between timeout checks in a wait
+_SLICED = 1 << 16  # larger arrays (in bytes) are reduced in slices, one per node
 
 
 @dataclass
 class Traffic:
-    """What a node has sent, and how long it waited for others."""
+    """What a node has sent, and how long it has waited for others."""
 
     bytes_sent: int = 0
     messages_sent: int = 0
@@ -40,26 +40,26 @@ class Traffic:
         )
 
     def copy(self) -> "Traffic":
-        """Return the present figures."""
+        """Return a copy of the current figures."""
         return Traffic(self.bytes_sent, self.messages_sent, self.wait_seconds)
 
 
 class Comm(ABC):
-    """A node's connection to the others (DESIGN §4.1). Backends write `_transmit`, `_transmit_put`, and `_idle`.
+    """A node's connection to the others (DESIGN §4.1). Backends implement `_transmit`, `_transmit_put`, and `_idle`.
 
-    Messages from one node under one tag arrive in the order in which they were sent. All threads of a node may
-    send and look for arrivals; collectives are called by one thread, on all nodes in the same order.
+    Messages from one node with the same tag arrive in the order in which they were sent. All threads of a node may
+    send and poll; collectives are called by one thread, on all nodes in the same order.
 
     Attributes
     ----------
     rank, size
-        Number of this node, from 0, and how many there are.
+        Number of this node, from 0, and the number of nodes.
     timeout
         Seconds that a wait may last.
     traffic
         Bytes and messages sent, seconds waited.
     hold
-        Seconds that a put may wait for others to travel with, on backends on which a message is dear; None: little.
+        Seconds that a put may be held back to be batched, on backends where messages are expensive; None: briefly.
     """
 
     hold: float | None = None
@@ -73,18 +73,18 @@ class Comm(ABC):
         self.traffic = Traffic()
         self._counting = threading.Lock()
 
-    # -- what a backend provides ---------------------------------------------------------------------------
+    # -- provided by the backend ---------------------------------------------------------------------------
 
     @abstractmethod
     def _transmit(self, to: int, tag: int, message: Message) -> None:
-        """Start to send; the message's memory may change as soon as this returns."""
+        """Start sending; the message's memory may change as soon as this returns."""
 
     @abstractmethod
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        """Start to send; the memory does not change until it has arrived."""
+        """Start sending; the memory does not change until it has arrived."""
 
     def _idle(self, seen: int, seconds: float) -> None:
-        """Wait for something to arrive, at most so long; also the place to bring it in."""
+        """Wait for an arrival, at most `seconds`; also the place to receive it."""
         self.inbox.wait(seen, seconds)
 
     # -- messages ------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Comm(ABC):
         to
             Rank of the receiver; a node may send to itself.
         tag
-            Below 2²⁰; the receiver asks for it.
+            Below 2²⁰; the receiver selects messages by it.
         """
         message = encode(value)
         self._count(message.nbytes, to)
@@ -109,7 +109,7 @@ class Comm(ABC):
             self._transmit(to, tag, message)
 
     def recv(self, source: int, tag: int = 0) -> Any:
-        """Return the next value that a node has sent under a tag.
+        """Return the next value that a node has sent with a tag.
 
         Raises
         ------
@@ -120,14 +120,14 @@ class Comm(ABC):
         return decode(message)
 
     def poll(self, source: int, tag: int = 0) -> list[Any]:
-        """Return the values that a node has sent under a tag and that are here already, in order; never waits."""
+        """Return the values with a tag that have already arrived from a node, in order; never waits."""
         values = []
         while (message := self.inbox.take(source, tag)) is not None:
             values.append(decode(message))
         return values
 
     def put(self, array: NDArray[Any], to: int, tag: int) -> None:
-        """Send the content of a contiguous array straight into the memory that `expect` names at the receiver.
+        """Send the content of a contiguous array directly into the memory that the receiver passed to `expect`.
 
         The array must not be changed before it has arrived.
         """
@@ -139,32 +139,32 @@ class Comm(ABC):
             self._transmit_put(to, tag, data)
 
     def expect(self, out: NDArray[Any], source: int, tag: int, on_arrival: Callable[[], None] | None = None) -> Arrival:
-        """Name the contiguous memory for the next `put` of a node under a tag.
+        """Provide the contiguous memory for the next `put` of a node with a tag.
 
-        `done` of the result tells when it is there; before, `on_arrival` is called, on whichever thread brings it in.
+        `done` of the result is set once the data are there; just before, the receiving thread calls `on_arrival`.
         """
         return self.inbox.expect(source, tag, as_bytes(out), on_arrival)
 
     def wait_arrival(self, arrival: Arrival) -> None:
-        """Wait until an expected put is there."""
+        """Wait until an expected put has arrived."""
         self.wait_for(lambda: arrival.done or None, f"data from {self.name(arrival.source)}", arrival.source)
 
     def flush(self) -> None:  # noqa: B027 – most backends hold nothing back
-        """Let what a backend holds back, to send more at a time, leave now."""
+        """Send now what the backend holds back for batching."""
 
     def progress(self, seconds: float = 0.0, seen: int | None = None) -> None:
-        """Bring in what has arrived; wait up to so many seconds for something, unless more than `seen` deliveries have.
+        """Receive what has arrived; wait up to `seconds` for an arrival unless there were more than `seen` deliveries.
 
         Raises
         ------
-        Whatever has ended the program on another node.
+        The error that has ended the program on another node.
         """
         before = self.inbox.deliveries if seen is None else seen
         self._idle(before if seconds > 0 else -1, seconds)
         self.check()
 
     def check(self) -> None:
-        """Raise what has ended the program on another node, if anything has."""
+        """Raise the error that has ended the program on another node, if any."""
         if self.inbox.failure is not None:
             raise self.inbox.failure
 
@@ -174,7 +174,7 @@ class Comm(ABC):
         Raises
         ------
         NodeFailure
-            After `timeout` seconds, naming the node that was waited for.
+            After `timeout` seconds; names the node that did not answer.
         """
         start = time.monotonic()
         while True:
@@ -192,7 +192,7 @@ class Comm(ABC):
         return result
 
     def timed_out(self, what: str, source: int | None) -> NodeFailure:
-        """Return the error for a wait that has reached its limit."""
+        """Return the error for a wait that has timed out."""
         return NodeFailure(
             f"{self.name(self.rank)} waited {self.timeout:g} s for {what}, in vain: that node is lost or slower than "
             "expected. If it is only slow, raise the limit: strads.init(timeout=…)",
@@ -201,7 +201,7 @@ class Comm(ABC):
         )
 
     def name(self, rank: int) -> str:
-        """Rank and host of a node, for messages."""
+        """Rank and host of a node, for error messages."""
         return f"node {rank} ({self.hosts[rank]})"
 
     def _count(self, nbytes: int, to: int) -> None:
@@ -213,7 +213,7 @@ class Comm(ABC):
     # -- collectives ---------------------------------------------------------------------------------------
 
     def barrier(self) -> None:
-        """Wait until all nodes are here (dissemination: log₂ size rounds)."""
+        """Wait until all nodes have called this (dissemination: log₂ size rounds)."""
         distance = 1
         while distance < self.size:
             self.send(None, (self.rank + distance) % self.size, _COLLECTIVE)
@@ -240,7 +240,7 @@ class Comm(ABC):
         return [value if rank == root else self.recv(rank, _COLLECTIVE) for rank in range(self.size)]
 
     def alltoall(self, values: Sequence[Any]) -> list[Any]:
-        """Send `values[r]` to each node r; return what each has sent to this one, by rank."""
+        """Send `values[r]` to each node r; return the values received, by rank of the sender."""
         if len(values) != self.size:
             raise ValueError(f"alltoall needs one value for each of {self.size} nodes, not {len(values)}")
         for step in range(1, self.size):
@@ -254,7 +254,7 @@ class Comm(ABC):
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the values of all nodes, by rank, on every node (Bruck et al. 1997: log₂ size rounds)."""
-        known = [value]  # of this node and those behind it
+        known = [value]  # of this node and its successors
         while len(known) < self.size:
             distance = len(known)
             self.send(known[: self.size - distance], (self.rank - distance) % self.size, _COLLECTIVE)
@@ -262,14 +262,14 @@ class Comm(ABC):
         return [known[(rank - self.rank) % self.size] for rank in range(self.size)]
 
     def allreduce(self, value: Any, combine: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Combine the values of all nodes in the order of ranks; every node gets the same bits.
+        """Combine the values of all nodes in rank order; every node gets the same bits.
 
         Parameters
         ----------
         value
-            A number or an array, of the same shape on all nodes; anything that `combine` takes.
+            A number or an array, of the same shape on all nodes; anything that `combine` accepts.
         combine
-            Sum by default; of large arrays each node combines a slice, so it must work element by element.
+            Sum by default; must be element-wise, as each node combines a slice of a large array.
         """
         if isinstance(value, np.ndarray) and value.nbytes > _SLICED and self.size > 1:
             flat = np.ascontiguousarray(value).reshape(-1)

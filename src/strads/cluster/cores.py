@@ -1,4 +1,4 @@
-"""How many threads there may be."""
+"""Available cores, and checks of thread and node counts."""
 
 import numbers
 import os
@@ -7,19 +7,19 @@ from strads.errors import ArgumentError
 
 
 def available_cores() -> int:
-    """Cores that this process may use (a container's or a batch system's share, not the machine's)."""
+    """Cores that this process may use (the share of a container or batch job, not all of the machine)."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def check_count(name: str, value: object) -> int:
-    """Return a number of threads or nodes, or raise ArgumentError."""
+    """Return a valid number of threads or nodes, or raise ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ArgumentError(f"{name}={value!r}: give a whole number of {name}, 1 or more")
     return int(value)
 
 
 def check_threads(threads: object) -> int:
-    """Return a number of threads, or raise ArgumentError."""
+    """Return a valid number of threads, or raise ArgumentError."""
     return check_count("threads", threads)

@@ -1,4 +1,4 @@
-"""The driver, and threads that are not: who starts programs on nodes waits for them, which these must not do."""
+"""Refuse driver-only calls on workers' threads, where they would deadlock."""
 
 import contextvars
 import threading
@@ -8,29 +8,29 @@ from contextlib import contextmanager
 from strads.errors import ArgumentError, StradsError
 
 _thread = threading.local()
-# Clusters that run the program which this thread belongs to; teams of threads hand it on to their members.
+# Clusters running the program that this thread belongs to; thread teams pass it on to their members.
 _running: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("running", default=())
 
 
 def work_for_the_driver() -> None:
-    """Note that this thread belongs to a program that the driver waits for."""
+    """Mark this thread as part of a program that the driver waits for."""
     _thread.is_worker = True
 
 
 def check_driver() -> None:
-    """Raise StradsError on the thread of a worker: it would wait for nodes that wait for it."""
+    """Raise StradsError on a worker's thread, which would wait for nodes that wait for it."""
     if getattr(_thread, "is_worker", False):
         raise StradsError("this is for the driver, outside of ps.run: workers use the tables that they are passed")
 
 
 @contextmanager
 def running_on(cluster: object) -> Iterator[None]:
-    """Within this context all nodes of a cluster run a program.
+    """Context in which all nodes of a cluster run a program.
 
     Raises
     ------
     ArgumentError
-        If they do already: this is part of that program, which would wait for itself.
+        If they already do: the caller is part of that program, which would wait for itself.
     """
     if cluster in _running.get():
         raise ArgumentError(

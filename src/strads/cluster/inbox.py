@@ -1,7 +1,7 @@
-"""What has arrived at a node: messages that nobody has asked for yet, and memory that waits for its bytes.
+"""What has arrived at a node: messages not yet received, and memory that awaits its puts.
 
-Everything carries the number of the program run that it belongs to: what a failed program left behind is
-dropped, and what a faster node sends for the next one is kept until this node is there.
+Every message carries the number of its program run: leftovers of a failed program are dropped, and messages that a
+faster node sends for the next run are kept until this node starts it.
 """
 
 import threading
@@ -17,7 +17,7 @@ _Key = tuple[int, int, int]  # run, source, tag
 
 
 class Arrival:
-    """Memory into which a `put` of another node will be written."""
+    """Memory into which a `put` from another node will be written."""
 
     def __init__(self, run: int, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None):
         self.run = run
@@ -29,13 +29,13 @@ class Arrival:
 
 
 class Inbox:
-    """Arrivals by sender and tag. Anyone may deliver, from any thread; only the node itself takes."""
+    """Arrivals by sender and tag. Any thread may deliver; only the node itself takes."""
 
     def __init__(self) -> None:
         self.run = 0
         self.failure: BaseException | None = None
         self._failed_run = 0
-        self.deliveries = 0  # how many there have been: who waits can see that something is new
+        self.deliveries = 0  # count, by which waiting threads recognize news
         self._news = threading.Condition()
         self._messages: dict[_Key, deque[Message]] = defaultdict(deque)
         self._puts: dict[_Key, deque[Bytes]] = defaultdict(deque)
@@ -43,10 +43,10 @@ class Inbox:
         self._on_failure: list[Callable[[], None]] = []
 
     def start(self, run: int) -> None:
-        """Begin a program run: forget what belongs to earlier ones."""
+        """Begin a program run: drop what belongs to earlier ones."""
         with self._news:
             self.run = run
-            if self._failed_run < run:  # else another node has failed before this one has begun
+            if self._failed_run < run:  # otherwise another node failed before this one began
                 self.failure = None
             for kept in (self._messages, self._puts, self._expected):
                 for key in [key for key in kept if key[0] < run]:
@@ -60,10 +60,10 @@ class Inbox:
             self._announce()
 
     def deliver_put(self, run: int, source: int, tag: int, data: Bytes, *, owned: bool = False) -> None:
-        """Write bytes to the memory that expects them, or keep a copy until it does; of memory given away, no copy."""
+        """Write bytes to the memory that expects them, or keep them until some does: copied unless `owned`."""
         with self._news:
             arrival = self._next_expected(run, source, tag)
-            if arrival is None:  # decided under the lock: `expect` must not slip in between
+            if arrival is None:  # decided under the lock, to exclude a concurrent `expect`
                 if run >= self.run:
                     self._puts[run, source, tag].append(data if owned else data.copy())
                 self._announce()
@@ -72,7 +72,7 @@ class Inbox:
         self.landed(arrival)
 
     def landing(self, run: int, source: int, tag: int) -> Arrival | None:
-        """Return what expects the next put of a sender, for a backend that writes there by itself."""
+        """Return the arrival that expects the next put of a sender, for a backend that writes to it directly."""
         with self._news:
             return self._next_expected(run, source, tag)
 
@@ -81,7 +81,7 @@ class Inbox:
         return expected.popleft() if expected else None
 
     def landed(self, arrival: Arrival) -> None:
-        """Say that the memory of `landing` has been written."""
+        """Record that the memory of `landing` has been written."""
         with self._news:
             current = arrival.run >= self.run
         if current and arrival.on_arrival is not None:
@@ -91,7 +91,7 @@ class Inbox:
             self._announce()
 
     def expect(self, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None) -> Arrival:
-        """Name the memory for the next put of a sender, and what to do when it is there (on any thread)."""
+        """Provide the memory for the next put of a sender, and a callback for its arrival (on any thread)."""
         arrival = Arrival(self.run, source, tag, memory, on_arrival)
         with self._news:
             early = self._puts.get((self.run, source, tag))
@@ -104,7 +104,7 @@ class Inbox:
         return arrival
 
     def abandon(self) -> None:
-        """After a failed program: nothing that arrives is expected any more."""
+        """After a failed program: drop all expectations."""
         with self._news:
             self._expected.clear()
 
@@ -115,7 +115,7 @@ class Inbox:
             return messages.popleft() if messages else None
 
     def fail(self, run: int, error: BaseException) -> None:
-        """End every wait of a program run with an error."""
+        """Make every wait of a program run raise an error."""
         with self._news:
             if run < self.run or run <= self._failed_run:
                 return
@@ -128,7 +128,7 @@ class Inbox:
 
     @contextmanager
     def calling_on_failure(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Have a function called when the run fails, while the context lasts: it should end what computes."""
+        """Context in which a failure of the run calls a function, which should stop the computation."""
         self._on_failure.append(callback)
         try:
             if self.failure is not None:
@@ -138,7 +138,7 @@ class Inbox:
             self._on_failure.remove(callback)
 
     def wait(self, seen: int, seconds: float) -> None:
-        """Wait until there have been more than `seen` deliveries, at most so long."""
+        """Wait until there have been more than `seen` deliveries, at most `seconds`."""
         with self._news:
             if self.deliveries == seen:
                 self._news.wait(seconds)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until what must not be left half way has ended."""
+"""Defer Ctrl-C during critical sections."""
 
 import signal
 import threading
@@ -11,13 +11,13 @@ from strads.cluster.cluster import Cluster
 
 @contextmanager
 def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
-    """Within this context the first Ctrl-C waits for the end; a second one interrupts at once.
+    """Context that defers the first Ctrl-C to its end; a second one interrupts immediately.
 
-    Only where Ctrl-C has its usual meaning: a program that handles it, and a context within a context, decide for
-    themselves. Yields a function that tells whether one is waiting.
+    Has no effect where Ctrl-C does not have its default handler: in a program with its own handler, and when nested.
+    Yields a function that tells whether a Ctrl-C is pending.
     """
     current = signal.getsignal(signal.SIGINT)
-    usual = getattr(current, "handler", current) is signal.default_int_handler  # on MPI, what stands around it
+    usual = getattr(current, "handler", current) is signal.default_int_handler  # on MPI, the handler inside the wrapper
     if not usual or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return

@@ -1,4 +1,4 @@
-"""Messages between nodes: a pickled header, and the memory of arrays beside it, so that arrays are not copied."""
+"""Messages between nodes: a pickled header, and the memory of arrays out of band, so that arrays are not copied."""
 
 import pickle
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Message(NamedTuple):
-    """A value as bytes; the buffers are the memory of its arrays, not a copy."""
+    """A serialized value; the buffers are the memory of its arrays, not copies."""
 
     header: bytes
     buffers: tuple[Bytes, ...]
@@ -22,12 +22,12 @@ class Message(NamedTuple):
         return len(self.header) + sum(buffer.nbytes for buffer in self.buffers)
 
     def copy(self) -> "Message":
-        """Return a message with memory of its own."""
+        """Return a message with its own memory."""
         return Message(self.header, tuple(buffer.copy() for buffer in self.buffers))
 
 
 def encode(value: Any, *, functions: bool = False) -> Message:
-    """Encode a value; `functions` admits those that cannot be imported by name (closures, those of `__main__`)."""
+    """Encode a value; `functions` admits functions not importable by name (closures, functions of `__main__`)."""
     buffers: list[pickle.PickleBuffer] = []
     dumps = cloudpickle.dumps if functions else pickle.dumps
     header = dumps(value, protocol=5, buffer_callback=buffers.append)
@@ -35,12 +35,12 @@ def encode(value: Any, *, functions: bool = False) -> Message:
 
 
 def decode(message: Message) -> Any:
-    """Return the value; its arrays live in the message's buffers."""
+    """Return the value; its arrays share the message's buffers."""
     return pickle.loads(message.header, buffers=message.buffers)
 
 
 def as_bytes(array: NDArray[Any]) -> Bytes:
-    """Return the memory of a C-contiguous array, whatever its dtype.
+    """Return the memory of a C-contiguous array of any dtype.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Backend `mpi`: the processes that `mpiexec` has started (DESIGN §4.1). The first is the driver and node 0."""
+"""Backend `mpi`: the processes started by `mpiexec` (DESIGN §4.1). The first is the driver and node 0."""
 
 import atexit
 import os
@@ -17,7 +17,7 @@ from strads.cluster.messages import Message, decode, encode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
 from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
 
-_PING = 1.0  # seconds between two questions whether a node is still there
+_PING = 1.0  # seconds between pings of a silent node
 _STOPPING = 30.0  # seconds that a stopped program may be silent
 
 _driver: "_Driver | None" = None
@@ -25,21 +25,21 @@ _world: World | None = None
 
 
 def start_mpi(nodes: int | None, threads: int | None, timeout: float) -> Cluster:
-    """Return the processes of this MPI job as a cluster, on the first of them; on the others, serve and never return.
+    """Return the processes of this MPI job as a cluster, on rank 0; on the other ranks, serve and never return.
 
     Parameters
     ----------
     nodes
-        Number of processes that there should be; None: whatever `mpiexec` was told.
+        Expected number of processes; None: as many as `mpiexec` has started.
     threads
-        Threads of each; by default its share of the cores that the processes of its machine may use.
+        Threads per process; by default its share of the cores that the job's processes on its machine may use.
     timeout
         Seconds that a node waits for another.
 
     Raises
     ------
     ArgumentError
-        If mpi4py is missing, or there is another number of processes.
+        If mpi4py is missing, or the number of processes differs.
     NodeFailure
         If a process of the job is lost.
     """
@@ -64,7 +64,7 @@ def start_mpi(nodes: int | None, threads: int | None, timeout: float) -> Cluster
 
 
 class _Job:
-    """A program run, as far as the driver knows."""
+    """The driver's record of a program run."""
 
     def __init__(self, run: int):
         self.run = run
@@ -79,7 +79,7 @@ class _Driver:
     def __init__(self, world: World):
         self.world = world
         self._job = _Job(0)
-        self._continued = 0.0  # when SIGCONT has come
+        self._continued = 0.0  # when SIGCONT arrived
         world.transport.on_order = self._on_order
         atexit.register(self._leave)
         if world.size > 1 and in_main_thread():
@@ -98,7 +98,7 @@ class _Driver:
             guard.catch(signal.SIGCONT, self._on_continue)
 
     def catch(self, number: int, handler: Handler) -> None:
-        """Have a signal call a function, at times when it may raise; of a lost node SIGTERM tells that first."""
+        """Install a handler, called only where it may raise; SIGTERM reports a lost node first."""
 
         def on_terminate(number: int, frame: FrameType | None) -> None:
             if self.world.failure is None:
@@ -109,7 +109,7 @@ class _Driver:
         self.world.transport.guard.catch(number, on_terminate if number == signal.SIGTERM else handler)
 
     def _on_continue(self, number: int, frame: FrameType | None) -> None:
-        """Open MPI ends a job by SIGCONT, SIGTERM and SIGKILL, a quarter of a second apart."""
+        """Look for lost nodes: Open MPI ends a job by SIGCONT, SIGTERM and SIGKILL, a quarter of a second apart."""
         if self.world.failure is None:
             self.world.look_for_lost(at_once=True)
             self.world.check()
@@ -151,7 +151,7 @@ class _Driver:
             self._collect(job)
             self.world.settle()
         except NodeFailure:
-            pass  # what interrupted the driver is raised; the next run will say this
+            pass  # the interrupt is raised; the next run reports the failure
         except BaseException:
             self.world.fail(NodeFailure("the driver was interrupted again while it stopped the nodes"))
             raise
@@ -165,7 +165,7 @@ class _Driver:
                     self.world.order(rank, Order.STOP, reason, job.run)
 
     def _collect(self, job: _Job) -> None:
-        """Wait for the outcomes of all nodes, as long as they are there."""
+        """Wait for the outcomes of all nodes, as long as they are alive."""
         world, start = self.world, time.monotonic()
         asked = start
         while job.waiting:
@@ -215,7 +215,7 @@ class _Driver:
         self.world.finish()
 
     def _kill_silent(self) -> None:
-        """A node that does not answer would not hear that the job is over."""
+        """Kill nodes that do not answer, as they would not notice the end of the job."""
         failure = self.world.failure
         pid = None if failure is None or failure.rank is None else self.world.processes.pid(failure.rank)
         if pid is not None:
@@ -223,14 +223,14 @@ class _Driver:
 
 
 class MpiCluster(Cluster):
-    """The processes of an MPI job. Closing it leaves them alive for the next one: MPI cannot be started twice."""
+    """The processes of an MPI job. `close` keeps them alive for the next cluster: MPI cannot be initialized twice."""
 
     backend = "mpi"
 
     def __init__(self, driver: _Driver, threads: int, timeout: float):
         super().__init__(driver.world.size, threads, timeout)
         self._driver = driver
-        self.runs = driver.world.comm.inbox.run  # what is left of earlier clusters must look old
+        self.runs = driver.world.comm.inbox.run  # leftovers of earlier clusters must have smaller run numbers
         driver.world.comm.timeout = timeout
         self._node = Node(driver.world.comm, threads)
         driver.tell_all(Order.CONFIGURE, Configuration(threads, timeout, list(sys.path)))

@@ -1,4 +1,4 @@
-"""A node: what a node program is given."""
+"""A node: the object that a node program receives."""
 
 import os
 import socket
@@ -26,18 +26,18 @@ class NodeInfo:
 
 
 class Node:
-    """One participant of a cluster. A *node program* is a function `program(node, *args)` run on all at once.
+    """One participant of a cluster. A *node program* is a function `program(node, *args)` run on all nodes at once.
 
     Attributes
     ----------
     rank, size
-        Number of this node, from 0, and how many there are.
+        Number of this node, from 0, and the number of nodes.
     threads
-        Threads to compute with; `team` is these threads.
+        Number of compute threads; `team` holds the threads themselves.
     comm
         Connection to the other nodes.
     store
-        What programs leave here for later ones, by name: the shards of tables above all.
+        Objects that programs keep here for later ones, by name: mainly shards of tables.
     """
 
     def __init__(self, comm: Comm, threads: int):
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def team(self) -> ThreadTeam:
-        """The threads of this node; started when first asked for."""
+        """The threads of this node; started on first use."""
         with self._making:
             if self._team is None:
                 self._team = ThreadTeam(self.threads)
@@ -62,7 +62,7 @@ class Node:
         return NodeInfo(self.rank, socket.gethostname(), os.getpid(), available_cores(), self.threads)
 
     def close(self) -> None:
-        """Drop what is stored and end the threads."""
+        """Drop all stored objects and end the threads."""
         self.store.clear()
         if self._team is not None:
             self._team.close()
@@ -79,7 +79,7 @@ class ProgramCall:
     run: int
     program: Callable[..., Any]
     arguments: tuple[Any, ...]
-    discarded: Sequence[str] = ()  # names whose content nobody needs any more
+    discarded: Sequence[str] = ()  # names of stored objects to drop
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Outcome:
 
 
 def execute_call(node: Node, call: ProgramCall) -> Outcome:
-    """Run a node program on this node; whatever it raises becomes part of the outcome."""
+    """Run a node program on this node; an exception becomes part of the outcome."""
     start = time.perf_counter()
     node.comm.inbox.start(call.run)
     for name in call.discarded:

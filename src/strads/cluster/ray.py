@@ -1,4 +1,4 @@
-"""Backend `ray`: the nodes are actors, on different machines of a Ray cluster where it has enough (DESIGN §4.1)."""
+"""Backend `ray`: the nodes are actors, on distinct machines of a Ray cluster where possible (DESIGN §4.1)."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from strads.cluster import ray_actor
 from strads.cluster.ray_node import pack, unpack
 from strads.cluster.ray_places import connect, disconnect, reserve
 
-_LOOK = 0.5  # seconds between two looks at the clock in a wait
+_LOOK = 0.5  # seconds between timeout checks in a wait
 _START = 120.0  # seconds that the actors may take to start
 _INLINE = 100_000  # bytes up to which Ray sends an argument within the call
 
@@ -39,19 +39,19 @@ def start_ray(nodes: int | None, threads: int | None, timeout: float, address: s
     Parameters
     ----------
     nodes
-        Number of actors; None: one for each machine of the cluster.
+        Number of actors; None: one per machine of the cluster.
     threads
-        Threads of each, for which so many CPUs are reserved; None: as many as every machine has for each node.
+        Threads per node, each with a reserved CPU; None: as many as every machine can give each of its nodes.
     timeout
         Seconds that a node waits for another.
     address
-        The cluster, as in `ray.init`. None: the one that this process is connected to, or that RAY_ADDRESS names,
+        The cluster, as in `ray.init`. None: the one that this process is connected to, or the one in RAY_ADDRESS,
         or a new one on this machine, which lasts until the nodes are closed.
 
     Raises
     ------
     ArgumentError
-        If there is no cluster at the address, or it has not enough CPUs.
+        If there is no cluster at the address, or it does not have enough CPUs.
     NodeFailure
         If an actor does not start.
     """
@@ -71,13 +71,13 @@ class RayCluster(Cluster):
     Parameters
     ----------
     group
-        What has been reserved: a bundle for each node.
+        The reserved resources: one bundle per node.
     threads
         Threads of each node.
     timeout
         Seconds that a node waits for another.
     connected_here
-        Whether the connection to Ray ends with this object.
+        Whether to disconnect from Ray on close.
     """
 
     backend = "ray"
@@ -97,7 +97,7 @@ class RayCluster(Cluster):
 
     @property
     def is_local(self) -> bool:
-        """The driver is not a node."""
+        """Always False: the driver is not a node."""
         return False
 
     @property
@@ -106,13 +106,13 @@ class RayCluster(Cluster):
         return self._hosts
 
     def _connect(self) -> None:
-        """Tell the actors of each other."""
+        """Introduce the actors to each other."""
         self._hosts = self._ask([actor.host.remote() for actor in self._actors])
         everybody = self._hosts, self._actors, self.threads, self.timeout
         self._ask([actor.connect.remote(rank, *everybody) for rank, actor in enumerate(self._actors)])
 
     def _ask(self, refs: Sequence[Any]) -> list[Any]:
-        """Return the actors' answers at the start."""
+        """Return the actors' answers during startup."""
         limit = time.monotonic() + _START
         answers = []
         for rank, ref in enumerate(refs):
@@ -136,7 +136,7 @@ class RayCluster(Cluster):
             raise
 
     def _execute(self, calls: Sequence[ProgramCall]) -> dict[Any, int]:
-        """Start the calls; return the rank of each answer to come."""
+        """Start the calls; return the rank of each pending answer."""
         shared = _shared_arguments(calls)
         program = encode((calls[0].program, calls[0].discarded, calls[0].arguments[:shared]), functions=True)
         own = [pack(encode(call.arguments[shared:], functions=True)) for call in calls]
@@ -149,7 +149,7 @@ class RayCluster(Cluster):
         }
 
     def _collect(self, run: int, pending: dict[Any, int]) -> list[Outcome]:
-        """Wait for all nodes; when one has failed, stop the others, for whom the wait is then limited."""
+        """Wait for all nodes; when one fails, stop the others and wait for them only for a limited time."""
         outcomes: dict[int, Outcome] = {}
         limit = float("inf")
         while pending and time.monotonic() < limit:
@@ -169,7 +169,7 @@ class RayCluster(Cluster):
         return [outcomes[rank] for rank in range(self.size)]
 
     def _outcome(self, rank: int, ref: Any) -> tuple[Outcome, bool]:
-        """Return how a node ended, and whether it is lost."""
+        """Return a node's outcome, and whether the node is lost."""
         try:
             message = unpack(ray.get(ref, timeout=self.timeout))
         except RayError as error:
@@ -191,7 +191,7 @@ class RayCluster(Cluster):
             self._actors[rank].stop.remote(run, reason)
 
     def _interrupt(self, run: int, pending: dict[Any, int], reason: str) -> None:
-        """End the program on all nodes; if some do not stop, all are killed."""
+        """End the program on all nodes; if any does not stop, all are killed."""
         running = list(pending)
         try:
             self._stop(run, pending, reason)
@@ -218,7 +218,7 @@ class RayCluster(Cluster):
 
 
 def _start_actors(group: PlacementGroup, threads: int) -> list[Any]:
-    ray.cloudpickle.register_pickle_by_value(ray_actor)  # the workers cannot import strads yet
+    ray.cloudpickle.register_pickle_by_value(ray_actor)  # the Ray workers cannot import strads yet
     try:
         kind = ray.remote(concurrency_groups=_GROUPS)(ray_actor.NodeActor)
         path = [str(Path(__file__).resolve().parents[2]), *_search_path()]
@@ -234,12 +234,12 @@ def _start_actors(group: PlacementGroup, threads: int) -> list[Any]:
 
 
 def _search_path() -> list[str]:
-    """Return where this process looks for modules, for the actors: programs may refer to the driver's own."""
+    """Return this process's module search path, for the actors: programs may refer to the driver's modules."""
     return [os.path.abspath(entry) for entry in sys.path]
 
 
 def _shared_arguments(calls: Sequence[ProgramCall]) -> int:
-    """Return how many of the first arguments are the same object for all nodes: they are sent only once."""
+    """Return how many leading arguments are the same object for all nodes: they are sent only once."""
     columns = zip(*(call.arguments for call in calls), strict=False)
     for count, column in enumerate(columns):
         if any(argument is not column[0] for argument in column):

@@ -1,7 +1,7 @@
-"""The class of the actors: all that Ray needs to know of a node.
+"""The actor class: all that Ray needs to know of a node.
 
 Ray sends this class by value, because a fresh worker may not be able to import strads before it has been told where
-the driver found it (a checkout on PYTHONPATH). So strads is imported within the methods only.
+the driver found it (a checkout on PYTHONPATH). So strads is imported inside the methods only.
 """
 
 import socket
@@ -12,10 +12,10 @@ import ray
 
 
 class NodeActor:
-    """A node. Programs, messages, and control run on a thread each, so none waits for another."""
+    """A node. Programs, messages and control calls each have their own thread, so none waits for another."""
 
     def __init__(self, path: list[str]):
-        """Make importable what the driver can import; directories that do not exist here do no harm."""
+        """Add the driver's module search path; directories that do not exist here are harmless."""
         sys.path.extend(entry for entry in path if entry not in sys.path)
         from strads.cluster.ray_node import RayNode
 
@@ -28,7 +28,7 @@ class NodeActor:
 
     @ray.method(concurrency_group="control")
     def connect(self, rank: int, hosts: list[str], peers: list[Any], threads: int, timeout: float) -> None:
-        """Tell the node who the others are."""
+        """Introduce the other nodes to this one."""
         self._node.connect(rank, hosts, peers, threads, timeout)
 
     @ray.method(concurrency_group="control")
@@ -44,6 +44,6 @@ class NodeActor:
 
     @ray.method(concurrency_group="messages")
     def deliver(self, label: tuple[int, int, list[Any]], *parts: list[Any]) -> None:
-        """Take what another node has sent."""
+        """Receive messages of another node."""
         source, number, labels = label
         self._node.deliver(source, number, (labels, list(parts)))

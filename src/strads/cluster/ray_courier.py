@@ -1,8 +1,8 @@
-"""How a node's messages travel to another on Ray: many in one call of the peer's actor.
+"""Batches a node's messages to another on Ray: many in one call of the peer's actor.
 
-A call costs each side half a millisecond of CPU time, whatever it carries. So a node has only a few calls on their
-way to a peer, each with all that was queued when it began; messages leave at once, while puts, of which there are
-many while a node computes, wait a little for others to travel with (until the node itself waits for something).
+A call costs each side half a millisecond of CPU time, whatever it carries. So a node has only a few calls to a peer
+in flight, each with all that was queued when it began. Messages are sent immediately; puts, which are frequent while
+a node computes, are held back briefly to be batched (until the node itself waits for something).
 """
 
 import pickle
@@ -16,12 +16,12 @@ import numpy as np
 
 from strads.cluster.messages import Bytes
 
-IN_FLIGHT = 2  # calls on their way to one peer
-GAP = 0.010  # seconds between two calls that only carry puts, unless the program says how long they may wait
-FULL = 4 << 20  # bytes that are worth a call of their own
+IN_FLIGHT = 2  # calls in flight to one peer
+GAP = 0.010  # seconds between calls that only carry puts, unless the program sets `Comm.hold`
+FULL = 4 << 20  # bytes that are worth a separate call
 BATCH = 16 << 20  # bytes that close a batch
-PIECE = 100_000  # bytes of an argument that Ray sends within the call; larger ones go through the object store
-INLINE = 4 << 20  # bytes of a batch that is cut into such pieces (Ray allows 10 MB)
+PIECE = 100_000  # bytes of an argument that Ray sends inline; larger ones go through the object store
+INLINE = 4 << 20  # bytes up to which a batch is cut into such pieces (Ray allows 10 MB)
 
 Batch = tuple[list[tuple[int, int, bytes | None, tuple[int, ...]]], list[list[Any]]]
 
@@ -46,13 +46,13 @@ class Courier:
     Parameters
     ----------
     call
-        Starts the call that carries a batch with its number; returns Ray's reference to its end.
+        Starts the call that carries a batch and its number; returns Ray's reference to the result.
     inline
-        Bytes of a batch up to which it travels within the call.
+        Bytes up to which a batch is sent inline.
     lost
-        Called with the error of a call that has failed.
+        Called with the error of a failed call.
     gap
-        Returns the seconds between two calls that only carry puts.
+        Returns the seconds between calls that only carry puts.
     """
 
     def __init__(
@@ -67,18 +67,18 @@ class Courier:
         self._call = call
         self._lost = lost
         self._gap = gap
-        self._first = 0.0  # when the oldest in the queue came
+        self._first = 0.0  # when the oldest item in the queue arrived
         self._queue: deque[Item] = deque()
-        self._nbytes = 0  # in the queue
+        self._nbytes = 0  # bytes in the queue
         self._urgent = False
         self._last = 0.0  # when the last call began
         self._in_flight = 0
-        self.number = 0  # of the next batch
+        self.number = 0  # number of the next batch
         self._news = threading.Condition()
         threading.Thread(target=self._carry, name=name, daemon=True).start()
 
     def send(self, item: Item) -> None:
-        """Queue a message; a put may wait for others."""
+        """Queue a message or a put; a put may be held back for batching."""
         with self._news:
             if not self._queue:
                 self._first = time.monotonic()
@@ -88,7 +88,7 @@ class Courier:
             self._news.notify()
 
     def flush(self) -> None:
-        """Let nothing wait any longer."""
+        """Send all queued items now."""
         with self._news:
             if self._queue and not self._urgent:
                 self._urgent = True
@@ -110,7 +110,7 @@ class Courier:
             self.number += 1
 
     def _delay(self) -> float | None:
-        """Return the seconds until the next call is due; None: it depends on news."""
+        """Return the seconds until the next call is due; None: not before the queue or a call in flight changes."""
         if not self._queue or self._in_flight >= IN_FLIGHT:
             return None
         if self._urgent or self._nbytes >= FULL:
@@ -137,7 +137,7 @@ class Courier:
 
 
 def encode_batch(items: Sequence[Item], inline: int) -> Batch:
-    """Return labels, and the buffers as the arguments of a call: each a list of pieces of memory, not copied."""
+    """Return labels, and the buffers as arguments of a call: each a list of pieces of memory, not copied."""
     labels = [(item.run, item.tag, item.header, tuple(map(len, item.buffers))) for item in items]
     buffers = [buffer for item in items for buffer in item.buffers if len(buffer)]
     if sum(map(len, buffers)) > inline:
@@ -154,7 +154,7 @@ def encode_batch(items: Sequence[Item], inline: int) -> Batch:
 
 
 def decode_batch(batch: Batch) -> Iterator[Item]:
-    """Return the messages of a batch; their memory may be Ray's, which is read-only."""
+    """Return the messages of a batch; their memory may belong to Ray, and is then read-only."""
     labels, parts = batch
     pieces = (np.frombuffer(piece, np.uint8) for part in parts for piece in part)
     for run, tag, header, sizes in labels:

@@ -1,4 +1,4 @@
-"""A node of the Ray backend, within its actor: its program, and its messages as calls of other actors."""
+"""A node of the Ray backend, inside its actor: it runs programs, and sends messages as calls of other actors."""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ from strads.errors import NodeError, NodeFailure, ProgramStopped
 T = TypeVar("T")
 
 
-Parcel = list[Any]  # what Ray carries of a message: its header, and its buffers outside of Ray's pickle
+Parcel = list[Any]  # a message as Ray carries it: the header, and the buffers out of band
 
 
 def _outside(memory: Bytes) -> pickle.PickleBuffer:
@@ -27,17 +27,17 @@ def _outside(memory: Bytes) -> pickle.PickleBuffer:
 
 
 def pack(message: Message) -> Parcel:
-    """Return what Ray shall carry; the memory is not copied."""
+    """Return the message in the form that Ray carries; the memory is not copied."""
     return [message.header, *map(_outside, message.buffers)]
 
 
 def unpack(parcel: Parcel) -> Message:
-    """Return the message in memory of its own: Ray's is read-only, and is held for as long as it is in use."""
+    """Return the message in its own memory: Ray's is read-only, and pinned for as long as it is in use."""
     return Message(parcel[0], tuple(np.array(np.frombuffer(buffer, np.uint8)) for buffer in parcel[1:]))
 
 
 def pack_outcome(outcome: Outcome) -> Parcel:
-    """Return an outcome for the driver; what cannot be sent becomes an error that says so."""
+    """Return an outcome for the driver; one that cannot be sent becomes an error that says so."""
     try:
         return pack(encode(portable(outcome), functions=True))
     except Exception as error:
@@ -46,13 +46,13 @@ def pack_outcome(outcome: Outcome) -> Parcel:
 
 
 class RayComm(Comm):
-    """Messages as calls of the other nodes' actors, numbered, as threaded actors do not keep their order."""
+    """Messages as calls of the other nodes' actors; batches are numbered, as threaded actors do not keep call order."""
 
     def __init__(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], timeout: float):
         super().__init__(rank, len(peers), hosts, timeout)
         self._peers = peers
         self._couriers = {to: self._courier(to, peer) for to, peer in enumerate(peers) if to != rank}
-        self._next = [0] * len(peers)  # number of the batch that is due from each node
+        self._next = [0] * len(peers)  # number of the next batch from each node
         self._early: dict[tuple[int, int], Batch] = {}
         self._ordering = threading.Lock()
 
@@ -81,17 +81,17 @@ class RayComm(Comm):
         self._couriers[to].send(Item(self.inbox.run, tag, None, [data]))
 
     def flush(self) -> None:
-        """Send at once what waits for more to travel with."""
+        """Send now what is held back for batching."""
         for courier in self._couriers.values():
             courier.flush()
 
     def wait_for(self, ready: Callable[[], T | None], what: str, source: int | None = None) -> T:
-        """Wait until `ready` returns something; who waits has nothing more to add."""
+        """Wait until `ready` returns something; flushes first, as a waiting node adds no more to its batches."""
         self.flush()
         return super().wait_for(ready, what, source)
 
     def deliver(self, source: int, number: int, batch: Batch) -> None:
-        """Take a batch of another node; an early one waits for those before it."""
+        """Receive a batch of another node; an early one waits for its predecessors."""
         with self._ordering:
             self._early[source, number] = batch
             while (due := self._early.pop((source, self._next[source]), None)) is not None:
@@ -104,7 +104,7 @@ class RayComm(Comm):
 
 
 class RayNode:
-    """What an actor does."""
+    """The implementation of an actor."""
 
     _node: Node
     _comm: RayComm
@@ -113,7 +113,7 @@ class RayNode:
         threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
 
     def connect(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float) -> None:
-        """Make the node, once all actors are there."""
+        """Create the node, once all actors exist."""
         self._comm = RayComm(rank, hosts, peers, timeout)
         self._node = Node(self._comm, threads)
 
@@ -125,9 +125,9 @@ class RayNode:
         run
             Number of the run.
         common
-            The program, the names to discard, and the arguments that all nodes share.
+            The program, the names to discard, and the arguments common to all nodes.
         own
-            The further arguments of this node.
+            The additional arguments of this node.
         """
         try:
             program, discarded, arguments = decode(unpack(common))
@@ -138,7 +138,7 @@ class RayNode:
         return pack_outcome(execute_call(self._node, call))
 
     def deliver(self, source: int, number: int, batch: Batch) -> None:
-        """Take what another node has sent."""
+        """Receive messages of another node."""
         self._comm.deliver(source, number, batch)
 
     def stop(self, run: int, reason: str) -> None:
@@ -147,7 +147,7 @@ class RayNode:
 
 
 def _end_with_parent() -> None:
-    """End this process when Ray's daemon on this machine, which started it, is gone; Ray itself may not."""
+    """End this process when its parent, Ray's daemon on this machine, is gone; Ray itself may fail to."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(1.0)

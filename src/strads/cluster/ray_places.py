@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster, and the CPUs that nodes take there."""
+"""The connection to a Ray cluster, and the CPUs reserved for nodes there."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from strads.cluster.cores import available_cores
 from strads.errors import ArgumentError
 
 _ANSWER = 10.0  # seconds within which a cluster accepts a connection
-_PATIENCE = 30.0  # seconds to wait for CPUs that others are using
+_PATIENCE = 30.0  # seconds to wait for CPUs that are in use
 
 
 def connect(address: str | None, nodes: int | None, threads: int | None) -> bool:
@@ -33,7 +33,7 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
     target = address or os.environ.get("RAY_ADDRESS") or "local"
     if target.startswith("ray://"):
         raise ArgumentError(f"address={target!r}: nodes need a direct connection; run on a machine of the cluster")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else Ray says on the terminal that it collects them
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray prints a notice about usage statistics
     own: dict[str, Any] = {}
     if target == "local":
         own = {"num_cpus": max(available_cores(), (nodes or 1) * (threads or 1)), "include_dashboard": False}
@@ -46,28 +46,28 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
 
 
 def _probe(address: str) -> None:
-    """Raise OSError at once where nobody listens: Ray itself tries for minutes."""
+    """Raise OSError immediately if nothing listens at the address: Ray itself retries for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
 
 
 def disconnect() -> None:
-    """End the connection; a cluster that was started for it ends, too."""
+    """Disconnect; a cluster that was started for this connection ends, too."""
     ray.shutdown()
 
 
 def reserve(nodes: int | None, threads: int | None, timeout: float) -> tuple[PlacementGroup, int]:
-    """Reserve CPUs on as many different machines as there are.
+    """Reserve CPUs for the nodes, on as many distinct machines as possible.
 
     Returns
     -------
-    A placement group with a bundle for each node, and the number of threads of a node.
+    A placement group with one bundle per node, and the number of threads per node.
 
     Raises
     ------
     ArgumentError
-        If the cluster has not enough CPUs, or others use them.
+        If the cluster does not have enough CPUs, or they are in use.
     """
     machines = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
     count = len(machines) if nodes is None else nodes

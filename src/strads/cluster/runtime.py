@@ -1,4 +1,4 @@
-"""Where programs run: the backend and its threads, chosen once by `strads.init`."""
+"""The runtime: backend and threads that programs run on, chosen once by `strads.init`."""
 
 import math
 import numbers
@@ -16,24 +16,24 @@ from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError
 
 BACKENDS = ("threads", "mpi", "ray")
-# What the launchers of Open MPI, MPICH and Intel MPI tell each process of the size of its job.
+# Environment variables by which Open MPI, MPICH and Intel MPI tell each process the size of its job.
 _LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-_SLURM_SIZE, _SLURM_PMIX = "SLURM_STEP_NUM_TASKS", "PMIX_RANK"  # `srun --mpi=pmix` tells them so
+_SLURM_SIZE, _SLURM_PMIX = "SLURM_STEP_NUM_TASKS", "PMIX_RANK"  # those of `srun --mpi=pmix`
 
 
 class Runtime:
-    """The nodes and threads that loops run on. Use as a context manager to go back to the defaults afterwards."""
+    """The nodes and threads that loops run on. Use it as a context manager to restore the defaults afterwards."""
 
     def __init__(self, threads: int, cluster: Cluster | None = None):
         self.threads = threads
         self._teams: dict[int, ThreadTeam] = {}
         self._cluster = cluster
         self._here: Here | None = None
-        self._making = threading.Lock()  # programs of engines run loops on several threads
+        self._making = threading.Lock()  # engine programs may run loops on several threads
 
     @property
     def here(self) -> Here:
-        """This process as a node of its own, whatever the cluster is."""
+        """This process as a single node, whatever the cluster is."""
         with self._making:
             if self._here is None:
                 self._here = Here(self.threads)
@@ -41,7 +41,7 @@ class Runtime:
 
     @property
     def cluster(self) -> Cluster:
-        """The nodes; without a choice, this process is the only one."""
+        """The nodes; by default, this process is the only one."""
         with self._making:
             if self._cluster is None:
                 self._cluster = ThreadsCluster(1, self.threads)
@@ -49,7 +49,7 @@ class Runtime:
 
     @property
     def is_local(self) -> bool:
-        """Whether this process is the only node: tables need not be sent anywhere."""
+        """Whether this process is the only node, so that tables need not be sent."""
         return self._cluster is None or self._cluster.is_local
 
     def run(
@@ -59,7 +59,7 @@ class Runtime:
         return self.cluster.run(program, *arguments, each=each)
 
     def team(self, threads: int | None = None) -> ThreadTeam:
-        """Return a team of so many threads (the runtime's own number by default); made when first asked for."""
+        """Return a team of `threads` threads (by default the runtime's number); created on first use."""
         size = self.threads if threads is None else check_threads(threads)
         with self._making:
             if size not in self._teams:
@@ -83,7 +83,7 @@ class Runtime:
     ) -> None:
         if _current is self:
             shutdown()
-        else:  # another one has been chosen meanwhile
+        else:  # another runtime has been chosen meanwhile
             self.close()
 
 
@@ -108,30 +108,30 @@ def init(
     latency: float = 0.0,
     bandwidth: float | None = None,
 ) -> Runtime:
-    """Choose where loops run; without it they run on all cores of this machine, or on all processes of `mpiexec`.
+    """Choose where loops run; by default on all cores of this machine, or on all processes of `mpiexec`.
 
     Parameters
     ----------
     backend
-        "threads": this process. "mpi": the processes that `mpiexec` has started; the first goes on with the
-        program, in the others `init` does not return: they serve until the first ends. "ray": actors of a Ray
-        cluster. By default "mpi" under `mpiexec`, else "threads".
+        "threads": this process. "mpi": the processes started by `mpiexec`; rank 0 continues with the program, on
+        the others `init` does not return: they serve until rank 0 ends. "ray": actors of a Ray cluster. By default
+        "mpi" under `mpiexec`, else "threads".
     nodes
-        Number of nodes. "threads": logical nodes in this process, 1 by default. "ray": actors, by default one
-        for each machine of the cluster. "mpi": the number of processes; needs not be given.
+        Number of nodes. "threads": logical nodes in this process, 1 by default. "ray": actors, by default one per
+        machine of the cluster. "mpi": the number of processes; may be omitted.
     threads
-        Threads of each node; by default its share of the cores that the process may use.
+        Threads per node; by default its share of the cores that the process may use.
     timeout
         Seconds that a node waits for another before it raises NodeFailure.
     address
         "ray": the cluster to join, as in `ray.init`; by default the one in RAY_ADDRESS, or a new local one.
     latency, bandwidth
-        "threads": imitate a network between the nodes: seconds that a message takes, bytes per second of a node.
+        "threads": simulate a network between the nodes: seconds per message, and bytes per second of each node.
 
     Returns
     -------
     Runtime
-        A context manager that calls `shutdown` at its end.
+        A context manager that calls `shutdown` on exit.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
 
 
 def _launched_backend() -> str:
-    """Return "mpi" in a job of several processes, else "threads", also in the children of such a process."""
+    """Return "mpi" in a job of several processes; else, and in child processes of such a job, "threads"."""
     if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
         return "threads"
     names = (*_LAUNCHED_SIZE, _SLURM_SIZE) if _SLURM_PMIX in os.environ else _LAUNCHED_SIZE
@@ -185,7 +185,7 @@ def _launched_backend() -> str:
 
 
 def shutdown() -> None:
-    """End the nodes and threads. The next loop starts with the defaults again."""
+    """End the nodes and threads. The next loop starts with the defaults."""
     global _current
     if _current is not None:
         runtime, _current = _current, None
@@ -193,7 +193,7 @@ def shutdown() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: the parent's threads are not there."""
+    """Reset the runtime in a forked child, where the parent's threads do not exist."""
     global _current
     _current = None
 
@@ -203,5 +203,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def current() -> Runtime:
-    """Return the runtime in force; the default one is started when needed."""
+    """Return the current runtime; starts the default one if there is none."""
     return _current if _current is not None else init()

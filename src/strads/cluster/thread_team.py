@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-# Teams that this thread works for, and those that wait for one of them.
+# Teams that this thread is a member of, and those that wait for one of them.
 _working_for: contextvars.ContextVar[tuple["ThreadTeam", ...]] = contextvars.ContextVar("working_for", default=())
 
 
@@ -21,15 +21,14 @@ class ThreadTeam:
     def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
         """Call `function(thread)` on every thread and wait for all.
 
-        A member of the team that calls this gets a team of its own for the call: to wait for the others might be to
-        wait for itself.
+        A member of the team that calls this gets a separate team for the call, to avoid deadlock.
 
         Parameters
         ----------
         function
             Called with the number of the thread, from 0; sees the caller's context variables.
         on_interrupt
-            Called when this wait is interrupted (Ctrl-C) or a thread has failed, perhaps more than once: it has to
+            Called when this wait is interrupted (Ctrl-C) or a thread has failed, possibly more than once: it must
             make the function return soon.
 
         Raises
@@ -48,8 +47,8 @@ class ThreadTeam:
     ) -> None:
         """Call `function(i)` for i in 0..count-1; each thread takes the next number when it is free.
 
-        A member of the team that calls this does all itself: to wait for the others might be to wait for itself.
-        After an exception, and when interrupted, no further number is taken; `on_interrupt` is as in `run`.
+        A member of the team that calls this makes all calls itself, to avoid deadlock. After an exception or an
+        interrupt, no further number is taken; `on_interrupt` is as in `run`.
         """
         if self in _working_for.get():
             for number in range(count):
@@ -76,16 +75,16 @@ class ThreadTeam:
         call.raise_first()
 
     def _submit(self, items: list[Callable[[], None]]) -> None:
-        with self._submitting:  # all of one call before any of another, which may wait for each other (barriers)
+        with self._submitting:  # one call's items stay together, as they may wait for each other (barriers)
             for item in items:
                 self._pool.submit(item)
 
     def _end(self, call: "_Call", items: list[Callable[[], None]], on_interrupt: Callable[[], None]) -> None:
-        """Wait also through further interrupts: who gets control back may rely on no thread being at work."""
+        """Keep waiting through further interrupts: when this returns, no thread is working any more."""
         while not call.is_over:
             try:
                 on_interrupt()
-                self._submit(items)  # perhaps not all were, and those that were may wait for the rest
+                self._submit(items)  # not all may have been submitted, and those that were may wait for the rest
                 call.wait()
             except KeyboardInterrupt:
                 continue
@@ -94,12 +93,12 @@ class ThreadTeam:
         call.forget()
 
     def close(self) -> None:
-        """End the threads, after what they have been given to do."""
+        """End the threads, after their queued work."""
         self._pool.shutdown(wait=True)
 
 
 class _Call:
-    """Parts 0..count-1 of some work, for whichever threads come to do them."""
+    """Parts 0..count-1 of one call, done by any threads."""
 
     def __init__(self, team: ThreadTeam, function: Callable[[int], None], count: int):
         self._team = team
@@ -112,7 +111,7 @@ class _Call:
         self._errors: dict[int, BaseException] = {}
 
     def do_one(self) -> None:
-        """Do the next part, if one is left."""
+        """Do the next part, if any is left."""
         with self._changed:
             number = self._taken
             if number >= self._count:
@@ -154,16 +153,16 @@ class _Call:
             self._changed.wait_for(lambda: self.is_over or (until_failure and len(self._errors) > 0))
 
     def skip_the_rest(self) -> None:
-        """Have nobody begin another part."""
+        """Let no further part begin."""
         with self._changed:
             self._count = self._taken
 
     def forget(self) -> None:
-        """Let go of what was raised: it refers to this call."""
+        """Release the exceptions raised, which refer to this call."""
         self._errors = {}
 
     def raise_first(self) -> None:
-        """Raise what the first part that failed has raised."""
+        """Raise the exception of the first part that failed."""
         if self._errors:
             error = self._errors[min(self._errors)]
             self.forget()

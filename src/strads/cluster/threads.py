@@ -17,7 +17,7 @@ from strads.errors import ProgramStopped
 
 
 class _ThreadsComm(Comm):
-    """Delivers straight into the inboxes of the other nodes."""
+    """Delivers directly into the inboxes of the other nodes."""
 
     def __init__(self, rank: int, peers: list["_ThreadsComm"], size: int, timeout: float, link: "_Link | None"):
         super().__init__(rank, size, [socket.gethostname()] * size, timeout)
@@ -40,7 +40,7 @@ class _ThreadsComm(Comm):
 
 
 class _Link:
-    """Imitates a node's network link: one message after the other at a bandwidth, each late by a latency."""
+    """Simulates a node's network link: messages are sent one at a time at a bandwidth, and delayed by a latency."""
 
     def __init__(self, latency: float, bandwidth: float):
         self._latency = latency
@@ -54,7 +54,7 @@ class _Link:
         self._thread.start()
 
     def carry(self, nbytes: int, deliver: Callable[[], None]) -> None:
-        """Call a function when a message of so many bytes would have arrived."""
+        """Call a function when a message of `nbytes` bytes would have arrived."""
         with self._news:
             self._free_at = max(self._free_at, time.monotonic()) + nbytes / self._bandwidth
             heapq.heappush(self._queue, (self._free_at + self._latency, next(self._numbers), deliver))
@@ -71,7 +71,7 @@ class _Link:
             deliver()
 
     def close(self) -> None:
-        """End the thread; what is on its way is lost."""
+        """End the thread; messages in flight are lost."""
         with self._news:
             self._closed = True
             self._news.notify()
@@ -79,20 +79,20 @@ class _Link:
 
 
 class ThreadsCluster(Cluster):
-    """Logical nodes: each program runs on a Python thread a node, its kernels on that node's team of threads.
+    """Logical nodes: a program runs on one Python thread per node, its kernels on that node's thread team.
 
     Parameters
     ----------
     size
         Number of nodes; many on few cores show the progress per sample of a large cluster.
     threads
-        Threads of each node.
+        Threads per node.
     timeout
         Seconds that a node waits for another.
     latency
-        Seconds by which each message is late.
+        Seconds by which each message is delayed.
     bandwidth
-        Bytes per second that a node can send; None: as fast as memory.
+        Bytes per second that a node can send; None: memory speed.
     """
 
     backend = "threads"
@@ -151,5 +151,5 @@ class ThreadsCluster(Cluster):
             link.close()
 
     def node(self, rank: int) -> Any:
-        """Return a node, for tests and debuggers: they live in this process."""
+        """Return a node, for tests and debugging: all nodes live in this process."""
         return self._nodes[rank]

@@ -1,4 +1,4 @@
-"""What is stored: tables of rows, records and ragged sequences, the files they come from, access hints."""
+"""Distributed data structures: tables of rows, records and ragged sequences, file readers, and access hints."""
 
 from strads.dds._hash_index import NOT_FOUND, HashIndex, find_number
 from strads.dds._keyed import KeyedTable

@@ -1,4 +1,4 @@
-"""From Arrow arrays and tables to NumPy arrays."""
+"""Conversion of Arrow arrays and tables to NumPy arrays."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from strads.errors import ArgumentError, InputError
 
 
 def storage_from_arrow(data: Any) -> Storage:
-    """A copy of an Arrow object as records, numbers, rows or ragged rows.
+    """Copy an Arrow object to records, numbers, rows or ragged rows.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def records_from_table(table: Any) -> NDArray[Any]:
 
 
 def refuse_nulls(column: Any, what: str, first_row: int = 0) -> None:
-    """Name the first null of an array or a ChunkedArray whose first value is row `first_row`."""
+    """Raise InputError for the first null of an array or ChunkedArray whose first value is row `first_row`."""
     if column.null_count == 0:
         return
     row = first_row + int(np.argmax(np.asarray(column.is_null())))

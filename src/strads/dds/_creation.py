@@ -13,7 +13,7 @@ Seed = int | np.random.Generator | None
 
 
 def check_shape(shape: Shape) -> tuple[int, ...]:
-    """`shape` as a tuple of 1 or more lengths."""
+    """Return `shape` as a tuple of one or more lengths."""
     try:
         lengths = tuple(operator.index(n) for n in (shape if isinstance(shape, tuple | list) else (shape,)))
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Reading delimited text: header, delimiter, and the file block by block."""
+"""Reading delimited text block by block, with detection of header and delimiter."""
 
 import io
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _SNIFFED_LINES = 100
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How a file is written: None and "auto" stand for finding out."""
+    """Format of a file; None and "auto" mean detection."""
 
     delimiter: str | None = None
     header: Header = "auto"
@@ -66,9 +66,9 @@ class CsvPart:
     Attributes
     ----------
     newlines
-        Line ends in the part, as far as it was read.
+        Line ends in the part, up to where it was read.
     first
-        Nothing: all records are alike.
+        Always None: all records have the same dtype.
     """
 
     def __init__(self, part: Part, record: np.dtype, options: CsvOptions):
@@ -81,7 +81,7 @@ class CsvPart:
     def read(self, first_line: int, _: Any = None) -> tuple[NDArray[Any], None]:
         """Parse all lines; the first is line `first_line` of the file.
 
-        A part in the middle takes its delimiter and columns from the start of the file. Empty if there are no rows.
+        A part in the middle takes its delimiter and columns from the start of the file. The result may be empty.
         """
         head = self._find_head() if self.part.start > 0 else None
         records = _Records(self._record)
@@ -108,14 +108,14 @@ class CsvPart:
 
 @dataclass(frozen=True)
 class _Head:
-    """What the start of a file tells, and the byte where its data starts."""
+    """The layout found at the start of a file, and the byte where its data begin."""
 
     layout: Layout
     data_start: int
 
 
 class _Records:
-    """Records that grow in place: memory peaks at a quarter above the result, not at twice as much."""
+    """Records in a buffer that grows in place: peak memory is 1.25 times the result instead of twice."""
 
     def __init__(self, record: np.dtype) -> None:
         self._records = np.empty(0, record)
@@ -136,7 +136,7 @@ class _Records:
 def _find_head(
     position: int, block: bytes, first_line: int, name: str, record: np.dtype, options: CsvOptions
 ) -> _Head | None:
-    """What the first lines tell; None if all is blank or comment."""
+    """Return what the first lines determine; None if all lines are blank or comments."""
     lines = _first_lines(block, first_line, Dialect(",", options.comment))
     if not lines:
         return None
@@ -156,7 +156,7 @@ def _find_head(
 
 
 def _first_lines(block: bytes, first_line: int, dialect: Dialect) -> list[tuple[int, str, int]]:
-    """Line number, text and end in bytes of the first lines that are neither blank nor comments."""
+    """Return line number, text and end (in bytes) of the first lines that are neither blank nor comments."""
     lines = []
     end = 0
     for number, raw in enumerate(io.BytesIO(block), first_line):
@@ -170,7 +170,7 @@ def _first_lines(block: bytes, first_line: int, dialect: Dialect) -> list[tuple[
 
 
 def _looks_like_header(fields: list[str], columns: tuple[str, ...]) -> bool:
-    """A line is a header if it names a column, or has no number where numbers must be."""
+    """Whether a line is a header: it names a column, or has no number where numbers are required."""
     if any(name in fields for name in columns):
         return True
     return not any(is_number(field) or field.lower() in ("true", "false") for field in fields[: len(columns)])

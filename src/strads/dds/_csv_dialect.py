@@ -1,4 +1,4 @@
-"""How the lines of a delimited text file are cut into fields, and how that is found out."""
+"""Splitting the lines of a delimited text file into fields, and detecting the delimiter."""
 
 import csv
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _UNIT_SEPARATOR = "\x1f"
 class Dialect:
     """Delimiter and comment mark of a file.
 
-    A delimiter of one space stands for any run of spaces and tabs. Quotes are understood around fields, but
-    between tabs, whitespace and delimiters of several characters they are ordinary characters of a text.
+    A delimiter of one space stands for any run of spaces and tabs. Fields may be quoted, except where the delimiter
+    is a tab, whitespace or several characters: there quotes are ordinary characters.
     """
 
     delimiter: str
@@ -28,11 +28,11 @@ class Dialect:
 
     @property
     def arrow_delimiter(self) -> str:
-        """The one character that separates fields after `for_arrow`."""
+        """The single character that separates fields after `for_arrow`."""
         return self.delimiter if len(self.delimiter.encode()) == 1 else _UNIT_SEPARATOR
 
     def split(self, line: str) -> list[str]:
-        """The fields of a line, without quotes and surrounding blanks.
+        """Return the fields of a line, without quotes and surrounding blanks.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Dialect:
         return not line.strip() or (self.comment is not None and line.startswith(self.comment))
 
     def for_arrow(self, block: bytes) -> bytes:
-        """The lines of a block with one character between fields, and comments made blank."""
+        """Return the lines of a block with one character between fields, and comments blanked."""
         if self.comment is not None and self.comment.encode() in block:
             mark = self.comment.encode()
             block = b"\n".join(b"" if line.startswith(mark) else line for line in block.split(b"\n"))
@@ -66,14 +66,14 @@ class Dialect:
 
 
 def sniff_delimiter(lines: list[str], columns: int) -> str:
-    """The delimiter that makes at least `columns` numbers out of most lines.
+    """Return the delimiter that splits most lines into at least `columns` numbers.
 
     Parameters
     ----------
     lines : list of str
         First lines of a file, without blank ones and comments; one of them may be a header.
     columns : int
-        Number of numeric columns that are to be read.
+        Number of numeric columns to read.
     """
 
     def score(delimiter: str) -> tuple[int, int]:
@@ -85,7 +85,7 @@ def sniff_delimiter(lines: list[str], columns: int) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a field can be read as a number, infinite and NaN included."""
+    """Whether a field can be parsed as a number, including infinity and NaN."""
     try:
         float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""From lines of delimited text to records: quickly with Arrow, or field by field to name an error."""
+"""Parsing lines of delimited text into records: fast with Arrow, or field by field to locate an error."""
 
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -16,22 +16,22 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the columns of the records stand in a file.
+    """Positions of the records' columns in a file.
 
     Parameters
     ----------
     name : str
-        The file, for messages.
+        The file, for error messages.
     dialect : Dialect
-        How lines are cut.
+        How lines are split.
     record : dtype
-        Aligned, one numeric field for each column that is read.
+        Aligned, with one numeric field per column read.
     places : tuple of int
         Position in a line of each field of `record`.
     width : int
         Number of fields that every line must have.
     first_line : int
-        The line that fixed `width`.
+        The line that determined `width`.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Layout:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that are read."""
+        """Names of the columns read."""
         return self.record.names or ()
 
 
 def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
-    """Records of the lines of a block, the first of which is line `first_line` of the file.
+    """Return the records of a block, whose first line is line `first_line` of the file.
 
     Raises
     ------
@@ -60,10 +60,10 @@ def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
 
 
 def _arrow_memory(block: bytes) -> pa.Buffer:
-    """Copy of a block that Arrow owns.
+    """Return a copy of a block that Arrow owns.
 
-    A background thread of Arrow may let go of its input last. If that were a Python object, and the interpreter
-    about to end, the process would abort.
+    A background thread of Arrow may release its input last. If that were a Python object, and the interpreter were
+    exiting, the process would abort.
     """
     stream = pa.BufferOutputStream()
     stream.write(block)
@@ -71,7 +71,7 @@ def _arrow_memory(block: bytes) -> pa.Buffer:
 
 
 def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
-    """Records, or None if any line needs a closer look."""
+    """Return the records, or None if any line has to be parsed field by field."""
     dialect = layout.dialect
     labels = [f"{place}" for place in range(layout.width)]
     wanted = {
@@ -91,7 +91,7 @@ def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
     except pa.ArrowInvalid:
         return None
     if dialect.quoted and b'"' in block and table.num_rows != _count_lines(block, dialect):
-        # A quote that is open at the end of its line made Arrow join lines.
+        # A quote left open at the end of a line made Arrow join lines.
         return None
     records = np.empty(table.num_rows, layout.record)
     for name, label in zip(layout.columns, wanted, strict=True):
@@ -107,7 +107,7 @@ def _count_lines(block: bytes, dialect: Dialect) -> int:
 
 
 def _parse_fields(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
-    """Records, read in Python; slow, but knows the line of every field."""
+    """Return the records, parsed in Python: slow, but the line of every field is known."""
     dialect = layout.dialect
     rows = []
     for number, line in enumerate(block.decode("utf-8", "replace").split("\n"), first_line):
@@ -135,7 +135,7 @@ def _refuse_width(where: str, line: str, found: int, layout: Layout) -> NoReturn
 
 
 def _number(text: str, column: str, where: str, layout: Layout) -> float:
-    """One field as a number that fits its column."""
+    """Return a field as a number that fits its column, or raise InputError."""
     dtype = layout.record[column]
     start = f"{where}: column {column!r} (field {layout.places[layout.columns.index(column)] + 1})"
     if not text:

@@ -1,4 +1,4 @@
-"""What a dvector shows of itself."""
+"""Text representation of a dvector."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ def kind_of_rows(layout: Layout) -> str:
 
 
 def display(layout: Layout, rows: Iterable[Any], nodes: int | None) -> str:
-    """The summary, the memory taken, on how many nodes, and the given first rows."""
+    """Summary, memory, number of nodes, and the given first rows."""
     shown = [_row(i, row) for i, row in enumerate(rows)]
     more = ["  …"] if len(layout) > len(shown) else []
     where = "" if nodes is None else f", on {nodes} node{'s' if nodes > 1 else ''}"
@@ -40,7 +40,7 @@ def _row(number: int, row: object) -> str:
 
 
 def memory(count: float) -> str:
-    """Bytes, for people."""
+    """A number of bytes in human-readable units."""
     if count < 1024:
         return f"{count:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):

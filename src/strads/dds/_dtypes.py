@@ -9,17 +9,17 @@ NUMERIC_KINDS = "biufc"
 
 
 def resolve_dtype(dtype: DTypeLike) -> np.dtype:
-    """The dtype as strads stores it: in native byte order, numeric or a record of numeric fields.
+    """Return the dtype as strads stores it: in native byte order, numeric or a record of numeric fields.
 
     Parameters
     ----------
     dtype : dtype-like
-        Anything `np.dtype` takes. Alignment and padding of records are kept.
+        Anything that `np.dtype` accepts. Alignment and padding of records are kept.
 
     Raises
     ------
     ArgumentError
-        If NumPy does not know the dtype, or if it cannot be stored.
+        If NumPy does not know the dtype, or it cannot be stored.
     """
     try:
         resolved = np.dtype(dtype)
@@ -31,7 +31,7 @@ def resolve_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def check_dtype(dtype: np.dtype) -> None:
-    """Refuse a dtype that compiled loops cannot work on, and say what to do instead."""
+    """Raise ArgumentError for a dtype that compiled loops cannot use, with a suggestion."""
     if dtype.names is None:
         if dtype.kind not in NUMERIC_KINDS:
             raise ArgumentError(f"a dvector cannot hold {dtype!r}: {_remedy(dtype)}")

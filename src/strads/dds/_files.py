@@ -1,4 +1,4 @@
-"""Opening files: whether they can be read, how they are compressed, and their lines."""
+"""Opening files: checks, detection of compression, and splitting into lines."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -28,14 +28,14 @@ class MissingFileError(InputError, FileNotFoundError):
 
 
 def check_file(path: FilePath) -> str:
-    """`path` as text, if it is a file that is there and not empty.
+    """Return `path` as a str if it is an existing, non-empty file.
 
     Raises
     ------
     ArgumentError
         If it is not a path.
     InputError
-        If there is no such file (this error is a FileNotFoundError too), or if it is a folder, or empty.
+        If there is no such file (then also a FileNotFoundError), or it is a folder or empty.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"a path is a str or an os.PathLike, not {type(path).__name__}")
@@ -55,7 +55,7 @@ def check_file(path: FilePath) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """The lines of a file that start at the bytes `start..stop - 1`; to its end without a `stop`."""
+    """The lines of a file that start at the bytes `start..stop - 1`; without `stop`, to the end of the file."""
 
     name: str
     start: int = 0
@@ -63,15 +63,15 @@ class Part:
 
 
 def line_blocks(name: str, size: int) -> Iterator[bytes]:
-    """The (decompressed) content of a file in blocks of about `size` bytes, cut after line ends; see `part_blocks`."""
+    """Yield the (decompressed) content of a file in blocks of about `size` bytes, cut at line ends."""
     for _, block in part_blocks(Part(name), size):
         yield block
 
 
 def part_blocks(part: Part, size: int) -> Iterator[tuple[int, bytes]]:
-    """The lines of a part in blocks of about `size` (decompressed) bytes, with the position of each in the file.
+    """Yield the lines of a part in blocks of about `size` (decompressed) bytes, with the position of each in the file.
 
-    Compression (gzip, bz2, zstd, lz4) is recognised by content. A byte order mark is left out.
+    Compression (gzip, bz2, zstd, lz4) is detected from the content. A byte order mark is skipped.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def part_blocks(part: Part, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _chunks(stream: Any, part: Part, size: int) -> Iterator[tuple[int, bytes]]:
-    """What a part's lines consist of, as it is read, with its position."""
+    """Yield the raw chunks of a part's lines with their positions."""
     position = max(part.start - 1, 0)  # the byte before tells whether a line starts here
     if position:
         stream.seek(position)
@@ -111,7 +111,7 @@ def _chunks(stream: Any, part: Part, size: int) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def _unreadable(name: str) -> Iterator[None]:
-    """Say which file it was that could not be read or decompressed."""
+    """Convert errors of reading or decompressing to InputError that names the file."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -121,7 +121,7 @@ def _unreadable(name: str) -> Iterator[None]:
 
 
 def _cut_at_lines(name: str, chunks: Iterable[tuple[int, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
-    """Blocks that end at line ends, of chunks that do not, with their positions; without a byte order mark."""
+    """Regroup chunks into blocks that end at line ends, with their positions; skip a byte order mark."""
     start, tail = 0, b""
     for position, chunk in chunks:
         if position == 0 and chunk.startswith(_BYTE_ORDER_MARK):
@@ -141,14 +141,14 @@ def _cut_at_lines(name: str, chunks: Iterable[tuple[int, bytes]], size: int) -> 
 
 
 def compression_of(name: str) -> str | None:
-    """How a file is compressed, by its first bytes."""
+    """Return a file's compression, detected from its first bytes."""
     with open(name, "rb") as file:
         start = file.read(4)
     return next((kind for magic, kind in _COMPRESSIONS.items() if start.startswith(magic)), None)
 
 
 def _check_text(name: str, start: bytes) -> None:
-    """Refuse a file whose first bytes are not those of a text."""
+    """Raise InputError for a file whose first bytes are not text."""
     for magic, problem in _NOT_TEXT.items():
         if start.startswith(magic):
             raise InputError(f"{name}: {problem}")

@@ -1,8 +1,8 @@
-"""Finding the row of a key: keys in the order of their hashes, and where each bucket of hashes starts.
+"""Hash index from keys to rows: keys sorted by hash, and the start of each bucket of hashes.
 
 Keys in hash order need no empty slots, stay sorted when they are cut into ranges for nodes, and their order does
-not depend on how many nodes there are. The first bits of a hash give the bucket. There are two to four buckets for
-each key: mostly the first key of a bucket is the one looked for, and the processor guesses right.
+not depend on the number of nodes. The leading bits of a hash give the bucket. There are two to four buckets per key:
+mostly the first key of a bucket is the one looked for, so branches are predicted well.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ NOT_FOUND = -1
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Which row each key has.
+    """Maps each key to its row.
 
     Attributes
     ----------
     keys : int64 of shape (keys,), or ragged rows of uint8
-        In rising order of `mix(key)`, or of `hash_bytes` of the UTF-8 bytes. Row r belongs to `keys[r]`.
+        Sorted by `mix(key)`, or by `hash_bytes` of the UTF-8 bytes. Row r belongs to `keys[r]`.
     starts : (buckets + 1,) int32; int64 for more than 2³¹ keys
         Bucket b holds the rows `starts[b]:starts[b + 1]`.
     shift : uint64
@@ -40,7 +40,7 @@ class HashIndex:
 
     @classmethod
     def of_ordered(cls, keys: Keys, hashes: Hashes) -> "HashIndex":
-        """Index distinct keys whose hashes rise."""
+        """Index distinct keys sorted by hash."""
         bits = 1 + max(0, len(keys) - 1).bit_length()
         shift = np.uint64(64 - bits)
         dtype = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
@@ -53,14 +53,14 @@ class HashIndex:
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.integer], np.uint64]:
-        """What `find_number` searches: keys, starts and shift; read-only. Keys are numbers."""
+        """Arguments of `find_number`: keys, starts and shift; read-only. For numeric keys."""
         assert not isinstance(self.keys, RaggedArray)
         keys, starts = np.ascontiguousarray(self.keys).view(), self.starts.view()
         keys.flags.writeable = starts.flags.writeable = False
         return keys, starts, self.shift
 
     def find(self, key: Key) -> int:
-        """The row of a key, or -1."""
+        """Return the row of a key, or -1."""
         if isinstance(self.keys, RaggedArray):
             if not isinstance(key, str):
                 return NOT_FOUND
@@ -69,7 +69,7 @@ class HashIndex:
         return NOT_FOUND if isinstance(key, str) else find_number(self.keys, self.starts, self.shift, key)
 
     def rows_of(self, keys: Keys) -> NDArray[np.int64]:
-        """The row of each key, or -1."""
+        """Return the row of each key, or -1."""
         if isinstance(keys, RaggedArray) != isinstance(self.keys, RaggedArray):
             return np.full(len(keys), NOT_FOUND)
         if isinstance(self.keys, RaggedArray):
@@ -82,7 +82,7 @@ class HashIndex:
 def find_number(keys: Any, starts: Any, shift: Any, key: Any) -> Any:
     """Row of an int64 key, or -1: the lookup of compiled loop bodies."""
     bucket = mix(key) >> shift
-    row, end = np.uint64(starts[bucket]), np.uint64(starts[bucket + np.uint64(1)])  # not tested for being negative
+    row, end = np.uint64(starts[bucket]), np.uint64(starts[bucket + np.uint64(1)])  # unsigned: no negative-index check
     while row < end:
         if keys[row] == key:
             return np.int64(row)
@@ -92,7 +92,7 @@ def find_number(keys: Any, starts: Any, shift: Any, key: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def find_text(values: Any, offsets: Any, starts: Any, shift: Any, text: Any) -> Any:
-    """Row of a text given as bytes, or -1."""
+    """Row of a text, given as bytes, or -1; `values` and `offsets` hold the index's keys as ragged rows."""
     bucket = np.int64(hash_bytes(text) >> shift)
     for row in range(starts[bucket], starts[bucket + 1]):
         first = offsets[row]
@@ -110,6 +110,7 @@ def find_text(values: Any, offsets: Any, starts: Any, shift: Any, text: Any) -> 
 
 @njit(nogil=True, cache=True)
 def _find_numbers(own: Any, starts: Any, shift: Any, keys: Any) -> Any:
+    """Look up `keys` among the index's keys `own`."""
     rows = np.empty(len(keys), np.int64)
     for k in range(len(keys)):
         rows[k] = find_number(own, starts, shift, keys[k])
@@ -118,6 +119,7 @@ def _find_numbers(own: Any, starts: Any, shift: Any, keys: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _find_texts(own: Any, own_offsets: Any, starts: Any, shift: Any, values: Any, offsets: Any) -> Any:
+    """Look up the texts `values`, `offsets` (ragged rows) among the index's keys `own`, `own_offsets`."""
     rows = np.empty(len(offsets) - 1, np.int64)
     for k in range(len(rows)):
         rows[k] = find_text(own, own_offsets, starts, shift, values[offsets[k] : offsets[k + 1]])
@@ -126,15 +128,18 @@ def _find_texts(own: Any, own_offsets: Any, starts: Any, shift: Any, values: Any
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Keys put together: `order` lists the rows by key; group g is `order[offsets[g]:offsets[g + 1]]`.
+    """Rows grouped by key: group g is `order[offsets[g]:offsets[g + 1]]`.
 
     Attributes
     ----------
     keys
-        The distinct keys, in rising order of `hashes`.
+        The distinct keys, sorted by hash.
+    hashes
+        Hash of each distinct key.
     order : (rows,) int64
-        Rows of one key keep their order.
+        Rows grouped by key; rows of one key keep their order.
     offsets : (keys + 1,) int64
+        Where each group starts in `order`.
     """
 
     keys: Keys
@@ -144,7 +149,7 @@ class Groups:
 
 
 def group_keys(keys: Keys) -> Groups:
-    """Put equal keys together, in the order of their hashes."""
+    """Group equal keys, in the order of their hashes."""
     hashes = hash_keys(keys)
     order = np.argsort(hashes, kind="stable")
     if isinstance(keys, RaggedArray):
@@ -162,7 +167,7 @@ def group_keys(keys: Keys) -> Groups:
 
 
 def _untangle(keys: RaggedArray, hashes: Hashes, order: NDArray[np.int64]) -> None:
-    """Bring different texts with the same hash in order, so that equal ones stand together."""
+    """Sort distinct texts with the same hash, so that equal ones are adjacent."""
     ordered = keys.take(order)
     differs = _differs_from_previous(ordered.values, ordered.offsets)
     tangled = differs & (hashes[order][1:] == hashes[order][:-1])

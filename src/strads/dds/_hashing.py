@@ -51,5 +51,5 @@ def hash_keys(keys: NDArray[np.int64] | RaggedArray) -> Hashes:
 
 
 def node_of(hashes: Hashes, nodes: int) -> NDArray[np.int64]:
-    """The node that keys of these hashes belong to: each has a range of hashes, rising with its rank."""
+    """Return the node that each hash belongs to: nodes own consecutive ranges of hashes, in rank order."""
     return ((hashes >> np.uint64(32)) * np.uint64(nodes) >> np.uint64(32)).astype(np.int64)

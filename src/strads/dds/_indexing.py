@@ -1,4 +1,4 @@
-"""Row numbers: checking them, and saying which one was wrong."""
+"""Checking of row numbers, with errors that name the wrong one."""
 
 import operator
 from typing import SupportsIndex
@@ -7,11 +7,11 @@ from strads.errors import StradsError
 
 
 class RowIndexError(StradsError, IndexError):
-    """A row number outside a table."""
+    """A row number out of a table's range."""
 
 
 def row_number(index: SupportsIndex, length: int) -> int:
-    """`index` as a row number in 0 … length - 1; negative indices count from the end.
+    """Return `index` as a row number in 0 … length - 1; negative indices count from the end.
 
     Raises
     ------

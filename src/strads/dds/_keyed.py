@@ -1,4 +1,4 @@
-"""What maps and multimaps have in common: keys in hash order, and a table whose rows belong to them."""
+"""Base of maps and multimaps: keys in hash order, and a table with their values."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ class MissingKeyError(StradsError, KeyError):
 class KeyedTable(ABC):
     """Keys, their index, and the table of their values.
 
-    Changes of which keys there are wait until the whole table is needed, and are then made at once: with a new index
-    and a new table, so that what engines keep for a table holds for its keys too.
+    Additions and removals of keys are deferred until the whole table is needed, and then applied together, with a new
+    index and a new table, so that what engines cache for a table holds for its keys too.
     """
 
     _noun: str
@@ -48,7 +48,7 @@ class KeyedTable(ABC):
 
     @classmethod
     def _made_of(cls, keys: Keys, table: dvector, row: tuple[int, ...]) -> Self:
-        """Wrap keys in the order of their hashes and the table of their values."""
+        """Wrap keys sorted by hash and the table of their values."""
         made = cls.of_index(HashIndex.of_ordered(keys, hash_keys(keys)), table)
         made._row = row
         return made
@@ -65,11 +65,11 @@ class KeyedTable(ABC):
 
     @abstractmethod
     def _settle(self) -> None:
-        """Make the changes that wait."""
+        """Apply the deferred changes."""
 
     @property
     def index(self) -> HashIndex:
-        """The keys in rising order of their hashes, and where each bucket of hashes starts, for engines."""
+        """The keys sorted by hash, and the start of each bucket of hashes, for engines."""
         self._settle()
         return self._index
 
@@ -83,13 +83,13 @@ class KeyedTable(ABC):
 
     @property
     def version(self) -> int:
-        """Grows with each write through strads; equal versions mean equal content."""
+        """Increases with each write through strads; equal versions mean equal content."""
         self._settle()
         return self._earlier_versions + (0 if self._table is None else self._table.version)
 
     @property
     def dtype(self) -> np.dtype | None:
-        """Dtype of the values; None while it is not known."""
+        """Dtype of the values; None while unknown."""
         return self._dtype
 
     @property
@@ -98,14 +98,14 @@ class KeyedTable(ABC):
         return self._table is not None and self._table.is_distributed
 
     def rows_of(self, keys: Any, *, must_exist: bool = False) -> NDArray[np.int64]:
-        """The row of `table` that belongs to each of several keys, or -1 for keys that are not there.
+        """Return the row of `table` for each of several keys; -1 for missing keys.
 
-        Rows keep their numbers until a key is added or removed.
+        Row numbers stay valid until a key is added or removed.
 
         Raises
         ------
         KeyError
-            (a `StradsError` too) if `must_exist` and a key is not there.
+            (also a `StradsError`) if `must_exist` and a key is missing.
         """
         encoded = encode_keys(keys)
         rows = self.index.rows_of(encoded)
@@ -114,12 +114,12 @@ class KeyedTable(ABC):
         return rows
 
     def distribute_index(self, cluster: Cluster) -> str:
-        """See to it that every node of a cluster has the index; it is sent again only when keys have changed.
+        """Ensure that every node of a cluster has the index; it is sent again only after keys have changed.
 
         Returns
         -------
         str
-            Its name in each `node.store`. It holds until keys are added or removed.
+            Its name in each `node.store`, valid until keys are added or removed.
         """
         spread = self._spread_index
         if spread is None or spread.index is not self.index or spread.cluster is not cluster:
@@ -127,7 +127,7 @@ class KeyedTable(ABC):
         return spread.name
 
     def keys(self) -> NDArray[Any]:
-        """All keys: int64, or an object array of str. Their order depends on the keys only."""
+        """Return all keys: int64, or an object array of str. Their order depends on the keys only."""
         return decode_keys(self.index.keys)
 
     def __iter__(self) -> Iterator[Key]:
@@ -140,14 +140,14 @@ class KeyedTable(ABC):
         return self._row_of(key) != NOT_FOUND
 
     def _row_of(self, key: object) -> int:
-        """The row of one key, or -1."""
+        """Return the row of one key, or -1."""
         try:
             return self.index.find(check_key(key))
         except ArgumentError:
             return NOT_FOUND
 
     def _replace(self, groups: Groups, table: dvector) -> None:
-        """Take new keys and values in place of all there are."""
+        """Replace all keys and values."""
         self._earlier_versions += 1 + (0 if self._table is None else self._table.version)
         self._index = HashIndex.of_ordered(groups.keys, groups.hashes)
         self._table = table
@@ -163,7 +163,7 @@ class KeyedTable(ABC):
         return "texts" if isinstance(self._index.keys, RaggedArray) else "whole numbers"
 
     def _check_kind(self, keys: Keys) -> None:
-        """See that keys are of the same kind as those there are."""
+        """Check that keys are of the same kind as the existing ones."""
         is_text = isinstance(keys, RaggedArray)
         if len(keys) == 0 or is_text == isinstance(self._index.keys, RaggedArray):
             return
@@ -173,7 +173,7 @@ class KeyedTable(ABC):
         self._index = HashIndex.of_ordered(none, hash_keys(none))
 
     def _fitted(self, value: Any) -> NDArray[Any]:
-        """One value as an array of the map's dtype and shape; the first one decides what is not given."""
+        """Return one value as an array of the map's dtype and shape; the first value determines what is not given."""
         if self._dtype is None or self._row is None:
             self._learn(value)
         fitted = np.empty(self._row or (), self._dtype)
@@ -205,7 +205,7 @@ class KeyedTable(ABC):
             )
 
     def _rows(self, values: Any, count: int) -> NDArray[Any]:
-        """Several values as an array of rows; the first ones decide what is not given."""
+        """Return several values as an array of rows; the first values determine what is not given."""
         record = self._dtype if self._dtype is not None and self._dtype.names is not None else None
         source = values.storage if isinstance(values, dvector) else as_storage(values, record)
         if isinstance(source, RaggedArray):
@@ -235,7 +235,7 @@ class KeyedTable(ABC):
 
 
 def pairs(data: Any, noun: str) -> tuple[list[Any], list[Any]]:
-    """Keys and values of a mapping."""
+    """Return the keys and values of a mapping."""
     if not isinstance(data, Mapping):
         raise ArgumentError(f"a {noun} is made of a dict, or of keys and values, not of {type(data).__name__}")
     return list(data.keys()), list(data.values())

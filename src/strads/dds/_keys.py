@@ -1,4 +1,4 @@
-"""Keys of maps: whole numbers as int64, texts as rows of UTF-8 bytes."""
+"""Keys of maps: integers as int64, texts as rows of UTF-8 bytes."""
 
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def is_single_key(key: Any) -> bool:
-    """Whether this is one key, not several."""
+    """Whether this is a single key, not several."""
     return isinstance(key, str) or (isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_))
 
 
@@ -34,7 +34,7 @@ def check_key(key: Any) -> Key:
 
 
 def encode_keys(keys: Any) -> Keys:
-    """Arrays of keys.
+    """Return keys as arrays.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def encode_keys(keys: Any) -> Keys:
     Raises
     ------
     ArgumentError
-        If they are something else, or mixed.
+        If they are of another type, or mixed.
     InputError
-        If one is missing (None).
+        If one is None.
     """
-    if isinstance(keys, RaggedArray) and keys.dtype == np.uint8:  # encoded already
+    if isinstance(keys, RaggedArray) and keys.dtype == np.uint8:  # already encoded
         return keys
     if type(keys).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(keys)
@@ -75,7 +75,7 @@ def encode_keys(keys: Any) -> Keys:
 
 
 def decode_keys(keys: Keys) -> NDArray[Any]:
-    """The keys as users write them: int64, or an object array of str."""
+    """Return the keys in the user's form: int64, or an object array of str."""
     if not isinstance(keys, RaggedArray):
         return keys.copy()
     buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(keys.values)]
@@ -83,17 +83,17 @@ def decode_keys(keys: Keys) -> NDArray[Any]:
 
 
 def decode_key(keys: Keys, row: int) -> Key:
-    """One of the keys."""
+    """Return one of the keys in the user's form."""
     return bytes(keys[row]).decode() if isinstance(keys, RaggedArray) else int(keys[row])
 
 
 def no_keys(like: Keys) -> Keys:
-    """None of the same kind."""
+    """Return an empty array of keys of the same kind."""
     return take(like, np.empty(0, np.int64))
 
 
 def join_keys(parts: list[Keys]) -> Keys:
-    """Several arrays of keys of one kind, one behind the other."""
+    """Concatenate arrays of keys of one kind."""
     ragged = [keys for keys in parts if isinstance(keys, RaggedArray)]
     if ragged:
         lengths = np.concatenate([keys.lengths for keys in ragged])

@@ -1,4 +1,4 @@
-"""What is known of a table without its content, and how its rows are shared out to nodes by default."""
+"""Shape and dtype of a table, and the default distribution of its rows over nodes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +22,9 @@ class Layout:
     shape
         (rows, …); (rows,) for records and ragged rows.
     dtype
-        Of the numbers or records.
+        Dtype of the numbers or records.
     offsets : (rows + 1,) int64, optional
-        Where each of the ragged rows starts. None: all rows have the same shape.
+        Where each ragged row starts. None: all rows have the same shape.
     """
 
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Layout:
 
     @classmethod
     def of(cls, storage: Storage) -> "Layout":
-        """The layout of arrays."""
+        """Return the layout of existing arrays."""
         if isinstance(storage, RaggedArray):
             return cls((len(storage),), storage.dtype, storage.offsets)
         return cls(storage.shape, storage.dtype)
@@ -43,12 +43,12 @@ class Layout:
 
     @property
     def is_ragged(self) -> bool:
-        """Whether rows have lengths of their own."""
+        """Whether rows may differ in length."""
         return self.offsets is not None
 
     @property
     def values(self) -> int:
-        """Number of numbers (or records) in all rows."""
+        """Total number of numbers (or records) in all rows."""
         return int(np.prod(self.shape)) if self.offsets is None else int(self.offsets[-1])
 
     @property
@@ -57,13 +57,13 @@ class Layout:
         return self.values * self.dtype.itemsize + (0 if self.offsets is None else self.offsets.nbytes)
 
     def empty(self) -> Storage:
-        """Arrays of this layout, not filled."""
+        """Return uninitialized arrays of this layout."""
         if self.offsets is None:
             return np.empty(self.shape, self.dtype)
         return RaggedArray(np.empty(self.values, self.dtype), self.offsets)
 
     def equal_bounds(self, nodes: int) -> Bounds:
-        """Shares of equally many rows, or of about equally many numbers for ragged rows."""
+        """Return bounds with equally many rows per node; for ragged rows, about equally many numbers."""
         if self.offsets is None:
             return np.arange(nodes + 1) * len(self) // nodes
         targets = np.arange(1, nodes) * self.values / nodes
@@ -71,7 +71,7 @@ class Layout:
         return np.concatenate([[0], np.minimum(inner, len(self)), [len(self)]]).astype(np.int64)
 
     def check_bounds(self, bounds: ArrayLike, nodes: int) -> Bounds:
-        """Return bounds that share out all rows to so many nodes, or raise ArgumentError."""
+        """Return the bounds if they distribute all rows over `nodes` nodes, or raise ArgumentError."""
         checked = np.asarray(bounds)
         if checked.shape != (nodes + 1,) or checked.dtype.kind not in "iu":
             raise ArgumentError(f"bounds of {nodes} nodes are {nodes + 1} integers, not {bounds!r:.60}")
@@ -81,27 +81,27 @@ class Layout:
 
 
 def part(storage: Storage, low: int, high: int) -> Storage:
-    """Rows `low..high - 1`; a view (of the values, for ragged rows)."""
+    """Return rows `low..high - 1`; a view (of the values, for ragged rows)."""
     return storage[low:high]
 
 
 def take(storage: Storage, rows: NDArray[np.integer]) -> Storage:
-    """Copy of the given rows."""
+    """Return a copy of the given rows."""
     if isinstance(storage, RaggedArray):
         return storage.take(rows)
     row_bytes = storage.dtype.itemsize * int(np.prod(storage.shape[1:]))
     if row_bytes == 0 or len(storage) == 0 or not storage.flags.c_contiguous:
         return storage[rows]
-    # As rows of bytes: NumPy copies records field by field, five times slower.
+    # As rows of bytes: NumPy copies records field by field, which is five times slower.
     opaque = storage.reshape(-1).view(np.dtype((np.void, row_bytes)))
     return opaque.take(rows).view(storage.dtype).reshape(len(rows), *storage.shape[1:])
 
 
 def numbers(storage: Storage) -> NDArray[Any]:
-    """The array of all numbers of some rows: what travels when they are sent."""
+    """Return the array of all numbers of some rows, which is what is sent over the network."""
     return storage.values if isinstance(storage, RaggedArray) else storage
 
 
 def owners(bounds: Bounds, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The node that holds each of the rows."""
+    """Return the node that holds each row."""
     return np.searchsorted(bounds, rows, side="right") - 1

@@ -1,4 +1,4 @@
-"""Memory for tables of which a node holds a part."""
+"""Memory for tables of which a node holds only a part."""
 
 import mmap
 from typing import Any
@@ -12,8 +12,8 @@ _HUGE_PAGE = 1 << 21
 def mapped_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an array of zeros that takes memory only where it is written.
 
-    A node thus addresses every row of a table by the row's own number, in the same compiled code as on one
-    machine, and pays for the rows that it holds: the table may be larger than the memory of a node.
+    A node thus addresses every row of a table by its global number, in the same compiled code as on one machine,
+    but pays memory only for the rows that it holds: the table may exceed the memory of a node.
     """
     nbytes = int(np.prod(shape)) * dtype.itemsize
     if nbytes < _HUGE_PAGE:
@@ -26,7 +26,7 @@ def mapped_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def release(array: NDArray[Any], low: int, high: int) -> None:
-    """Make rows `low..high - 1` of a `mapped_array` zeros again and give their memory back."""
+    """Reset rows `low..high - 1` of a `mapped_array` to zeros and release their memory."""
     memory = _mapping(array)
     rows = array[low:high]
     if memory is None or not hasattr(mmap, "MADV_DONTNEED"):

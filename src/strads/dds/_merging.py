@@ -1,4 +1,4 @@
-"""Putting together the rows that several parts, or nodes, have made of one table."""
+"""Concatenating the rows of one table that several parts, or nodes, have produced."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,31 +11,31 @@ from strads.dds._storage import Storage
 
 
 def filled_of(results: Sequence[Any]) -> list[Any]:
-    """The results that have rows."""
+    """Return the results that have rows."""
     return [result for result in results if result is not None and (isinstance(result, Columns) or len(result))]
 
 
 def like_of(filled: Sequence[Any]) -> Any:
-    """No rows, of the kind and dtypes of all that there are; None without any."""
+    """Return an empty table of the kind and dtypes common to all results; None without any."""
     if not filled:
         return None
     return Columns.like(filled) if isinstance(filled[0], Columns) else filled[0][:0]
 
 
 def common(likes: Sequence[Any]) -> Any:
-    """No rows, of the kind and dtypes that hold those of all nodes; None if no node has any."""
+    """Return an empty table of the kind and dtypes common to all nodes; None if no node has rows."""
     return like_of([like for like in likes if like is not None])
 
 
 def join_rows(filled: Sequence[Any], like: Any) -> Storage:
-    """All rows, one behind the other, of the kind and dtypes of `like`."""
+    """Concatenate all rows, with the kind and dtypes of `like`."""
     if not isinstance(like, Columns):
         return np.concatenate(filled) if len(filled) > 1 else filled[0] if filled else like
     return concatenated([columns.storage(like.dtypes) for columns in filled] or [like.storage()])
 
 
 def concatenated(parts: Sequence[Storage]) -> Storage:
-    """Rows one behind the other."""
+    """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
     ragged = [part for part in parts if isinstance(part, RaggedArray)]

@@ -1,7 +1,7 @@
-"""Node programs over the shards of tables: to fill, read, write, move and copy them.
+"""Node programs that fill, read, write, move and copy the shards of tables.
 
-`name` is the name of the shard in `node.store`. A selection of rows is a range `(low, high)` or an array of row
-numbers, of rows that lie on the node.
+`name` is the name of the shard in `node.store`. A selection is a range `(low, high)` or an array of numbers of rows
+that lie on the node.
 """
 
 from itertools import pairwise
@@ -28,14 +28,14 @@ def new_shard(layout: Layout, bounds: Bounds, rank: int) -> Shard:
 
 
 def store_values(node: Node, name: str, layout: Layout, bounds: Bounds, values: NDArray[Any]) -> None:
-    """Make a shard of the numbers of this node's rows."""
+    """Make a shard from the numbers of this node's rows."""
     shard = new_shard(layout, bounds, node.rank)
     shard.values(shard.low, shard.high)[...] = values
     node.store[name] = shard
 
 
 def store_rows(node: Node, name: str, rows: Storage) -> tuple[Layout, Bounds]:
-    """Make a table of the rows that each node has, in the order of nodes (a collective).
+    """Make a table from the rows of each node, in rank order (a collective).
 
     All nodes pass rows of the same dtype and shape. Returns the table's layout and bounds.
     """
@@ -51,25 +51,25 @@ def store_rows(node: Node, name: str, rows: Storage) -> tuple[Layout, Bounds]:
 
 
 def store_index(node: Node, name: str, index: HashIndex) -> None:
-    """Keep the index of a map."""
+    """Store the index of a map."""
     node.store[name] = index
 
 
 def read_values(node: Node, name: str, field: str | None = None) -> NDArray[Any]:
-    """The numbers of this node's rows, or one field of its records."""
+    """Return the numbers of this node's rows, or one field of its records."""
     shard: Shard = node.store[name]
     values = shard.values(shard.low, shard.high)
     return values if field is None else values[field].copy()
 
 
 def read_rows(node: Node, name: str, selection: Selection) -> NDArray[Any] | RaggedArray:
-    """Rows of this node."""
+    """Return rows of this node."""
     shard: Shard = node.store[name]
     return shard.range(*selection) if isinstance(selection, tuple) else take(shard.whole, selection)
 
 
 def write_rows(node: Node, name: str, field: str | None, selection: Selection, values: NDArray[Any]) -> None:
-    """Write rows of this node, or a field of them, with numbers of the right dtype; a single row is repeated."""
+    """Write rows of this node, or one field of them, from numbers of the table's dtype; a single row is broadcast."""
     shard: Shard = node.store[name]
     shard.is_complete = False
     if isinstance(shard.whole, RaggedArray):
@@ -83,14 +83,14 @@ def write_rows(node: Node, name: str, field: str | None, selection: Selection, v
 
 
 def ragged_places(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the numbers of the given ragged rows stand in the array of all numbers."""
+    """Return the positions of the given ragged rows' numbers in the array of all numbers."""
     lengths = offsets[rows + 1] - offsets[rows]
     ends = offsets_of(lengths)
     return np.arange(ends[-1]) + np.repeat(offsets[rows] - ends[:-1], lengths)
 
 
 def move_rows(node: Node, name: str, bounds: Bounds) -> None:
-    """Share out the rows anew; each goes from the node that holds it straight to the one that is to (a collective)."""
+    """Redistribute the rows; each is sent directly from its old node to its new one (a collective)."""
     shard: Shard = node.store[name]
     wanted = [(int(low), int(high)) for low, high in pairwise(bounds)]
     was_complete = all(node.comm.allgather(shard.is_complete))
@@ -103,7 +103,7 @@ def move_rows(node: Node, name: str, bounds: Bounds) -> None:
 
 
 def copy_table(node: Node, name: str, new_name: str) -> None:
-    """Copy a table, each node its own rows."""
+    """Copy a table; each node copies its own rows."""
     shard: Shard = node.store[name]
     layout = Layout.of(shard.whole)
     store_values(node, new_name, layout, shard.bounds, shard.values(shard.low, shard.high))

@@ -18,7 +18,7 @@ _ROWS_AT_A_TIME = 1 << 18
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a Parquet file, one after the other; the first starts with row `first_row` of the file."""
+    """Consecutive row groups of a Parquet file; the first starts with row `first_row` of the file."""
 
     name: str
     groups: range
@@ -26,7 +26,7 @@ class RowGroups:
 
 
 def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
-    """About equally many rows for each node, in the order of the files; a row group is not divided."""
+    """Assign about equally many rows to each node, in file order; row groups are not split."""
     sizes = [(name, _group_sizes(name)) for name in names]
     total = sum(sum(groups) for _, groups in sizes)
     shares: list[list[RowGroups]] = [[] for _ in range(nodes)]
@@ -34,7 +34,7 @@ def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
     for name, groups in sizes:
         first_row = 0
         for group, rows in enumerate(groups):
-            node = min((2 * start + rows) * nodes // max(2 * total, 1), nodes - 1)  # where the middle lies
+            node = min((2 * start + rows) * nodes // max(2 * total, 1), nodes - 1)  # the node of the row group's middle
             share = shares[node]
             if share and share[-1].name == name:
                 share[-1] = RowGroups(name, range(share[-1].groups.start, group + 1), share[-1].first_row)
@@ -51,7 +51,7 @@ def _group_sizes(name: str) -> list[int]:
 
 
 def parquet_schema(name: str, record: np.dtype | None) -> np.dtype:
-    """The columns to read: those of `record`, or all numeric ones of a file."""
+    """Return the columns to read: those of `record`, or all numeric columns of a file."""
     if record is not None:
         return record
     with _parquet_file(name) as file:
@@ -59,7 +59,7 @@ def parquet_schema(name: str, record: np.dtype | None) -> np.dtype:
 
 
 def parquet_records(part: RowGroups, record: np.dtype) -> NDArray[Any]:
-    """Records of row groups; see `read_parquet`."""
+    """Return the records of row groups; see `read_parquet`."""
     with _parquet_file(part.name) as file:
         _check_columns(part.name, file.schema_arrow, record)
         return _read(part, file, record)
@@ -113,7 +113,7 @@ def _read(part: RowGroups, file: Any, record: np.dtype) -> NDArray[Any]:
 
 
 def _fit(values: NDArray[Any], dtype: np.dtype, where: str, first_row: int) -> NDArray[Any]:
-    """`values` in another dtype, if each of them is finite and fits."""
+    """Return `values` in another dtype, if each of them is finite and fits."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             fitted = values.astype(dtype, copy=False)

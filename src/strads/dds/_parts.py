@@ -1,4 +1,4 @@
-"""Which files a path means, and which part of them each node reads."""
+"""Resolving paths to files, and assigning parts of them to nodes."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ Paths = FilePath | Iterable[FilePath]
 
 
 def absolute(path: Any) -> list[str]:
-    """Absolute paths of a path or of several: nodes may run in other folders.
+    """Return a path, or several, as absolute paths: nodes may run in other folders.
 
     Raises
     ------
@@ -33,9 +33,9 @@ def absolute(path: Any) -> list[str]:
 
 
 def find_files(path: Any) -> list[str]:
-    """The files that a path, a folder, a pattern, or a list of those means; see `read_csv`.
+    """Return the files that a path, a folder, a pattern, or a list of those stands for; see `read_csv`.
 
-    Files of a folder or pattern are in the order of their names; empty ones are left out.
+    Files of a folder or pattern are sorted by name; empty ones are skipped.
 
     Raises
     ------
@@ -68,9 +68,9 @@ def _filled(names: Sequence[str], otherwise: str) -> list[str]:
 
 
 def share_out(names: Sequence[str], nodes: int) -> list[list[Part]]:
-    """About equally many bytes for each node, in the order of the files.
+    """Assign about equally many bytes to each node, in file order.
 
-    Compressed files cannot be entered in the middle: the node on whose share one starts reads all of it.
+    Compressed files cannot be read from the middle: the node in whose share one starts reads all of it.
     """
     sizes = [os.path.getsize(name) for name in names]
     cuts = [sum(sizes) * node // nodes for node in range(nodes + 1)]

@@ -1,4 +1,4 @@
-"""Where the content of a table lies: at the driver, on the nodes, or on both."""
+"""Where the content of a table lies: at the driver, on the nodes, or both."""
 
 import weakref
 from functools import partial
@@ -17,7 +17,7 @@ from strads.errors import NodeFailure
 
 
 class Content:
-    """The rows of a table, wherever they lie, and how often they have been written."""
+    """The rows of a table, wherever they lie, and their version."""
 
     def __init__(self, layout: Layout, home: Storage | None, spread: Spread | None = None):
         self.layout = layout
@@ -35,12 +35,12 @@ class Content:
 
     @classmethod
     def on_nodes(cls, cluster: Cluster, name: str, layout: Layout, bounds: Bounds) -> "Content":
-        """Content of shards that node programs have stored under a name."""
+        """Content in shards that node programs have stored under a name."""
         return cls(layout, None, Spread(cluster, name, layout, bounds))
 
     @property
     def home(self) -> Storage:
-        """The content at the driver; gathered first if it lies on the nodes only."""
+        """The content at the driver; gathered first if it lies only on the nodes."""
         if self._home is None:
             self._home = self.nodes.gather()
         return self._home
@@ -52,17 +52,17 @@ class Content:
 
     @property
     def spread(self) -> Spread | None:
-        """The content on the nodes, if it lies there."""
+        """The content on the nodes, or None."""
         return self._spread
 
     @property
     def nodes(self) -> Spread:
-        """The content on the nodes, where it must be.
+        """Return the content on the nodes, where it must be.
 
         Raises
         ------
         NodeFailure
-            If it was lost with them.
+            If it was lost with the nodes.
         """
         if self._spread is None:
             assert self._lost is not None
@@ -70,14 +70,14 @@ class Content:
         return self._spread
 
     def written_at_home(self) -> None:
-        """The driver has changed its copy: that of the nodes is stale."""
+        """Record that the driver has changed its copy: the nodes' copy is stale."""
         self.version += 1
         if self._home is not None and self._spread is not None:
             self._spread.discard()
             self._spread = None
 
     def written_on_nodes(self) -> None:
-        """The nodes have changed their rows: the driver's copy is stale."""
+        """Record that the nodes have changed their rows: the driver's copy is stale."""
         self.version += 1
         if self._spread is not None:
             self._home = None
@@ -103,14 +103,14 @@ class Content:
         _bring_home_at_end(cluster, self)
 
     def come_home(self) -> None:
-        """Bring the content to the driver and drop it on the nodes."""
+        """Gather the content at the driver and drop it on the nodes."""
         spread = self.nodes
         _ = self.home
         self._spread = None
         spread.discard()
 
     def rescue(self, cluster: Cluster | None) -> None:
-        """Come home before the nodes of this cluster end; what cannot is lost."""
+        """Gather the content at the driver before this cluster's nodes end; if that fails, it is lost."""
         if self._spread is None or self._spread.cluster is not cluster:
             return
         try:
@@ -120,7 +120,7 @@ class Content:
             self._spread = None
 
     def copy(self) -> "Content":
-        """Independent content, at the same places as far as it is one place."""
+        """Return an independent copy: at the driver if the content is there, otherwise on the nodes."""
         if self._home is not None:
             home = self._home
             values = numbers(home).copy()
@@ -141,7 +141,7 @@ _TABLES: "weakref.WeakKeyDictionary[Cluster, weakref.WeakSet[Content]]" = weakre
 
 
 def _bring_home_at_end(cluster: Cluster, content: Content) -> None:
-    """Have content come home before the cluster ends."""
+    """Register content to be gathered at the driver before the cluster ends."""
     tables = _TABLES.get(cluster)
     if tables is None:
         tables = _TABLES[cluster] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""Rows of different lengths, stored one behind the other."""
+"""Rows of different lengths, stored contiguously."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class RaggedArray:
     values : ndarray of shape (total,)
         The numbers of all rows.
     offsets : int64 ndarray of shape (rows + 1,)
-        Where each row starts; rises from 0 to `total`.
+        Where each row starts; ascends from 0 to `total`.
 
     Raises
     ------
     ArgumentError
-        If the two arrays do not fit each other.
+        If the two arrays are inconsistent.
     """
 
     values: NDArray[Any]
@@ -53,14 +53,14 @@ class RaggedArray:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[float] | NDArray[Any]], dtype: DTypeLike | None = None) -> "RaggedArray":
-        """Build from an iterable of sequences of numbers, which is passed over once.
+        """Build from an iterable of sequences of numbers, in a single pass.
 
         Parameters
         ----------
         rows : iterable of sequences
             Each a list, tuple or one-dimensional array; may be empty.
         dtype : dtype-like, optional
-            Of the values. By default what NumPy chooses for all of them; float64 when there are none.
+            Dtype of the values. By default the one that NumPy chooses for all of them; float64 if there are none.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class RaggedArray:
     def __getitem__(self, index: slice) -> "RaggedArray": ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> "NDArray[Any] | RaggedArray":
-        """A view of one row, or the rows of a slice (without a step still a view of the values)."""
+        """Return a view of one row, or the rows of a slice (also a view of the values if it has no step)."""
         if not isinstance(index, slice):
             row = row_number(index, len(self))
             return self.values[self.offsets[row] : self.offsets[row + 1]]
@@ -124,25 +124,25 @@ class RaggedArray:
         return f"RaggedArray({len(self)} rows, {len(self.values)} values of {self.dtype})"
 
     def take(self, rows: NDArray[np.integer]) -> "RaggedArray":
-        """Copy of the given rows (numbers in 0 … len - 1, in any order, repeated or not)."""
+        """Return a copy of the given rows (numbers in 0 … len - 1, in any order, possibly repeated)."""
         offsets = offsets_of(self.lengths[rows])
         shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], np.diff(offsets))
         return RaggedArray(self.values[np.arange(offsets[-1]) + shift], offsets)
 
     def to_list(self) -> list[list[Any]]:
-        """Rows as lists of Python numbers."""
+        """Return the rows as lists of Python numbers."""
         return [row.tolist() for row in self]
 
 
 def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where rows of these lengths start, and where the last one ends: shape (rows + 1,)."""
+    """Return where rows of these lengths start, and where the last one ends: shape (rows + 1,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def _join(rows: list[Any], first: int, dtype: np.dtype | None) -> NDArray[Any]:
-    """All numbers of a few rows, the first of which is row `first` of the table."""
+    """Return all numbers of a few rows, the first of which is row `first` of the table."""
     try:
         if all(isinstance(row, np.ndarray) and row.ndim == 1 for row in rows):
             joined = np.concatenate(rows)

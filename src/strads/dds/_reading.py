@@ -1,7 +1,7 @@
-"""Reading files on one node or many: each reads its part, and the lines of all are numbered together.
+"""Reading files on one node or many: each reads its part, with line numbers relative to the file.
 
-A node does not know how many lines stand before its part. It reads with numbers of its own; only if a line is wrong
-are the line ends of the parts before it added up, and the part is read again to say where.
+A node does not know how many lines precede its part, so it first counts from its own first line. Only if a line is
+malformed are the line ends of the preceding parts summed, and the part is read again to report the true number.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class PartReader(Protocol):
     first: First | None
 
     def read(self, first_line: int, first: First | None) -> tuple[Any, First | None]:
-        """Read the lines of the part; what they must be like, and will be like."""
+        """Read the lines of the part; `first` is the required shape, and the second result the shape found."""
         ...
 
 
@@ -50,7 +50,7 @@ def read_lines(path: Any, make: MakeReader, no_rows: str) -> dvector:
 
 
 def table_of_nodes(program: Callable[..., tuple[Layout, Bounds]], *arguments: Any) -> dvector:
-    """Wrap the table that a program makes under a name, and share out its rows equally."""
+    """Run a program that makes a table, wrap that table, and distribute its rows equally."""
     cluster = current().cluster
     name = cluster.new_name()
     layout, bounds = cluster.run(program, name, *arguments)[0]
@@ -73,15 +73,15 @@ def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_
 
 
 def plan(path: Sequence[str], nodes: int, share: Callable[[list[str], int], Any]) -> tuple[list[str], Any]:
-    """The files of a path, and what each node reads of them."""
+    """Return the files of a path, and the part of them that each node reads."""
     names = find_files(path)
     return names, share(names, nodes)
 
 
 def first_failure(node: Node, attempt: Callable[[], T]) -> T:
-    """Do what may fail for each node's part; of several failures, that of the lowest rank is raised.
+    """Attempt an operation that may fail on any node; of several failures, that of the lowest rank is raised.
 
-    Without this, a node that fails early stops those that still wait for what would let them fail.
+    Otherwise a node that fails early could stop others before they reach their own failure.
     """
     error = None
     try:
@@ -93,12 +93,12 @@ def first_failure(node: Node, attempt: Callable[[], T]) -> T:
         return result
     if error is not None and failing[0] == node.rank:
         raise error
-    node.comm.barrier()  # which that node never reaches: to leave earlier could stop it before it knows
+    node.comm.barrier()  # never passed, as that node does not reach it: leaving earlier could stop it before it knows
     raise ProgramStopped(f"{node.comm.name(failing[0])} failed")
 
 
 def check_visible(node: Node, names: Sequence[str]) -> None:
-    """See that this node can open its files, which node 0 has found."""
+    """Check that this node can open its files, which node 0 has found."""
     for name in names:
         try:
             open(name, "rb").close()
@@ -117,7 +117,7 @@ def _try_to_read(readers: Sequence[PartReader]) -> tuple[list[Any], bool]:
 
 
 def _read_in_order(readers: Sequence[PartReader], lines: dict[str, int], first: First | None) -> list[Any]:
-    """What the readers give, one after the other; `lines` says how many line ends stand before in each file."""
+    """Return the readers' results, in order; `lines` counts the line ends so far in each file."""
     results = []
     for reader in readers:
         result, first = reader.read(lines.get(reader.part.name, 0) + 1, first)
@@ -126,7 +126,7 @@ def _read_in_order(readers: Sequence[PartReader], lines: dict[str, int], first: 
 
 
 def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed: bool) -> list[Any]:
-    """Read again where lines were wrong, or unlike those of the nodes before, with the true line numbers."""
+    """Where lines were malformed, or unlike those of earlier nodes, read again with the true line numbers."""
     counted = [(reader.part.name, reader.newlines) for reader in readers]
     kinds = [reader.first for reader in readers if reader.first is not None][:1]
     everyone = node.comm.allgather((counted, kinds, failed))

@@ -1,4 +1,4 @@
-"""From what a user's Python function returns, row by row, to the arrays of a table."""
+"""Collecting the results of a user's Python function, row by row, into the arrays of a table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ _ROWS_AT_A_TIME = 65_536
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 Shape = tuple[str, Any]
-"""Kind of a result and what all results must share: the width of a row, the fields of a record."""
+"""Kind of a result, and what all results must share: the width of a row, or the fields of a record."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Whose results these are, for messages.
+    """Origin of the results, for error messages.
 
     Attributes
     ----------
     function
         "the parser", for instance.
     place
-        What stands before a message: `file:line`, or the number of a row.
+        Prefix of a message: `file:line`, or a row number.
     short
-        The place of another row, in a sentence: "line 3".
+        The place of another row, for use in a sentence: "line 3".
     remedy
-        What to do about a number that is not finite; empty if such numbers are allowed.
+        What to do about a non-finite number; empty if such numbers are allowed.
     optional
-        What the function may return besides numbers, rows, records and sequences.
+        What else the function may return besides numbers, rows, records and sequences.
     """
 
     function: str
@@ -45,7 +45,7 @@ class Source:
 
 
 def shape_of(result: Any, source: Source, at: Any) -> Shape:
-    """The kind of a result, or InputError."""
+    """Return the kind of a result, or raise InputError."""
     if isinstance(result, _NUMBERS):
         return "number", None
     if isinstance(result, dict):
@@ -69,10 +69,10 @@ def shape_of(result: Any, source: Source, at: Any) -> Shape:
 
 @dataclass(frozen=True)
 class Columns:
-    """Results as arrays: one for numbers and sequences, one for each place of a row or field of a record.
+    """Results as arrays: a single one for numbers and sequences, one per position of a row or field of a record.
 
-    `stands_for_values`: whether columns without rows have the dtypes of some that had values. Those of empty sequences
-    mean nothing.
+    `lengths` are those of sequences. `stands_for_values`: whether empty columns have the dtypes of columns that had
+    values; the dtypes of empty sequences are arbitrary.
     """
 
     shape: Shape
@@ -87,14 +87,14 @@ class Columns:
 
     @classmethod
     def like(cls, parts: Sequence["Columns"]) -> "Columns":
-        """No results, of the kind and dtypes that hold all parts of one table."""
+        """Return empty columns of the kind and dtypes common to all parts of a table."""
         typed = [part for part in parts if part.stands_for_values or any(map(len, part.arrays))]
         dtypes = zip(*(part.dtypes for part in typed or parts), strict=True)
         lengths = np.empty(0, np.int64) if parts[0].shape[0] == "sequence" else None
         return cls(parts[0].shape, [np.empty(0, np.result_type(*each)) for each in dtypes], lengths, bool(typed))
 
     def storage(self, dtypes: Sequence[np.dtype[Any]] | None = None) -> Storage:
-        """Scalars, rows, records or ragged rows; in other dtypes if given."""
+        """Return scalars, rows, records or ragged rows, in other dtypes if given."""
         wanted = self.dtypes if dtypes is None else dtypes
         arrays = [array.astype(dtype, copy=False) for array, dtype in zip(self.arrays, wanted, strict=True)]
         kind, detail = self.shape
@@ -114,14 +114,20 @@ class Columns:
 
 @dataclass
 class Collector:
-    """Takes results of the same shape; turns them into arrays every so often to save memory.
+    """Collects results of the same shape; packs them into arrays periodically to save memory.
 
     Attributes
     ----------
     source
-        Whose results they are.
+        Origin of the results.
     first : (shape, place), optional
-        What all results must be like and where that comes from, if an earlier result has fixed it.
+        The shape required of all results and where it was found, if an earlier result has determined it.
+    count
+        Number of results.
+    pending, places
+        Results not packed yet, and their places.
+    chunks, lengths
+        Packed results: the arrays of each chunk, and the lengths of its sequences.
     """
 
     source: Source
@@ -133,12 +139,12 @@ class Collector:
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, result: Any, at: Any) -> None:
-        """Take a result; `at` is its place, for messages.
+        """Add a result; `at` is its place, for error messages.
 
         Raises
         ------
         InputError
-            If it is no number, row, record or sequence, or not like the first.
+            If it is not a number, row, record or sequence, or differs in shape from the first.
         """
         shape = shape_of(result, self.source, at)
         if self.first is None:
@@ -152,7 +158,7 @@ class Collector:
             self._pack()
 
     def columns(self) -> Columns | None:
-        """All results; None if there are none."""
+        """Return all results; None if there are none."""
         self._pack()
         if not self.chunks:
             return None
@@ -202,7 +208,7 @@ def _describe(shape: Shape) -> str:
 
 
 def _numbers(values: list[Any], places: Sequence[Any], source: Source) -> NDArray[Any]:
-    """One array of a column of results; `places` says where each came from."""
+    """Return a column of results as an array; `places` are their places."""
     for value, at in zip(values, places, strict=True):
         if not isinstance(value, _NUMBERS):
             raise InputError(f"{source.place(at)}: {source.function} returned {value!r:.60} where a number is expected")

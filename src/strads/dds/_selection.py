@@ -1,4 +1,4 @@
-"""What stands in the brackets of a table: which rows are meant, reading them, and writing to them."""
+"""Indexing of tables: which rows an index selects, reading them, and writing to them."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from strads.errors import ArgumentError, InputError
 
 
 class NeedsAllRows(Exception):
-    """An index that is not read or written row by row."""
+    """Raised for an index that cannot be read or written row by row."""
 
 
 def checked_index(index: Any, layout: Layout) -> Any:
-    """`index` if it is a valid one; a single row number counted from 0."""
+    """Return `index` if it is valid; a single row number is made non-negative."""
     names = layout.dtype.names
     if isinstance(index, str):
         if names is None or index not in names:
@@ -36,7 +36,7 @@ def checked_index(index: Any, layout: Layout) -> Any:
 
 
 def row_numbers(index: Any, length: int) -> NDArray[np.int64]:
-    """The rows that a number, slice, mask or array of numbers stands for, each in 0 … length - 1."""
+    """Return the rows that a number, slice, mask or array of numbers selects, each in 0 … length - 1."""
     if isinstance(index, slice):
         return np.arange(*index.indices(length))
     rows = np.atleast_1d(np.asarray(index))
@@ -55,14 +55,14 @@ def row_numbers(index: Any, length: int) -> NDArray[np.int64]:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def readable(storage: Storage) -> Storage:
-    """Arrays seen read-only; records such that a row is an `np.record`."""
+    """Return read-only views of arrays; rows of records are `np.record`."""
     if isinstance(storage, RaggedArray):
         return RaggedArray(read_only(storage.values), read_only(storage.offsets))
     view = read_only(storage)
@@ -70,7 +70,7 @@ def readable(storage: Storage) -> Storage:
 
 
 def read(storage: Storage, index: Any) -> Any:
-    """What `v[index]` gives of arrays at the driver; the index has been checked."""
+    """Return `v[index]` of arrays at the driver; the index has been checked."""
     rows = readable(storage)
     if isinstance(rows, RaggedArray):
         return rows[index] if isinstance(index, int | slice) else rows.take(index)
@@ -78,7 +78,7 @@ def read(storage: Storage, index: Any) -> Any:
 
 
 def read_remote(spread: Spread, index: Any) -> Any:
-    """What `v[index]` gives of rows on nodes; only these rows are fetched."""
+    """Return `v[index]` of rows on nodes; only these rows are fetched."""
     layout = spread.layout
     if isinstance(index, str):
         return read_only(spread.column(index))
@@ -97,7 +97,7 @@ def read_remote(spread: Spread, index: Any) -> Any:
 
 
 def assign(storage: Storage, index: Any, value: Any) -> None:
-    """Do `v[index] = value` on arrays at the driver; the index has been checked."""
+    """Execute `v[index] = value` on arrays at the driver; the index has been checked."""
     if isinstance(storage, RaggedArray):
         rows, joined = ragged_values(Layout.of(storage), index, value)
         for number, row in zip(rows, joined, strict=True):
@@ -107,7 +107,7 @@ def assign(storage: Storage, index: Any, value: Any) -> None:
 
 
 def assign_remote(spread: Spread, index: Any, value: Any) -> None:
-    """Do `v[index] = value` on rows on nodes; only these rows travel."""
+    """Execute `v[index] = value` on rows on nodes; only these rows are sent."""
     layout = spread.layout
     if layout.is_ragged:
         rows, joined = ragged_values(layout, index, value)
@@ -139,7 +139,7 @@ def _write(spread: Spread, index: Any, value: Any) -> None:
 
 
 def _fitted(value: Any, count: int | tuple[int, ...], row: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """`value` as NumPy casts it on assignment to rows: one row for all of them, or an array of them."""
+    """Return `value` cast as in a NumPy assignment to rows: one row for all of them, or an array of rows."""
     is_record = dtype.names is not None and isinstance(value, tuple | np.void)
     if is_record or np.ndim(value) <= len(row):
         fitted = np.empty(row, dtype)
@@ -150,7 +150,7 @@ def _fitted(value: Any, count: int | tuple[int, ...], row: tuple[int, ...], dtyp
 
 
 def ragged_values(layout: Layout, index: Any, value: Any) -> tuple[NDArray[np.int64], RaggedArray]:
-    """The rows that an index means, and what to write to them; all are checked first."""
+    """Return the rows that an index selects, and the values to write to them; all are checked first."""
     assert layout.offsets is not None
     targets = row_numbers(index, len(layout))
     lengths = np.diff(layout.offsets)[targets]
@@ -175,7 +175,7 @@ def _selection(index: slice, length: int) -> Selection:
 
 
 def _split_tuple(index: tuple[Any, ...], layout: Layout) -> tuple[Selection, tuple[Any, ...]]:
-    """The rows that the first of several indices means, and the index of the same numbers in these rows."""
+    """Return the rows that the first of several indices selects, and the remaining index within these rows."""
     if not index:
         raise NeedsAllRows
     first, *rest = index

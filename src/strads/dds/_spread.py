@@ -20,7 +20,7 @@ _LOST = "the content of this table lay on the nodes and is lost with them"
 
 
 class Spread:
-    """Rows on the nodes of a cluster, as shards under one name; they are discarded with this object.
+    """Rows on the nodes of a cluster, in shards under one name; the shards are discarded with this object.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Spread:
         self._discard()
 
     def run(self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None) -> Any:
-        """Run a node program on the shards; what is lost with a node is said."""
+        """Run a node program on the shards; the error for a lost node says what was lost."""
         try:
             return self.cluster.run(program, self.name, *arguments, each=each)
         except NodeFailure as error:
             raise lost(error) from error
 
     def gather(self) -> Storage:
-        """All rows."""
+        """Return all rows."""
         home = self.layout.empty()
         for rank, values in enumerate(self.run(read_values)):
             low, high = self.bounds[rank : rank + 2]
@@ -58,11 +58,11 @@ class Spread:
         return home
 
     def column(self, field: str) -> NDArray[Any]:
-        """One field of all records."""
+        """Return one field of all records."""
         return np.concatenate(self.run(read_values, field))
 
     def range(self, low: int, high: int) -> Storage:
-        """Copy of the rows `low..high - 1`."""
+        """Return a copy of rows `low..high - 1`."""
         pieces = self.run(read_rows, each=[(share,) for share in self._shares(low, high)])
         if self.layout.offsets is None:
             return np.concatenate(pieces)
@@ -70,7 +70,7 @@ class Spread:
         return RaggedArray(np.concatenate([piece.values for piece in pieces]), offsets - offsets[0])
 
     def rows(self, rows: NDArray[np.int64]) -> Storage:
-        """Copy of the given rows, in this order."""
+        """Return a copy of the given rows, in this order."""
         order = np.argsort(owners(self.bounds, rows), kind="stable")
         shares = self._split(rows[order])
         pieces = self.run(read_rows, each=[(share,) for share in shares])
@@ -82,7 +82,7 @@ class Spread:
         return RaggedArray(received, offsets_of(np.diff(self.layout.offsets)[rows[order]])).take(place)
 
     def write(self, selection: Selection, values: NDArray[Any], field: str | None = None) -> None:
-        """Write rows, or a field of them; `values` are all numbers of these rows, or one row for all of dense ones."""
+        """Write rows, or a field of them; `values` are all their numbers, or one row to broadcast (if dense)."""
         if isinstance(selection, tuple):
             each = self._write_range(*selection, values)
         else:
@@ -121,25 +121,25 @@ class Spread:
         return self.layout.offsets is None and values.ndim < len(self.layout.shape)
 
     def _shares(self, low: int, high: int) -> list[tuple[int, int]]:
-        """The part of the rows `low..high - 1` that each node holds."""
+        """Return the part of rows `low..high - 1` that each node holds."""
         cuts = np.clip(self.bounds, low, max(low, high))
         return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
     def _split(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Rows, sorted by the node that holds them, cut where the next node's begin."""
+        """Split row numbers by the node that holds the rows."""
         ends = np.searchsorted(owners(self.bounds, rows), np.arange(1, self.cluster.size))
         return np.split(rows, ends)
 
 
 def lost(error: NodeFailure) -> NodeFailure:
-    """The error for content that lay on nodes which do not answer."""
+    """Return the error for content that lay on nodes that do not answer."""
     if str(error).startswith(_LOST):
         return error
     return NodeFailure(f"{_LOST}: {error}", rank=error.rank, host=error.host)
 
 
 class SpreadIndex:
-    """The index of a map, whole on every node of a cluster; it is discarded with this object.
+    """The index of a map, replicated on every node of a cluster; it is discarded with this object.
 
     Attributes
     ----------

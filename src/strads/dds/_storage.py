@@ -1,4 +1,4 @@
-"""From whatever a user hands in to the arrays that engines work on."""
+"""Conversion of user data to the arrays that engines work on."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ Storage = NDArray[Any] | RaggedArray
 
 
 def as_storage(data: Any, dtype: DTypeLike | None = None, *, copy: bool = True) -> Storage:
-    """Writeable, C-contiguous, native arrays with the content of `data`.
+    """Return writeable, C-contiguous arrays in native byte order with the content of `data`.
 
-    With `copy=False` arrays that already are like that are adopted: the result shares their memory, and the
-    arrays that were handed in become read-only. All others are copied.
+    With `copy=False`, arrays that already have this form are adopted: the result shares their memory, and the
+    original arrays become read-only. All others are copied.
 
     Raises
     ------
     ArgumentError
-        If `data` is not made of numbers.
+        If `data` does not consist of numbers.
     """
     target = None if dtype is None else resolve_dtype(dtype)
     if isinstance(data, RaggedArray):
@@ -36,7 +36,7 @@ def as_storage(data: Any, dtype: DTypeLike | None = None, *, copy: bool = True) 
 
 
 def _own(array: NDArray[Any], dtype: np.dtype | None, copy: bool) -> NDArray[Any]:
-    """`array` itself, seen through a writeable view, if that is possible and wanted; else a copy."""
+    """Return a writeable view of `array` if possible and `copy` is False; otherwise a copy."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError("a masked array has missing values: fill them first with array.filled(value)")
     check_dtype(array.dtype)
@@ -60,7 +60,7 @@ def _cast(array: NDArray[Any], dtype: np.dtype) -> NDArray[Any]:
 
 
 def _convert(data: Any, dtype: np.dtype | None) -> Storage:
-    """Lists, ranges, and everything else NumPy can turn into an array."""
+    """Convert lists, ranges, and anything else that NumPy can turn into an array."""
     try:
         array = np.array(data, dtype, order="C")
     except (TypeError, ValueError, OverflowError) as error:

@@ -11,16 +11,16 @@ _BLOCK_BYTES = 1 << 20
 
 Parser = Callable[[str], Any]
 First = tuple[Shape, int, str]
-"""What all results must be like, and the line and file that have fixed it."""
+"""The shape required of all results, and the line and file that determined it."""
 
 
 class TextPart:
-    """The results of a parser on the lines of one part of a file.
+    """A parser's results for the lines of one part of a file.
 
     Attributes
     ----------
     newlines
-        Line ends in the part, as far as it was read.
+        Line ends in the part, up to where it was read.
     first
         Shape of the first result, its line, and the file.
     """
@@ -37,13 +37,13 @@ class TextPart:
         Parameters
         ----------
         first_line
-            From 1.
+            Number of the first line, from 1.
         first
-            What results must be like, if an earlier part has fixed it.
+            The shape required of results, if an earlier part has determined it.
 
         Returns
         -------
-        The results, and what the next parts must be like.
+        The results, and the shape required of the following parts.
         """
         name = self.part.name
         collector = Collector(
@@ -64,7 +64,7 @@ class TextPart:
                     if self.first is None and collector.first is not None:
                         self.first = collector.first[0], number, name
         except InputError:
-            collector.columns()  # numbers are looked at many at a time: an earlier line may be wrong, too
+            collector.columns()  # numbers are checked in batches: an earlier line may be wrong, too
             raise
         return collector.columns(), first or self.first
 

@@ -1,4 +1,4 @@
-"""The table of rows that are found by key."""
+"""The table with one value per key."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,32 +20,32 @@ _NOTHING = object()
 
 
 class dmap(KeyedTable):
-    """One value for each key (thesis §7.1.2): a number, a row of numbers, or a record.
+    """One value per key (thesis §7.1.2): a number, a row of numbers, or a record.
 
-    The values lie in `table`, a dvector, in the order of a hash of the keys that is the same on every machine; so on
-    several nodes each holds the keys of a range of hashes. All keys lie at the driver.
+    The values are stored in `table`, a dvector, sorted by a hash of the keys that is the same on every machine; thus
+    on several nodes each holds the values for a range of hashes. The driver has all keys.
 
     Parameters
     ----------
     data : dict, dmap, or keys
-        Keys are whole numbers (that fit into int64) or texts, not both.
+        Keys are integers (that fit into int64) or texts, not both.
     values : array-like, optional
-        The values, when `data` is an array, list or pyarrow array of keys. Of equal keys the last one counts.
+        The values, if `data` is an array, list or pyarrow array of keys. For equal keys, the last value wins.
     dtype : dtype-like, optional
-        Of the values; by default what NumPy gives them, or the first one if the map starts empty.
+        Dtype of the values; by default as in NumPy, or that of the first value if the map starts empty.
 
     Raises
     ------
     ArgumentError
-        If keys are neither all whole numbers nor all texts, or values no numbers.
+        If keys are neither all integers nor all texts, or values are not numbers.
     InputError
         If there are not as many values as keys, or they do not fit the dtype.
 
     Notes
     -----
-    A key that is not there yet is added when the driver assigns to it; added keys are few at a time, or given all at
-    once: `m[keys] = values`, `m.update(…)`. The first use of the whole map after that brings the values to the driver.
-    Iteration follows the hashes, not the order of insertion.
+    Assignment at the driver adds a missing key. Add keys a few at a time, or all at once: `m[keys] = values`,
+    `m.update(…)`. The next use of the whole map gathers the values at the driver. Iteration is in hash order, not
+    insertion order.
 
     Examples
     --------
@@ -101,12 +101,12 @@ class dmap(KeyedTable):
         return NOT_FOUND if row in self._removed else row
 
     def __getitem__(self, key: Any) -> Any:
-        """The value of a key, or of several keys as an array.
+        """Return the value of a key, or of several keys as an array.
 
         Raises
         ------
         KeyError
-            (a `StradsError` too) if a key is not there.
+            (also a `StradsError`) if a key is missing.
         """
         if is_single_key(key):
             value = self.get(key, _NOTHING)
@@ -116,7 +116,7 @@ class dmap(KeyedTable):
         return self.table[self.rows_of(key, must_exist=True)]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value of a key, or the default."""
+        """Return the value of a key, or the default."""
         row = self._row_of(key)
         if row != NOT_FOUND:
             assert self._table is not None
@@ -125,28 +125,28 @@ class dmap(KeyedTable):
         return default if added is None else readable(added[None])[0]
 
     def values(self) -> NDArray[Any]:
-        """All values, in the order of `keys()`; read-only."""
+        """Return all values, in the order of `keys()`; read-only."""
         return self.table.to_numpy()
 
     def items(self) -> Iterator[tuple[Key, Any]]:
-        """Keys with their values."""
+        """Iterate over pairs of keys and values."""
         return zip(self.keys().tolist(), self.table, strict=True)
 
     def to_dict(self) -> dict[Key, Any]:
-        """A dict of Python numbers, lists of them, or tuples for records."""
+        """Return a dict of Python numbers, lists of them, or tuples for records."""
         return dict(zip(self.keys().tolist(), self.table.to_list(), strict=True))
 
     # -- writing -------------------------------------------------------------------------------------------
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Give a key, or several at once, new values; keys that are not there are added.
+        """Set the value of one or several keys; missing keys are added.
 
         Raises
         ------
         InputError
             If a value does not fit.
         ArgumentError
-            If a key is of another kind than the others.
+            If a key is of a different kind from the others.
         """
         if not is_single_key(key):
             self._update(key, np.broadcast_to(value, len(encode_keys(key))) if np.ndim(value) == 0 else value)
@@ -165,7 +165,7 @@ class dmap(KeyedTable):
         self._added[key] = self._fitted(value)
 
     def update(self, data: Any, values: Any = None) -> None:
-        """Take over the keys and values of a dict, another dmap, or of arrays of keys and values."""
+        """Set the keys and values of a dict, another dmap, or arrays of keys and values."""
         self._update(data, values)
 
     def _update(self, data: Any, values: Any) -> None:
@@ -189,7 +189,7 @@ class dmap(KeyedTable):
             self._rebuild(join_keys([self._index.keys, take(keys, new)]), joined)
 
     def setdefault(self, key: Any, default: Any) -> Any:
-        """The value of a key; the default is assigned first if it is not there."""
+        """Return the value of a key; if it is missing, assign the default first."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -200,7 +200,7 @@ class dmap(KeyedTable):
         Raises
         ------
         KeyError
-            If it is not there.
+            If it is missing.
         """
         row = self._row_of(key)
         if row != NOT_FOUND:
@@ -227,7 +227,7 @@ class dmap(KeyedTable):
         self._rebuild(take(self._index.keys, np.empty(0, np.int64)), self._no_values())
 
     def copy(self) -> "dmap":
-        """An independent map of the same content."""
+        """Return an independent map with the same content."""
         return type(self)._made_of(self.index.keys, self.table.copy(), self._row or ())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The table of rows that are found by key, several for each."""
+"""The table with any number of values per key."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,32 +22,32 @@ _SHOWN = 3
 
 
 class dmultimap(KeyedTable):
-    """Any number of values for each key (thesis §7.1.2): numbers, rows of numbers, or records.
+    """Any number of values per key (thesis §7.1.2): numbers, rows of numbers, or records.
 
-    Values of a key keep the order in which they came. Keys are in the order of a hash that is the same on every
-    machine; so on several nodes each holds the keys of a range of hashes. All keys lie at the driver.
+    Values of a key keep their insertion order. Keys are sorted by a hash that is the same on every machine; thus on
+    several nodes each holds the values for a range of hashes. The driver has all keys.
 
     Parameters
     ----------
     data : dict, or keys
-        A dict of key → values; or an array, list or pyarrow array of keys, in which keys come as often as they have
-        values. Keys are whole numbers (that fit into int64) or texts, not both.
+        A dict of key → values; or an array, list or pyarrow array of keys, in which each key occurs once per value.
+        Keys are integers (that fit into int64) or texts, not both.
     values : array-like, optional
         One value for each of the keys in `data`.
     dtype : dtype-like, optional
-        Of the values; by default what NumPy gives them.
+        Dtype of the values; by default as in NumPy.
 
     Raises
     ------
     ArgumentError
-        If keys are neither all whole numbers nor all texts, or values no numbers.
+        If keys are neither all integers nor all texts, or values are not numbers.
     InputError
         If there are not as many values as keys, or they do not fit the dtype.
 
     Notes
     -----
-    `table` is a dvector of the values. Numbers are ragged rows, one for each key, so that a loop body reads the values
-    of a key as `table[row]`; rows and records stand one behind the other, those of key r in `offsets[r]:offsets[r+1]`.
+    `table` is a dvector of the values. Numbers are stored as ragged rows, one per key, so that a loop body reads the
+    values of a key as `table[row]`; rows and records are contiguous, those of key r at `offsets[r]:offsets[r+1]`.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class dmultimap(KeyedTable):
 
     @classmethod
     def _from_nodes(cls, cluster: Cluster, name: str, made: list[Any], row: tuple[int, ...]) -> "dmultimap":
-        """Wrap what `group_program` has made on each node."""
+        """Wrap the results of `group_program` on each node."""
         _, _, layout, bounds = made[0]
         table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
         offsets = offsets_of(np.concatenate([counts for _, counts, _, _ in made]))
@@ -99,7 +99,7 @@ class dmultimap(KeyedTable):
         self._replace(groups, dvector(self._stored(rows[groups.order], groups.offsets), copy=False))
 
     def _all_rows(self) -> NDArray[Any]:
-        """All values, as dense rows."""
+        """Return all values as dense rows."""
         if self._table is None:
             return np.empty((0, *(self._row or ())), self._dtype or np.float64)
         storage = self._table.storage
@@ -125,12 +125,12 @@ class dmultimap(KeyedTable):
         return int(self.offsets[-1])
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        """All values of one key, of shape (values, …); read-only. For several keys at once see `lookup`.
+        """Return all values of one key, of shape (values, …); read-only. For several keys at once see `lookup`.
 
         Raises
         ------
         KeyError
-            (a `StradsError` too) if the key is not there.
+            (also a `StradsError`) if the key is missing.
         """
         row = self.index.find(check_key(key))
         if row == NOT_FOUND:
@@ -142,22 +142,22 @@ class dmultimap(KeyedTable):
         return table[row] if table.is_ragged else table[int(self._offsets[row]) : int(self._offsets[row + 1])]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """All values of a key, or the default."""
+        """Return all values of a key, or the default."""
         row = self._row_of(key)
         return default if row == NOT_FOUND else self._values_of(row)
 
     def count(self, key: Any) -> int:
-        """How many values a key has; 0 if it is not there."""
+        """Return the number of values of a key; 0 if it is missing."""
         row = self._row_of(key)
         return 0 if row == NOT_FOUND else int(self._offsets[row + 1] - self._offsets[row])
 
     def lookup(self, keys: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values of several keys.
+        """Return the values of several keys.
 
         Returns
         -------
         values : ndarray of shape (total, …)
-            Those of the first key, then those of the second, …; none for a key that is not there.
+            Values of the first key, then of the second, …; none for a missing key.
         offsets : (keys + 1,) int64
             The values of key k are `values[offsets[k]:offsets[k + 1]]`.
         """
@@ -174,38 +174,38 @@ class dmultimap(KeyedTable):
         return found, offsets_of(lengths)
 
     def values(self) -> NDArray[Any]:
-        """All values, those of one key together, in the order of `keys()`; read-only."""
+        """Return all values, grouped by key in the order of `keys()`; read-only."""
         _ = self.table
         view = self._all_rows().view()
         view.flags.writeable = False
         return view
 
     def items(self) -> Iterator[tuple[Key, NDArray[Any]]]:
-        """Keys with the array of their values."""
+        """Iterate over pairs of a key and the array of its values."""
         for row, key in enumerate(self.keys().tolist()):
             yield key, self._values_of(row)
 
     def to_dict(self) -> dict[Key, list[Any]]:
-        """A dict of lists."""
+        """Return a dict of lists."""
         rows = np.split(self.values(), self.offsets[1:-1]) if len(self) else []
         return dict(zip(self.keys().tolist(), (part.tolist() for part in rows), strict=True))
 
     # -- writing -------------------------------------------------------------------------------------------
 
     def add(self, key: Any, value: Any) -> None:
-        """Give a key one more value, after those it has.
+        """Add a value to a key, after its existing ones.
 
         Raises
         ------
         InputError
             If the value does not fit.
         ArgumentError
-            If the key is of another kind than the others.
+            If the key is of a different kind from the others.
         """
         self._add(encode_keys([check_key(key)]), self._fitted(value)[None])
 
     def extend(self, keys: Any, values: Any) -> None:
-        """Give each key one more value; a key may come several times."""
+        """Add a value to each key; keys may repeat."""
         encoded = encode_keys(keys)
         self._add(encoded, self._rows(values, len(encoded)))
 
@@ -218,7 +218,7 @@ class dmultimap(KeyedTable):
             self._added_rows.append(rows)
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        """Give a key these values in place of those it has."""
+        """Replace the values of a key."""
         encoded = encode_keys([check_key(key)])
         rows = self._rows(values, len(values)) if len(values) else self._no_rows()
         self._check_kind(encoded)
@@ -236,7 +236,7 @@ class dmultimap(KeyedTable):
         Raises
         ------
         KeyError
-            If it is not there.
+            If it is missing.
         """
         row = self._row_of(key)
         if row == NOT_FOUND or row in self._removed:
@@ -244,7 +244,7 @@ class dmultimap(KeyedTable):
         self._removed.add(row)
 
     def copy(self) -> "dmultimap":
-        """An independent multimap of the same content."""
+        """Return an independent multimap with the same content."""
         return self._grouped(self.index.keys, self.table.copy(), self._row or (), self._offsets)
 
     def __repr__(self) -> str:
@@ -260,12 +260,12 @@ class dmultimap(KeyedTable):
 
 
 def stored_groups(rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
-    """Values in the order of their keys, as they are stored: numbers as ragged rows, one for each key."""
+    """Return values, sorted by key, in their stored form: numbers as ragged rows, one per key."""
     return RaggedArray(rows, offsets) if rows.ndim == 1 and rows.dtype.names is None else rows
 
 
 def _flattened(keys: list[Any], values: list[Any]) -> tuple[list[Any], Any]:
-    """Keys repeated as often as they have values, and the values one behind the other."""
+    """Return each key once per value, and all values concatenated."""
     try:
         lengths = [len(rows) for rows in values]
     except TypeError as error:

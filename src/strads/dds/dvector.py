@@ -39,29 +39,28 @@ class dvector(Operators):
     ----------
     data : array-like, dvector or RaggedArray
         An ndarray of shape (rows, …) of any numeric or structured dtype; (nested) lists of numbers; a list of
-        sequences of unequal lengths, which makes *ragged* rows (`RaggedArray.from_rows` makes ragged rows of
-        equal lengths too). Fields of records must be numbers, bools or sub-arrays of them.
+        sequences of unequal lengths, which makes *ragged* rows (`RaggedArray.from_rows` also makes ragged rows of
+        equal lengths). Fields of records must be numbers, bools or sub-arrays of them.
     dtype : dtype-like, optional
-        By default what NumPy gives `data`. The bytes are always stored in native order.
+        By default the dtype that NumPy gives `data`. Storage is always in native byte order.
     copy : bool, default True
-        With False an ndarray or RaggedArray is adopted without a copy, if it is writeable, C-contiguous and
-        of the right dtype. It then becomes read-only for the caller: plans are cached by content, so all
-        writes must pass through strads. (Views of it that were taken before stay writeable; do not use them.)
-        A dvector is always copied.
+        With False, an ndarray or RaggedArray is adopted without a copy if it is writeable, C-contiguous and of the
+        right dtype. It then becomes read-only for the caller: plans are cached by content, so all writes must go
+        through strads. (Earlier views of it stay writeable; do not use them.) A dvector is always copied.
 
     Raises
     ------
     ArgumentError
-        If `data` is no array of numbers: strings, objects, times, single values.
+        If `data` is not an array of numbers: strings, objects, times, single values.
 
     Notes
     -----
-    What is read with `v[…]` cannot be written through; assign with `v[…] = x`, or `v[i] = v[i] + x`. One row or a
+    The results of `v[…]` cannot be written through; assign with `v[…] = x`, or `v[i] = v[i] + x`. One row or a
     slice is a read-only *view*, so it shows later writes; an array of indices or a mask gives a copy. Rows of
     records are `np.record`: `v[0].user`.
 
-    On several nodes a table moves to them when a loop or an operator first needs it there. It reads and writes as
-    before; what is read of rows that lie on nodes is a copy (read-only, for one row or a slice).
+    On several nodes a table moves to them when a loop or an operator first needs it there. Reading and writing work
+    as before; rows read from nodes are copies (read-only for one row or a slice).
 
     Examples
     --------
@@ -82,7 +81,7 @@ class dvector(Operators):
 
     @classmethod
     def _adopt(cls, storage: Storage) -> Self:
-        """Wrap arrays that were made by strads and that nobody else holds."""
+        """Wrap arrays created by strads, to which there are no other references."""
         return cls(storage, copy=False)
 
     @classmethod
@@ -94,12 +93,12 @@ class dvector(Operators):
 
     @classmethod
     def zeros(cls, shape: Shape, dtype: DTypeLike = "f4") -> Self:
-        """Rows of zeros; `shape` is (rows, …) or the number of rows."""
+        """Return rows of zeros; `shape` is (rows, …) or the number of rows."""
         return cls._adopt(np.zeros(check_shape(shape), resolve_dtype(dtype)))
 
     @classmethod
     def full(cls, shape: Shape, value: Any, dtype: DTypeLike | None = None) -> Self:
-        """Rows that all hold `value`; the dtype is that of the value unless given (as in `np.full`)."""
+        """Return rows filled with `value`; the dtype is that of the value unless given (as in `np.full`)."""
         target = None if dtype is None else resolve_dtype(dtype)
         try:
             filled = np.full(check_shape(shape), value, target)
@@ -117,7 +116,7 @@ class dvector(Operators):
         seed: Seed = None,
         dtype: DTypeLike = "f4",
     ) -> Self:
-        """Independent numbers from [low, high); the same seed gives the same bits.
+        """Return independent uniform numbers from [low, high); the same seed gives the same bits.
 
         `dtype` is float32 or float64; `seed` is an int, a NumPy Generator, or None for different numbers each
         time.
@@ -134,93 +133,93 @@ class dvector(Operators):
         seed: Seed = None,
         dtype: DTypeLike = "f4",
     ) -> Self:
-        """Independent normal numbers; the same seed gives the same bits (see `uniform` for the arguments)."""
+        """Return independent normal numbers; the same seed gives the same bits (see `uniform` for the arguments)."""
         return cls._adopt(normal_array(shape, mean, std, seed, dtype))
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any], *, copy: bool = True) -> Self:
-        """The rows of an ndarray; `copy=False` adopts it and makes it read-only for the caller."""
+        """Return the rows of an ndarray; `copy=False` adopts it and makes it read-only for the caller."""
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"from_numpy needs an ndarray, not {type(array).__name__}: use strads.dvector(…)")
         return cls(array, copy=copy)
 
     @classmethod
     def from_arrow(cls, data: Any) -> Self:
-        """The rows of an Arrow object, always copied.
+        """Return the rows of an Arrow object, always copied.
 
         Parameters
         ----------
         data : pyarrow Table, RecordBatch, Array or ChunkedArray
-            A table gives (aligned) records, an array of numbers scalars, a list array ragged rows, a
-            fixed-size list array rows of that size. Bools are bools.
+            A table gives (aligned) records, an array of numbers scalars, a list array ragged rows, a fixed-size list
+            array rows of that size. Bools remain bools.
 
         Raises
         ------
         InputError
-            If a value is null; column and row (from 0) are named.
+            If a value is null; the message names column and row (from 0).
         ArgumentError
-            If `data`, or a column of it, is of another type.
+            If `data`, or a column of it, is of an unsupported type.
         """
         return cls._adopt(storage_from_arrow(data))
 
     @property
     def storage(self) -> Storage:
-        """The writeable arrays themselves, for engines. Who writes to them must call `mark_written`.
+        """The writeable arrays themselves, for engines, which must call `mark_written` after writing to them.
 
-        Rows that lie on nodes only are gathered first; the nodes keep theirs until `mark_written`.
+        Rows that lie only on nodes are gathered first; the nodes keep theirs until `mark_written`.
         """
         return self._content.home
 
     @property
     def memory(self) -> Storage | None:
-        """The arrays at the driver, as far as the rows are there; nothing is gathered for this."""
+        """The arrays at the driver, or None if the rows are only on nodes; gathers nothing."""
         return self._content.home if self._content.is_home else None
 
     @property
     def version(self) -> int:
-        """Grows with each write through strads; equal versions mean equal content."""
+        """Increases with each write through strads; equal versions mean equal content."""
         return self._content.version
 
     def mark_written(self) -> None:
-        """Say that `storage` may have been changed: raises `version`, and drops what nodes have of it."""
+        """Declare that `storage` may have changed: increments `version`, and drops the nodes' copies."""
         self._content.written_at_home()
 
     def distribute(self, cluster: Cluster, bounds: ArrayLike | None = None) -> str:
-        """See to it that the rows lie on the nodes of a cluster; rows that are there are not sent again.
+        """Ensure that the rows lie on the nodes of a cluster; rows already in place are not sent again.
 
         Parameters
         ----------
         cluster : Cluster
-            From then on each of its nodes holds a part of the rows, as a `Shard`.
+            Each of its nodes then holds a part of the rows, as a `Shard`.
         bounds : (nodes + 1,) integers, optional
-            Node p gets the rows `bounds[p]:bounds[p + 1]`. By default rows stay where they are on this cluster;
-            others are shared out equally, by their numbers if rows are ragged.
+            Node p gets the rows `bounds[p]:bounds[p + 1]`. By default rows already on this cluster stay in place;
+            others are distributed equally, by the count of their numbers if ragged.
 
         Returns
         -------
         str
-            The shard's name in each `node.store`. It holds until the next `distribute`, or until the driver
-            writes to the table.
+            The shard's name in each `node.store`, valid until the next `distribute`, or until the driver writes to
+            the table.
 
         Raises
         ------
         ArgumentError
-            If the bounds do not share out all rows.
+            If the bounds do not cover all rows.
         """
         return self._content.distribute(cluster, bounds)
 
     def written_on_nodes(self) -> None:
-        """Say that the nodes may have changed their rows: raises `version`; the driver's copy is dropped."""
+        """Declare that the nodes may have changed their rows: increments `version`, and drops the driver's copy."""
         self._content.written_on_nodes()
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the rows lie on the nodes of a cluster (and maybe at the driver too)."""
+        """Whether the rows lie on the nodes of a cluster (and possibly also at the driver)."""
         return self._content.spread is not None
 
     @property
     def bounds(self) -> NDArray[np.int64] | None:
-        """Node p holds the rows `bounds[p]:bounds[p + 1]`; None when no node does."""
+        """Node p holds the rows `bounds[p]:bounds[p + 1]`; None if the rows are not on nodes."""
         spread = self._content.spread
         return None if spread is None else spread.bounds.copy()
 
@@ -246,7 +245,7 @@ class dvector(Operators):
 
     @property
     def is_ragged(self) -> bool:
-        """Whether rows have lengths of their own."""
+        """Whether rows may differ in length."""
         return self._content.layout.is_ragged
 
     @property
@@ -258,7 +257,7 @@ class dvector(Operators):
         return len(self._content.layout)
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows in order, each as `v[i]` gives it; those on nodes are fetched a few MiB at a time."""
+        """Iterate over rows, each as `v[i]`; those on nodes are fetched a few MiB at a time."""
         if self._content.is_home:
             yield from readable(self.storage)
             return
@@ -267,14 +266,14 @@ class dvector(Operators):
             yield from self[start : start + step]
 
     def __getitem__(self, index: Any) -> Any:
-        """A row, a slice, rows by mask or by numbers, or the column of a field; never writes through.
+        """Return a row, a slice, rows by mask or by numbers, or the column of a field; never writable.
 
-        Of a table that lies on nodes only the rows asked for are fetched.
+        If the table lies on nodes, only the requested rows are fetched.
 
         Raises
         ------
         IndexError
-            (a `StradsError` too) if a row does not exist; index and number of rows are named.
+            (also a `StradsError`) if a row does not exist; the message names the index and the number of rows.
         """
         index = checked_index(index, self._content.layout)
         try:
@@ -295,7 +294,7 @@ class dvector(Operators):
         Raises
         ------
         IndexError
-            (a `StradsError` too) if a row does not exist.
+            (also a `StradsError`) if a row does not exist.
         InputError
             If the value does not fit.
         """
@@ -331,10 +330,9 @@ class dvector(Operators):
         return read_only(self.storage)
 
     def to_numpy(self, *, copy: bool = False) -> Any:
-        """The rows as an ndarray; ragged rows as a list of ndarrays.
+        """Return the rows as an ndarray; ragged rows as a list of ndarrays.
 
-        Without a copy they are read-only views that show later writes; with `copy=True` they belong to the
-        caller.
+        Without a copy they are read-only views that show later writes; with `copy=True` the caller owns them.
         """
         if isinstance(self.storage, RaggedArray):
             values = self.storage.values.copy() if copy else read_only(self.storage.values)
@@ -342,18 +340,18 @@ class dvector(Operators):
         return self.storage.copy() if copy else read_only(self.storage)
 
     def to_list(self) -> list[Any]:
-        """The rows as Python numbers, (nested) lists of them, or tuples for records."""
+        """Return the rows as Python numbers, (nested) lists of them, or tuples for records."""
         return self.storage.to_list() if isinstance(self.storage, RaggedArray) else self.storage.tolist()
 
     def __copy__(self) -> Self:
-        """Copy of the content too: two tables that shared memory would not know of each other's writes."""
+        """Copy the content, too: tables that shared memory would not notice each other's writes."""
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
     def copy(self) -> Self:
-        """An independent dvector of the same content, at version 0; of rows on nodes the copy lies there too."""
+        """Return an independent dvector with the same content, at version 0; if rows lie on nodes, so does the copy."""
         return self._of(self._content.copy())
 
     def __repr__(self) -> str:

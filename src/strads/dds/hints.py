@@ -14,7 +14,7 @@ _INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class Readonly:
-    """A table that the loop body is promised not to write; made by `readonly`."""
+    """A table that the loop body promises not to write; made by `readonly`."""
 
     table: dvector | KeyedTable
 
@@ -24,7 +24,7 @@ class Readonly:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """A table of which each thread has a replica; made by `relaxed`."""
+    """A table with a replica for each thread; made by `relaxed`."""
 
     table: dvector | KeyedTable
 
@@ -43,7 +43,7 @@ def readonly(v: dvector | KeyedTable) -> Readonly:
     Raises
     ------
     ArgumentError
-        If `v` is no dvector, dmap or dmultimap.
+        If `v` is not a dvector, dmap or dmultimap.
     """
     return Readonly(v)
 
@@ -56,18 +56,18 @@ def relaxed(v: dvector | KeyedTable) -> Relaxed:
     Raises
     ------
     ArgumentError
-        If `v` is no dvector or dmap of numbers.
+        If `v` is not a dvector or dmap of numbers.
     """
     return Relaxed(v)
 
 
 class Accumulator:
-    """A sum that all tasks of a loop add to and none reads; made by `accumulator`.
+    """A sum that all tasks of a loop add to but none reads; made by `accumulator`.
 
     Parameters
     ----------
     initial : float or int
-        Where the sum starts, and what `reset` returns to. A float sums in float64, an int or bool in int64.
+        Initial value of the sum, restored by `reset`. A float sums in float64, an int or bool in int64.
 
     Raises
     ------
@@ -100,9 +100,9 @@ class Accumulator:
         Raises
         ------
         ArgumentError
-            If `x` is not a real number, or a fraction when the sum is an int.
+            If `x` is not a real number, or is fractional while the sum is an int.
         InputError
-            If an int sum leaves the range of int64.
+            If an int sum overflows int64.
         """
         is_integer = isinstance(x, bool | int | np.bool_ | np.integer)
         if not is_integer and not isinstance(x, float | np.floating):
@@ -123,7 +123,7 @@ class Accumulator:
 
 
 def accumulator(initial: float = 0.0) -> Accumulator:
-    """A sum over the tasks of a loop: the body calls `loss.add(x)`, afterwards `loss.value` is the sum.
+    """Return a sum over the tasks of a loop: the body calls `loss.add(x)`; afterwards `loss.value` is the sum.
 
     See `Accumulator` for dtypes and errors.
     """

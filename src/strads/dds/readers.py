@@ -1,7 +1,7 @@
 """Reading files into dvectors.
 
-On several nodes each reads a part of the files, and the rows stay there; their order is that of the files. Every node
-needs to see the files under the same path. A compressed text file is read by one node, and its rows then shared out.
+On several nodes each reads a part of the files and keeps its rows; the order of rows is that of the files. All nodes
+must see the files under the same path. A compressed text file is read by one node, and its rows then distributed.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,35 +36,35 @@ def read_csv(
     Parameters
     ----------
     path : path, or several
-        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content. A folder
-        stands for the files in it (but those whose names start with `.` or `_`), a pattern like `part-*.csv` for
-        those that are called so, in the order of their names; a list for all its files.
+        A text file, plain or compressed with gzip, bz2, zstd or lz4 (detected from the content). A folder stands for
+        the files in it (except those whose names start with `.` or `_`), a pattern like `part-*.csv` for the matching
+        files, sorted by name; a list for all its files.
     schema : dict of column name → dtype
-        For instance `{"user": "i4", "item": "i4", "score": "f4"}`: integers, "f4", "f8" or "bool". In a file
-        with a header these columns are taken by name, otherwise they are the first ones in this order. Others
-        are ignored.
+        For instance `{"user": "i4", "item": "i4", "score": "f4"}`: integers, "f4", "f8" or "bool". In a file with a
+        header these columns are selected by name, otherwise they are the first ones, in this order. Other columns are
+        ignored.
     delimiter : str, optional
-        By default found out from the first lines: comma, tab, semicolon, `::`, `|` or whitespace. `" "` means
-        any run of spaces and tabs.
+        By default detected from the first lines: comma, tab, semicolon, `::`, `|` or whitespace. `" "` means any run
+        of spaces and tabs.
     header : bool or "auto", default "auto"
-        Whether the first line names the columns. "auto" takes it as a header if it has a name of the schema,
-        or no number where numbers must be.
+        Whether the first line names the columns. "auto" takes it as a header if it has a name of the schema, or no
+        number where numbers are required.
     comment : str, optional
         Lines that start with it are skipped.
 
     Returns
     -------
     dvector of shape (rows,)
-        Aligned records with the fields of the schema. Blank lines make no row.
+        Aligned records with the fields of the schema. Blank lines are skipped.
 
     Raises
     ------
     InputError
-        If the file is missing (then a FileNotFoundError too), empty, damaged, or has a malformed line: a
-        wrong number of fields, an empty field, a fraction or too large a number in an integer column, NaN or
-        an infinite number. File, line (from 1) and column are named.
+        If the file is missing (then also a FileNotFoundError), empty, corrupt, or has a malformed line: a wrong
+        number of fields, an empty field, a fraction or an out-of-range number in an integer column, NaN or an
+        infinite number. The message names file, line (from 1) and column.
     ArgumentError
-        If the schema or an option has no meaning.
+        If the schema or an option is invalid.
     """
     record = record_dtype(schema)
     options = CsvOptions(delimiter, header, comment)
@@ -79,7 +79,7 @@ def read_parquet(path: Paths, schema: Mapping[str, DTypeLike] | None = None) -> 
     path : path, or several
         A Parquet file; a folder, pattern or list as in `read_csv`.
     schema : dict of column name → dtype, optional
-        The columns to take, as in `read_csv`. By default all numeric columns in their own dtypes.
+        The columns to read, as in `read_csv`. By default all numeric columns in their own dtypes.
 
     Returns
     -------
@@ -89,10 +89,10 @@ def read_parquet(path: Paths, schema: Mapping[str, DTypeLike] | None = None) -> 
     Raises
     ------
     InputError
-        If the file is missing, damaged or empty, lacks a column, or has a null, NaN, infinite number or a
-        number that does not fit the schema; column and row (from 0) are named.
+        If the file is missing, corrupt or empty, lacks a column, or has a null, NaN, infinite number or a number
+        that does not fit the schema; the message names column and row (from 0).
     ArgumentError
-        If the schema has no meaning.
+        If the schema is invalid.
     """
     record = None if schema is None else record_dtype(schema)
     if current().is_local:
@@ -128,30 +128,30 @@ def _records(parts: list[RowGroups], record: np.dtype) -> NDArray[Any]:
 
 
 def read_text(path: Paths, parser: Callable[[str], Any]) -> dvector:
-    """Read a UTF-8 text file through a parser of lines.
+    """Read a UTF-8 text file with a parser for its lines.
 
     Parameters
     ----------
     path : path, or several
-        A text file, plain or compressed with gzip, bz2, zstd or lz4, which is recognised by its content; a folder,
-        pattern or list as in `read_csv`.
+        A text file, plain or compressed with gzip, bz2, zstd or lz4 (detected from the content); a folder, pattern or
+        list as in `read_csv`.
     parser : callable
-        Takes a line without its end and returns a number; a tuple of numbers (always as many: a row); a list
-        or one-dimensional array of numbers (a ragged row); a dict or named tuple of numbers (always the same
-        fields: a record); or None, to skip the line.
+        Takes a line without its line end and returns a number; a tuple of numbers (a row; always the same length); a
+        list or one-dimensional array of numbers (a ragged row); a dict or named tuple of numbers (a record; always
+        the same fields); or None, to skip the line.
 
     Returns
     -------
     dvector
-        Scalars, rows, ragged rows or records. Each column has the dtype NumPy gives all its numbers: int64,
-        float64 or bool for Python's.
+        Scalars, rows, ragged rows or records. Each column has the dtype that NumPy gives to its numbers: int64,
+        float64 or bool for Python numbers.
 
     Raises
     ------
     InputError
-        If the file is missing, empty or damaged, or at a line that is not UTF-8, on which the parser raises
-        (its exception is chained), or for which it returns something else than for the first one, NaN or an
-        infinite number. File and line (from 1) are named.
+        If the file is missing, empty or corrupt, or for a line that is not UTF-8, for which the parser raises (its
+        exception is chained), or returns a result unlike the first, NaN or an infinite number. The message names file
+        and line (from 1).
     ArgumentError
         If `parser` is not callable.
     """

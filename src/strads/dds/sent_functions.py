@@ -1,7 +1,7 @@
-"""Users' functions as they are sent to other processes: with the values of the globals that they use.
+"""Serialization of users' functions for other processes, with the values of the globals that they use.
 
-By name, as pickle sends a function of an importable module, it would meet that module as the other process has imported
-it: what the driver has assigned since to a global, such as a rate, would be missing there.
+Pickle sends a function of an importable module by name. It would then see the module as imported by the other process,
+without what the driver has since assigned to a global, such as a learning rate.
 """
 
 import sys
@@ -23,31 +23,31 @@ _INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"
 def sent_to(cluster: Cluster, function: Function, *, compiled: bool = False) -> Function:
     """Return a function as the nodes of a cluster should get it.
 
-    Where they are other processes it carries what it refers to: other functions of the user's in the same way, of the
-    user's modules the attributes that are used. Installed packages are the same everywhere: they are imported. A
-    function that refers to what cannot be pickled, such as a lock, and whatever is no plain function, stays as it is.
+    If the nodes are other processes, the function carries what it refers to: the user's other functions in the same
+    way, and the used attributes of the user's modules. Installed packages are the same everywhere, and are imported.
+    A function that refers to an unpicklable object, such as a lock, is returned unchanged, as is any other callable.
 
     Parameters
     ----------
     cluster
-        Where it goes.
+        The destination.
     function
-        The user's.
+        The user's function.
     compiled
-        Whether it will be compiled anew with all that it calls: then Numba's functions may become plain ones.
+        Whether it will be recompiled with all that it calls: then Numba functions may be replaced by plain ones.
     """
     if cluster.backend == "threads":
         return function
     carried = _Carrier(compiled).carried(function, set())
     try:
         cloudpickle.dumps(carried)
-    except Exception:  # whatever the objects raise
+    except Exception:  # objects may raise anything
         return function
     return carried
 
 
 class _CarriedModule(types.ModuleType):
-    """Stands for a module, with some of its attributes; pickled with them."""
+    """Stands in for a module, with some of its attributes; pickled with them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _carried_module, (self.__name__, {k: v for k, v in vars(self).items() if not k.startswith("__")})
@@ -60,14 +60,14 @@ def _carried_module(name: str, attributes: dict[str, Any]) -> types.ModuleType:
 
 
 class _Carrier:
-    """Copies functions, each once: they may refer to each other."""
+    """Copies functions, each only once, as they may refer to each other."""
 
     def __init__(self, compiled: bool) -> None:
         self._compiled = compiled
         self._done: dict[types.FunctionType, types.FunctionType] = {}
 
     def carried(self, value: Any, names: set[str]) -> Any:
-        """Return what stands for a global of a function that uses these names."""
+        """Return the replacement for a global of a function that uses these names."""
         plain = plain_function(value) if self._compiled and isinstance(value, Dispatcher) else value
         if _is_users_function(plain):
             return self._function(plain)

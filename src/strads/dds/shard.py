@@ -1,4 +1,4 @@
-"""A node's part of a table, and how rows get from node to node."""
+"""A node's part of a table, and the exchange of rows between nodes."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,19 +17,19 @@ from strads.dds._storage import Storage
 
 @dataclass
 class Shard:
-    """Rows `low..high - 1` of a table, in an address space for all its rows (`whole`).
+    """Rows `low..high - 1` of a table, in arrays that address all its rows (`whole`).
 
     Attributes
     ----------
     whole
-        Arrays of the whole table's shape. Rows that lie elsewhere take no memory and read as zeros, unless
+        Arrays of the full table's shape. Rows that lie elsewhere take no memory and read as zeros, unless
         `is_complete`, or unless an engine has fetched them. The offsets of ragged rows are on all nodes.
     bounds : (nodes + 1,) int64
         Node p holds the rows `bounds[p]:bounds[p + 1]`.
     rank
         The node of this shard.
     is_complete
-        Whether all rows have their present content here: until a write, after `complete`.
+        Whether all rows are up to date here: from `complete` until the next write.
     """
 
     whole: Storage
@@ -39,12 +39,12 @@ class Shard:
 
     @classmethod
     def dense(cls, shape: tuple[int, ...], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
-        """Make a shard of zeros of a table of this shape."""
+        """Make a shard of zeros for a table of this shape."""
         return cls(mapped_array(shape, dtype), bounds, rank)
 
     @classmethod
     def ragged(cls, offsets: NDArray[np.int64], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
-        """Make a shard of zeros of a table of ragged rows."""
+        """Make a shard of zeros for a table of ragged rows."""
         return cls(RaggedArray(mapped_array((int(offsets[-1]),), dtype), offsets), bounds, rank)
 
     @property
@@ -54,7 +54,7 @@ class Shard:
 
     @property
     def high(self) -> int:
-        """Row after the last that this node holds."""
+        """One past the last row that this node holds."""
         return int(self.bounds[self.rank + 1])
 
     @property
@@ -63,20 +63,20 @@ class Shard:
         return self.range(self.low, self.high)
 
     def range(self, low: int, high: int) -> Storage:
-        """Rows `low..high - 1`; a view (of the values, for ragged rows)."""
+        """Return rows `low..high - 1`; a view (of the values, for ragged rows)."""
         if isinstance(self.whole, RaggedArray):
             offsets = self.whole.offsets[low : high + 1]
             return RaggedArray(self.whole.values[offsets[0] : offsets[-1]], offsets - offsets[0])
         return self.whole[low:high]
 
     def values(self, low: int, high: int) -> NDArray[Any]:
-        """All numbers of the rows `low..high - 1`, contiguous: what travels when rows are sent."""
+        """Return all numbers of rows `low..high - 1`, contiguous, as they are sent over the network."""
         if isinstance(self.whole, RaggedArray):
             return self.whole.values[self.whole.offsets[low] : self.whole.offsets[high]]
         return self.whole[low:high]
 
     def value_rows(self, rows: slice | NDArray[np.int64]) -> tuple[NDArray[Any], slice | NDArray[np.int64]]:
-        """Return an array, and where in it the content of the given rows is: for ragged rows, of their values."""
+        """Return an array, and the positions in it of the given rows: for ragged rows, of their values."""
         if not isinstance(self.whole, RaggedArray):
             return self.whole, rows
         offsets = self.whole.offsets
@@ -86,7 +86,7 @@ class Shard:
         return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
 
     def release_others(self) -> None:
-        """Give back the memory of the rows that lie elsewhere; they read as zeros again."""
+        """Release the memory of the rows that lie elsewhere; they read as zeros again."""
         low, high, array = self.low, self.high, self.whole
         if isinstance(array, RaggedArray):
             low, high = int(array.offsets[low]), int(array.offsets[high])
@@ -96,7 +96,7 @@ class Shard:
 
 
 def complete(node: Node, *shards: Shard) -> None:
-    """Fetch all rows of some tables that lie on other nodes, on every node (a collective)."""
+    """Fetch all rows of some tables that lie on other nodes, to every node (a collective)."""
     if not shards:
         return
     everywhere = node.comm.allgather([shard.is_complete for shard in shards])
@@ -107,7 +107,7 @@ def complete(node: Node, *shards: Shard) -> None:
 
 
 def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> None:
-    """Copy to each node p the rows `wanted[p]` from the nodes that hold them, into their places (a collective)."""
+    """Copy to each node p the rows `wanted[p]`, from the nodes that hold them, in place (a collective)."""
     arrivals = []
     low, high = wanted[node.rank]
     for source in range(node.size):
@@ -121,7 +121,7 @@ def fetch_ranges(node: Node, shard: Shard, wanted: list[tuple[int, int]]) -> Non
             node.comm.put(shard.values(first, last), to, _FETCH)
     for arrival in arrivals:
         node.comm.wait_arrival(arrival)
-    node.comm.barrier()  # the sent rows may change from now on
+    node.comm.barrier()  # from here on, the sent rows may change
 
 
 def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
@@ -132,19 +132,19 @@ def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
     node, shard
         This node and its part of the table.
     rows : integers of shape (wanted,)
-        Row numbers; each node asks for its own, in any order, repeated or not.
+        Row numbers, which may differ between nodes; in any order, possibly repeated.
 
     Raises
     ------
     IndexError
-        If there is no such row.
+        If a row does not exist.
     """
     wanted = np.asarray(rows, np.int64)
     total = int(shard.bounds[-1])
     for outside in wanted[(wanted < 0) | (wanted >= total)][:1]:
         row_number(outside if outside >= 0 else -total - 1, total)
     holders = owners(shard.bounds, wanted)
-    order = np.argsort(holders.astype(np.uint16), kind="stable")  # of two bytes: a radix sort
+    order = np.argsort(holders.astype(np.uint16), kind="stable")  # two bytes: NumPy uses radix sort
     ends = np.searchsorted(holders[order], np.arange(node.size + 1))
     asked = node.comm.alltoall([wanted[order[a:b]] for a, b in pairwise(ends)])
     answers = node.comm.alltoall([numbers(take(shard.whole, theirs)) for theirs in asked])

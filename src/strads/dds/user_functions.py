@@ -1,7 +1,7 @@
-"""Users' functions: knowing them again, and compiling them with the functions that they call.
+"""Users' functions: recognizing them, and compiling them with the functions that they call.
 
-A function is known by its code and by what it refers to, so that one that is defined anew, or arrives at a node for
-the second time, is not compiled again, and one whose globals have changed is.
+A function is identified by its code and by what it refers to, so that one that is redefined, or arrives at a node a
+second time, is not recompiled, but one whose globals have changed is.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def dispatcher_of(
     Parameters
     ----------
     function
-        A plain function or a dispatcher, which is compiled anew.
+        A plain function or a dispatcher, which is recompiled.
     check
         Called with each function before it is rewritten.
     options
@@ -45,8 +45,8 @@ def dispatcher_of(
 def fingerprint(function: Function) -> tuple[Any, ...]:
     """Return a key that is equal for functions that compile to the same code.
 
-    It covers code, closure and globals, so that a body defined anew in each epoch compiles once, and one whose
-    globals have changed compiles again.
+    It covers code, closure and globals, so that a body redefined in each epoch compiles once, and one whose globals
+    have changed recompiles.
     """
     return _fingerprint(plain_function(function), frozenset())
 
@@ -70,9 +70,9 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
 
 
 def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
-    """Key of what a name stands for; of a module, what the names used in the function stand for in it.
+    """Return the key of a name's value; for a module, of its attributes with names used in the function.
 
-    `active` are the functions and modules on the way here.
+    `active` holds the functions and modules that are being described: they may refer to each other.
     """
     if is_helper(value):
         return _fingerprint(plain_function(value), active)
@@ -111,7 +111,7 @@ def _global_names(function: types.FunctionType) -> list[str]:
 
 
 def all_names(code: types.CodeType) -> set[str]:
-    """Return the names that a function and those inside of it use."""
+    """Return the names that a function and its nested functions use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -127,7 +127,7 @@ def _cell_value(cell: types.CellType) -> Any:
 
 
 def is_helper(value: Any) -> bool:
-    """Whether a value is a function that has to be compiled with the body."""
+    """Whether a value is a function that must be compiled with the body."""
     if isinstance(value, Dispatcher):
         return True
     module = getattr(value, "__module__", None) or ""
@@ -135,7 +135,7 @@ def is_helper(value: Any) -> bool:
 
 
 class _Specializer:
-    """Rewrites a function and its helpers once each."""
+    """Rewrites a function and its helpers, each once."""
 
     def __init__(self, options: dict[str, Any], check: Callable[[types.FunctionType], object] | None):
         self.options = options
@@ -150,7 +150,7 @@ class _Specializer:
             cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
             rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)
-            # Filled afterwards: a helper may refer back to this function.
+            # Filled afterwards, as a helper may refer back to this function.
             names = all_names(function.__code__)
             scope |= {name: self._replace(function.__globals__[name], names) for name in _global_names(function)}
             for cell in cells:
@@ -158,7 +158,7 @@ class _Specializer:
         return self.done[function]
 
     def _replace(self, value: Any, names: set[str]) -> Any:
-        """Return what stands for a global in compiled code; of a module, `names` are used."""
+        """Return the replacement for a global in compiled code; of a module, only `names` are used."""
         if is_helper(value):
             return self.dispatcher(plain_function(value))
         if isinstance(value, types.ModuleType):

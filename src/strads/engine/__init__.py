@@ -1,1 +1,1 @@
-"""How a plan is executed."""
+"""Execution of plans."""

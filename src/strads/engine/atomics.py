@@ -1,4 +1,4 @@
-"""Atomic operations on array elements, and polite spinning, for compiled code that holds no GIL."""
+"""Atomic operations on array elements, and spin-waiting with yields, for compiled code without the GIL."""
 
 import os
 from typing import Any
@@ -18,7 +18,7 @@ def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, in
 
 @intrinsic
 def fetch_add(typingctx: Any, array: Any, index: Any, amount: Any) -> Any:
-    """Add `amount` to `array[index]` atomically; returns the value before."""
+    """Add `amount` to `array[index]` atomically; returns the previous value."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _element_pointer(context, builder, array, args[0], args[1])
@@ -44,7 +44,7 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, desi
 
 @intrinsic
 def exchange(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Set `array[index]` to `value` atomically; returns the value before."""
+    """Set `array[index]` to `value` atomically; returns the previous value."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _element_pointer(context, builder, array, args[0], args[1])
@@ -56,7 +56,7 @@ def exchange(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Return `array[index]` as other threads have left it, each time anew; the elements have 8 bytes."""
+    """Load `array[index]` atomically, never cached in a register; elements must have 8 bytes."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _element_pointer(context, builder, array, args[0], args[1])
@@ -67,7 +67,7 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _yield_processor(typingctx: Any) -> Any:
-    """Let another thread run: without it, more threads than cores would burn their time slices waiting."""
+    """Yield the processor: otherwise, with more threads than cores, waiting threads would burn their time slices."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if os.name == "posix":
@@ -81,6 +81,6 @@ def _yield_processor(typingctx: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def pause(attempts: int) -> None:
-    """Wait a moment before the next attempt; after a while, give the processor away at each."""
+    """Back off before the next attempt; after many attempts, yield the processor each time."""
     if attempts > 64:
         _yield_processor()

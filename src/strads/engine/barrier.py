@@ -1,4 +1,4 @@
-"""A barrier for threads in compiled code: all arrive before one goes on."""
+"""A barrier for threads in compiled code."""
 
 from numba import njit
 from numpy import int64
@@ -9,9 +9,9 @@ from strads.engine.atomics import fetch_add, load, pause
 
 @njit(nogil=True, cache=True)
 def meet(arrivals: NDArray[int64], threads: int) -> None:
-    """Return when `threads` threads have called this; may be called again and again.
+    """Return when `threads` threads have called this; reusable.
 
-    `arrivals[0]` counts the calls; it begins at 0, and is best on a cache line of its own.
+    `arrivals[0]` counts the calls; it starts at 0, and should have its own cache line.
     """
     if threads == 1:
         return
@@ -25,7 +25,7 @@ def meet(arrivals: NDArray[int64], threads: int) -> None:
 
 @njit(nogil=True, cache=True)
 def meet_unless(stop: NDArray[int64], arrivals: NDArray[int64], threads: int) -> bool:
-    """As `meet`, but return False as soon as `stop[0]` is set: some thread may never come."""
+    """As `meet`, but return False as soon as `stop[0]` is set, when some thread may never arrive."""
     if threads == 1:
         return bool(load(stop, 0) == 0)
     before = fetch_add(arrivals, 0, 1)

@@ -1,8 +1,8 @@
 """Rounds of a dynamic schedule on one node, compiled: propose, compute the changes, commit (DESIGN §4.6).
 
-The threads share the columns of a round while they compute changes, all from the same state (Jacobi), and the rows
-while they commit. They meet twice a round. Thread 0 schedules beside its share of the work. No thread adds to what
-another does, so the bits are the same for any number of threads.
+The threads divide the columns of a round among them to compute changes, all from the same state (Jacobi), and the rows
+to commit these. There are two barriers per round. Thread 0 schedules in addition to its share of the work. No two
+threads add to the same element, so the bits are the same for any number of threads.
 """
 
 from typing import Any, NamedTuple
@@ -16,17 +16,17 @@ from strads.engine.atomics import load
 from strads.engine.barrier import meet_unless
 from strads.schedule.dynamic_state import CONCURRENCY, propose_into, take_feedback
 
-_WORTH_A_THREAD = 32_768  # entries a round; with fewer for each, threads wait for each other longer than they work
+_WORTH_A_THREAD = 32_768  # entries per round and thread; with fewer, threads spend more time in barriers than computing
 _ARRIVED, _STOP, _COUNT, _UPDATED, _FAILED = (8 * n for n in range(5))  # a cache line each
 
 
 class Board(NamedTuple):
-    """Where the threads of the rounds write to each other; plans of even and of odd rounds apart."""
+    """Shared memory of the threads, double-buffered for even and odd rounds."""
 
-    state: NDArray[np.int64]
-    parameters: NDArray[np.int64]
-    priorities: NDArray[np.float64]
-    changes: NDArray[np.float64]
+    state: NDArray[np.int64]  # barrier, flags and counters, on separate cache lines
+    parameters: NDArray[np.int64]  # (2, capacity): the plans
+    priorities: NDArray[np.float64]  # (2, capacity)
+    changes: NDArray[np.float64]  # (2, capacity): δ of each parameter of a plan
 
 
 def coordinate_change(model: Any, parameter: int) -> float:
@@ -35,7 +35,7 @@ def coordinate_change(model: Any, parameter: int) -> float:
 
 
 def commit_rows(model: Any, parameters: Any, changes: Any, count: int, thread: int, threads: int) -> None:
-    """Bring one thread's rows of the shared state up to date with the changes. Overloaded for each kind of model."""
+    """Apply the changes to one thread's rows of the shared state. Overloaded for each kind of model."""
     raise NotImplementedError
 
 
@@ -46,7 +46,7 @@ def commit_parameters(model: Any, parameters: Any, changes: Any, count: int) -> 
 
 @njit(nogil=True, cache=True)
 def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
-    """Write the plan of the next round; −1 for its length ends the rounds."""
+    """Write the plan of the next round to the board; a length of −1 ends the rounds."""
     count = -1
     if left > 0 and load(board.state, _STOP) == 0:
         count = propose_into(schedule, board.parameters[side], board.priorities[side])
@@ -55,7 +55,7 @@ def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore[no-untyped-def]
-    """One thread's part of some rounds; returns early when another thread has failed."""
+    """Run one thread's part of some rounds; returns early if another thread has failed."""
     state = board.state
     failed = state[_FAILED:]
     side = 0
@@ -83,7 +83,7 @@ def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore
 
 
 class CoordinateRounds:
-    """Runs a compiled schedule on a model that lies on this node.
+    """Runs a compiled schedule on a model on this node.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class CoordinateRounds:
     team
         Threads to use.
     entries : float, optional
-        Of a column, on average: where they are few, fewer threads are faster. By default all have a part.
+        Mean number of entries per column: if small, fewer threads are used, which is faster. By default all are used.
     """
 
     def __init__(self, schedule: Any, model: Any, team: ThreadTeam, *, entries: float = np.inf):
@@ -109,9 +109,9 @@ class CoordinateRounds:
         )
 
     def run(self, rounds: int) -> int:
-        """Run so many rounds, fewer if nothing is left to propose; returns how many parameters were updated.
+        """Run `rounds` rounds, fewer if nothing is left to propose; returns the number of parameters updated.
 
-        Interrupted (Ctrl-C), it ends with the round that it is in. When a thread fails, the others leave theirs.
+        An interrupt (Ctrl-C) takes effect at the end of the current round. If a thread fails, the others stop, too.
         """
         state = self._board.state
         state[[_ARRIVED, _STOP, _UPDATED, _FAILED]] = 0
@@ -122,7 +122,7 @@ class CoordinateRounds:
             try:
                 run_rounds(self._schedule, self._model, self._board, thread, self._threads, rounds)
             except BaseException:
-                state[_FAILED] = 1  # nobody may wait for this thread
+                state[_FAILED] = 1  # the others must not wait for this thread
                 raise
 
         def stop() -> None:

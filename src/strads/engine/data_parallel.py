@@ -1,8 +1,8 @@
 """Data-parallel engine: minibatches on replicas of the parameters, exchanged by a parameter server (thesis §7.2.4).
 
 A *worker* of the parameter server has a replica of each written table. It is a thread, or under `Hybrid` a node, whose
-threads share the replica without locks. In each round, a clock of the tables, a worker gets the rows, runs a minibatch
-(each of its threads one), and sends what has changed.
+threads share the replica without locks. In each round, i.e. one clock of the tables, a worker gets the rows, runs a
+minibatch on each of its threads, and sends the changes.
 """
 
 import time
@@ -33,20 +33,20 @@ Aggregation = str | Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A written table, in one run.
+    """A written table during one run.
 
     Attributes
     ----------
     name
-        For messages.
+        Name for error messages.
     table
-        All rows, of which those of this node are as they should be.
+        All rows; only those of this node are up to date.
     bounds
         Node p holds the rows `bounds[p]:bounds[p + 1]`.
     aggregation
         "average", "sum", or a function of the changes of all tasks of a round.
     touched
-        Rows that each minibatch touches; None: all.
+        Rows that each minibatch accesses; None: all.
     """
 
     name: str
@@ -57,44 +57,44 @@ class Parameter:
 
     @property
     def columns(self) -> int:
-        """Numbers in a row."""
+        """Number of elements in a row."""
         return self.table.size // max(len(self.table), 1)
 
     @property
     def flat(self) -> NDArray[Any]:
-        """The rows, of one dimension each."""
+        """The table with each row flattened to one dimension."""
         return self.table.reshape(len(self.table), self.columns)
 
     @property
     def is_packed(self) -> bool:
-        """Whether all numbers travel, whatever rows they are in: then the rows of the parameter server are long."""
+        """Whether all numbers are sent, regardless of rows: then the parameter server uses long rows of its own."""
         return self.touched is None and isinstance(self.aggregation, str)
 
     @property
     def shape(self) -> TableFormat:
-        """What the parameter server has to know; packed rows may reach beyond the last number."""
+        """Table format for the parameter server; packed rows may extend beyond the last number."""
         if not self.is_packed:
             return TableFormat(len(self.table), self.columns, self.table.dtype)
         columns = max(1, min(-(-self.table.size // (len(self.bounds) - 1)), _LONGEST_ROW))
         return TableFormat(-(-self.table.size // columns), columns, self.table.dtype)
 
     def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of the parameter server that some minibatches need."""
+        """Return the rows of the parameter server that some minibatches need."""
         return np.arange(self.shape.rows) if self.touched is None else self.touched.of(numbers)
 
     def weights(self, participants: NDArray[np.int64]) -> NDArray[Any]:
-        """What the changes of one task count in each round, given how many take part."""
+        """Return the weight of one task's changes in each round, given the number of participants."""
         is_mean = self.aggregation == "average"
         return (1 / participants if is_mean else np.ones(len(participants))).astype(self.table.dtype)
 
     def combine(self, participants: NDArray[np.int64]) -> Combine | None:
-        """Return the function that servers apply to the changes of a round; None if they add them."""
+        """Return the function that servers apply to the changes of a round; None if they are summed."""
         function = self.aggregation
         if isinstance(function, str):
             return None
 
         def combine(clock: int, deltas: NDArray[Any]) -> NDArray[Any]:
-            absent = int(participants[clock]) - len(deltas)  # those that have touched none of the rows of this server
+            absent = int(participants[clock]) - len(deltas)  # tasks that touched no row of this server
             stacked = np.concatenate([deltas, np.zeros((absent, *deltas.shape[1:]), deltas.dtype)])
             combined = np.asarray(function(stacked.reshape(*stacked.shape[:2], *self.table.shape[1:])))
             wanted = (deltas.shape[1], *self.table.shape[1:])
@@ -116,7 +116,7 @@ def share(parameter: Parameter, threads: int, participants: NDArray[np.int64]) -
         flat.copy(),
         np.zeros((threads, *flat.shape), flat.dtype),
         parameter.weights(participants),
-        none if touched is None else touched.offsets,  # a single node has the minibatches from 0
+        none if touched is None else touched.offsets,  # on a single node, minibatches are numbered from 0
         none if touched is None else touched.rows,
     )
 
@@ -127,7 +127,7 @@ class Replica:
     Attributes
     ----------
     storage
-        Array (1, rows, …). Rows that no minibatch touches take no memory.
+        Array (1, rows, …). Rows that no minibatch accesses take no memory.
     """
 
     def __init__(self, parameter: Parameter, endpoint: Endpoint, worker: int, is_bounded: bool):
@@ -142,7 +142,7 @@ class Replica:
         self._start = np.empty((0, shape.columns), table.dtype)
 
     def pull(self, numbers: NDArray[np.int64]) -> None:
-        """Get the rows that some minibatches need."""
+        """Read the rows that some minibatches need."""
         if self._parameter.touched is not None or not len(self._rows):
             self._rows = self._parameter.rows_of(numbers)
             self._start = np.empty((len(self._rows), self._flat.shape[1]), self._flat.dtype)
@@ -150,7 +150,7 @@ class Replica:
         scatter(self._flat, self._rows, self._start)
 
     def push(self, weight: Any) -> None:
-        """Send what has changed since."""
+        """Send the changes since `pull`, multiplied by a weight."""
         deltas = np.empty_like(self._start)
         _changes(self._flat, self._rows, self._start, weight, deltas)
         if self._is_bounded and not np.isfinite(deltas).all():
@@ -171,20 +171,20 @@ def _changes(values, rows, start, weight, out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Exchange:
-    """What workers do, and what they need to know of each other.
+    """Description of a run, the same for all workers.
 
     Attributes
     ----------
     minibatches
-        Of all threads.
+        The minibatches of all threads.
     lanes
         Threads that share a replica.
     consistency
-        The rules.
+        The consistency model.
     parameters
         The written tables.
     run
-        Called with a worker's replicas and threads, and a clock: has each thread run its minibatch of this number.
+        Called with a worker's replicas and threads, and a clock: makes each thread run its minibatch for this clock.
     """
 
     minibatches: Minibatches
@@ -195,25 +195,25 @@ class Exchange:
 
     @property
     def workers(self) -> int:
-        """How many replicas there are."""
+        """Number of replicas."""
         return self.minibatches.workers // self.lanes
 
     @cached_property
     def participants(self) -> NDArray[np.int64]:
-        """How many of them have something to do in each round."""
+        """Return the number of participants in each round."""
         return self.minibatches.participants(self.lanes)
 
 
 @dataclass(frozen=True)
 class ExchangeOutcome:
-    """What an exchange leaves on a node: times of its workers, by their numbers, and staleness by parameter."""
+    """Result of an exchange on a node: times by worker number, and staleness histograms by parameter."""
 
     times: dict[int, WorkerTimes]
     histograms: list[NDArray[np.int64]]
 
 
 def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
-    """Run all minibatches; the parameters are changed when all workers have ended (a collective)."""
+    """Run all minibatches; the parameters are updated once all workers have ended (a collective)."""
     node_of = tuple(np.repeat(np.arange(node.size), what.workers // node.size).tolist())
     own = [worker for worker, place in enumerate(node_of) if place == node.rank]
     stores, endpoints = [], []
@@ -231,7 +231,7 @@ def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
 
 
 def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerTimes:
-    """Do what a worker does."""
+    """Run one worker."""
     is_bounded = what.consistency.bound(0) < np.inf
     replicas = [
         Replica(parameter, endpoint, worker, is_bounded)
@@ -256,7 +256,7 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
 
 
 def _deal(node: Node, parameter: Parameter) -> NDArray[Any]:
-    """Return this node's shard for the parameter server, which has row r on node r mod nodes (a collective)."""
+    """Return this node's shard for the parameter server, which keeps row r on node r mod nodes (a collective)."""
     flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
     if parameter.is_packed:
         packed = np.zeros((parameter.shape.rows, parameter.shape.columns), flat.dtype)
@@ -271,7 +271,7 @@ def _deal(node: Node, parameter: Parameter) -> NDArray[Any]:
 
 
 def _collect(node: Node, parameter: Parameter, values: NDArray[Any]) -> None:
-    """Bring the rows of a shard to the nodes that hold them in the table (a collective)."""
+    """Send the rows of a shard to the nodes that hold them in the table (a collective)."""
     flat, low, high = parameter.flat, parameter.bounds[node.rank], parameter.bounds[node.rank + 1]
     if parameter.is_packed:
         packed = np.empty((parameter.shape.rows, parameter.shape.columns), flat.dtype)
@@ -285,6 +285,6 @@ def _collect(node: Node, parameter: Parameter, values: NDArray[Any]) -> None:
 
 
 def _places(node: Node, parameter: Parameter, holder: int, server: int) -> slice:
-    """Where on a server the rows are that a node holds in the table."""
+    """Return the places on a server of the rows that a node holds in the table."""
     low, high = int(parameter.bounds[holder]), int(parameter.bounds[holder + 1])
     return slice(-((server - low) // node.size), -((server - high) // node.size))

@@ -1,7 +1,7 @@
-"""One node's part of a run of the Dynamic Engine: an event loop that carries out orders (thesis §5.2.2).
+"""One node's part of a run of the Dynamic Engine: an event loop that executes orders (thesis §5.2.2).
 
-The coordinator sends each node one message a subplan: what to commit, what to update, which plans to propose. The
-node answers with its workers' results, merged, and with plans. The coordinator is node 0, and a worker like others.
+The coordinator sends each node one message per subplan: what to commit, what to update, which plans to propose. The
+node answers with its workers' merged results, and with plans. The coordinator is node 0, which also runs workers.
 """
 
 import time
@@ -21,20 +21,20 @@ from strads.schedule.merging import Range, merge_subtree
 from strads.schedule.pipeline import Action, Aggregate, Order, Parameters, Pipeline
 
 _ORDER, _REPORT = 1, 2  # tags
-_LOOK = 0.5  # seconds between two looks at the clock in a wait
+_LOOK = 0.5  # seconds between timeout checks in a wait
 
 
 class NodeWork(Protocol):
-    """What a node does for the loop.
+    """The node's work, as called by the loop.
 
     Attributes
     ----------
     threads
-        That it has.
+        Thread count.
     tasks
-        Updates so far, of a worker and a part of a subplan each.
+        Calls of `update` so far: one per worker and part of a subplan.
     seconds
-        In the program's functions so far, of all threads together.
+        Time spent in the program's functions so far, summed over threads.
     """
 
     threads: int
@@ -45,20 +45,20 @@ class NodeWork(Protocol):
         """Return the results of this node's workers, merged to subtrees; empty where there are no workers."""
 
     def commit(self, parameters: Parameters, changes: NDArray[Any]) -> None:
-        """Bring the data of this node's workers up to date."""
+        """Update the data of this node's workers."""
 
 
 class Instance:
-    """A scheduler instance, held to its own parameters.
+    """A scheduler instance, restricted to its own parameters.
 
     Parameters
     ----------
     number
-        Of the instance.
+        Number of the instance.
     schedule
-        What proposes.
+        The schedule that makes proposals.
     parameters
-        That it may propose.
+        The parameters that it may propose.
     """
 
     def __init__(self, number: int, schedule: DynamicSchedule, parameters: range):
@@ -73,7 +73,7 @@ class Instance:
         Raises
         ------
         PlanError
-            If a parameter is not the instance's own, or is there twice, or in flight.
+            If a parameter does not belong to the instance, is proposed twice, or is in flight.
         """
         found, priorities = self.schedule.propose()
         parameters = np.ascontiguousarray(found, np.int64)
@@ -96,25 +96,32 @@ class Instance:
         raise PlanError(f"propose() of instance {self.number} ({type(self.schedule).__name__}) returned {what}")
 
     def feedback(self, parameters: Parameters, changes: NDArray[Any]) -> None:
-        """Tell by how much parameters have changed."""
+        """Pass the changes of parameters to the schedule."""
         self._in_flight[parameters - self.parameters.start] = False
         size = np.abs(changes) if changes.ndim == 1 else np.linalg.norm(changes.reshape(len(changes), -1), axis=1)
         self.schedule.feedback(parameters, size.astype(np.float64, copy=False))
 
 
 class Coordinator:
-    """Node 0's hand on the pipeline: sends its orders, and takes in what nodes report.
+    """Drives the pipeline on node 0: sends its orders, and receives the nodes' reports.
 
     Parameters
     ----------
     node
         Node 0.
     pipeline
-        Of this run.
+        The pipeline of this run.
     worker_nodes, instance_nodes
         Node of each worker, and of each instance.
     merge, aggregate
-        Of the program.
+        Methods of the program.
+
+    Attributes
+    ----------
+    orders
+        Orders for node 0 itself.
+    seconds
+        Time spent in `aggregate`.
     """
 
     def __init__(
@@ -133,7 +140,7 @@ class Coordinator:
         self._instance_nodes = instance_nodes
         self._merge = merge
         self._aggregate = aggregate
-        self._owed = [0] * node.size  # reports that each node has not sent yet
+        self._owed = [0] * node.size  # outstanding reports of each node
         self.orders: deque[Order] = deque()  # for this node itself
         self.seconds = 0.0  # aggregating
 
@@ -142,7 +149,7 @@ class Coordinator:
         self._carry_out(self._pipeline.begin())
 
     def report(self, report: tuple[Any, ...], source: int = 0) -> None:
-        """Take in (number, results) of a subplan, or (plan, parameters, priorities)."""
+        """Process a report: (number, results) of a subplan, or (plan, parameters, priorities)."""
         self._owed[source] -= 1
         if len(report) == 2:
             self._carry_out(self._pipeline.result_arrived(*report))
@@ -150,12 +157,12 @@ class Coordinator:
             self._carry_out(self._pipeline.plan_arrived(*report))
 
     def wait(self) -> None:
-        """Take in what other nodes have reported, until there is something for this node itself to do.
+        """Process reports of other nodes until there is an order for this node itself.
 
         Raises
         ------
         NodeFailure
-            When nothing comes within the limit, naming the node that owes most.
+            If nothing arrives within the time limit; names the node with the most outstanding reports.
         """
         self._receive()
         while not self.orders:
@@ -214,13 +221,13 @@ class DynamicExecution:
     node
         This node.
     work
-        What its workers do.
+        The work of its workers.
     instances
-        That are here, by number.
+        Instances on this node, by number.
     count
-        Of the instances on all nodes.
+        Number of instances on all nodes.
     coordinator
-        On node 0.
+        The coordinator on node 0; None elsewhere.
     """
 
     def __init__(
@@ -242,13 +249,13 @@ class DynamicExecution:
         self._scheduling = 0.0  # seconds
 
     def run(self) -> NodeStatistics:
-        """Carry out orders until the last.
+        """Execute orders until the last.
 
         Raises
         ------
-        Whatever the program raises.
+        Any exception of the program.
         NodeFailure
-            When nothing comes within the limit of `strads.init(timeout=…)`.
+            If nothing arrives within the limit of `strads.init(timeout=…)`.
         """
         start = time.perf_counter()
         sent = self._comm.traffic.copy()
@@ -289,7 +296,7 @@ class DynamicExecution:
         return self._orders.popleft()
 
     def _await_order(self) -> None:
-        """Wait for the coordinator twice as long as it waits for others: it gives up first, and says who is late."""
+        """Wait twice as long as the coordinator does, so that it times out first and names the late node."""
         begin = time.monotonic()
         while True:
             seen = self._comm.inbox.deliveries
@@ -302,7 +309,7 @@ class DynamicExecution:
             self._comm.progress(_LOOK, seen)
 
     def _carry_out(self, order: Order) -> None:
-        """Do what is ordered; what other nodes wait for comes first."""
+        """Execute an order; first the parts that other nodes wait for."""
         for commit in order.commits:
             self._work.commit(commit.parameters, commit.changes)
         if len(order.parameters) and (results := self._work.update(order.parameters)):

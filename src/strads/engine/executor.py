@@ -1,4 +1,4 @@
-"""Runs a plan on the threads of this machine: one compiled call per thread, no interpreter between jobs."""
+"""Runs a plan on the threads of this machine: one compiled call per thread, without the interpreter between jobs."""
 
 import time
 from collections.abc import Callable
@@ -30,45 +30,45 @@ from strads.schedule.ownership import Ownership
 from strads.schedule.plan import Plan, RowLocks
 
 Worker = Callable[..., int]
-# Owner of each row, and the rows that each job claims when it begins: see `Ownership`.
+# Owner of each row, and offsets and numbers of the rows that each job claims when it begins: see `Ownership`.
 Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 _TOTAL_STRIDE = 8  # doubles in a cache line
-_STRIDE = 64  # tasks between two looks at the stop flag: a job may take minutes
+_STRIDE = 64  # tasks between checks of the stop flag: a job may take minutes
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a worker has to know of a plan, as plain arrays."""
+    """A plan as a worker needs it, in plain arrays."""
 
     plan: Plan
     # (tasks,): the loop index k of the task at each plan position; None where that is the position itself
     indices: NDArray[np.integer] | None
-    ownership: Ownership | None = None  # of the rows of guarded tables, if there are any
+    ownership: Ownership | None = None  # of the rows of guarded tables, if any
 
     def lanes(self) -> NDArray[np.int32]:
-        """Lane of each job: the replica of relaxed tables that it works on."""
+        """Return the lane of each job: the replica of relaxed tables that it works on."""
         lane = self.plan.lane
         return np.zeros(self.plan.jobs, np.int32) if lane is None else lane
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What one execution of a plan leaves behind."""
+    """Result of one execution of a plan."""
 
     seconds: float
     jobs: NDArray[np.int32]  # in the order in which they ended
-    sequence: NDArray[np.int64] | None  # `locked` plans when recorded: rank of each plan position
-    compute_seconds: float = 0.0  # of all threads together, in compiled code
-    mean_queue: float = 0.0  # ready jobs when one was taken
+    sequence: NDArray[np.int64] | None  # of `locked` plans, if recorded: rank of each plan position
+    compute_seconds: float = 0.0  # in compiled code, summed over threads
+    mean_queue: float = 0.0  # mean number of ready jobs when one was taken
     longest_queue: int = 0
 
 
 @njit(nogil=True, cache=True)
 def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped-def]
-    """Take a task's locks in ascending order; False if the run was stopped meanwhile."""
+    """Acquire a task's locks `ids[first:last]` in ascending order; False if the run was stopped meanwhile."""
     for entry in range(first, last):
         attempts = 0
         while not compare_and_swap(locks, ids[entry], 0, 1):
@@ -87,7 +87,7 @@ def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
-    """Have a job, or a task that holds its locks, own its rows: nobody else is at work on them."""
+    """Make a job, or a task that holds its locks, the owner of its rows, which no other one is using."""
     owner, offsets, rows = claiming
     if len(rows) > 0:
         for entry in range(offsets[holder], offsets[holder + 1]):
@@ -129,7 +129,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
         for position in range(first, last):
-            if pool.state[STOPPED] != 0:  # beside the locks this look costs nothing
+            if pool.state[STOPPED] != 0:  # negligible beside the locks
                 return
             start, end = offsets[position], offsets[position + 1]
             if not _acquire(locks, ids, start, end, pool.state):
@@ -145,9 +145,11 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
 
 
 def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]) -> Worker:
-    """Compile-on-call worker of one body: takes jobs until none is left or one needs the interpreter.
+    """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
 
-    Returns the number of an empty job that the caller has to serve and finish, `WAIT`, or `FINISHED`.
+    The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
+    arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
+    `Claiming`; `indices` are loop indices; `offsets` and `lanes` are by job.
     """
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath)
@@ -174,7 +176,7 @@ def _worker_arguments(
 
 
 def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
-    """Compile a worker for these arguments, so that errors come before any thread starts."""
+    """Compile a worker for these arguments, so that errors are raised before any thread starts."""
     locking = _locking(schedule.plan.locks, 0, False)
     arguments = _worker_arguments(make_job_pool(schedule.plan), locking, UNCLAIMED, schedule, served=False)
     worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
@@ -188,13 +190,13 @@ def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[ND
 
 
 class Station(Protocol):
-    """What happens between jobs, in the interpreter: barriers, and what comes from and goes to other nodes."""
+    """Actions between jobs, in the interpreter: barriers, and communication with other nodes."""
 
     def open(self, pool: JobPool) -> None:
         """Called before the first job."""
 
     def serve(self, job: int) -> None:
-        """Do what an empty job stands for; it counts as finished afterwards."""
+        """Perform the action that an empty job stands for; the job then counts as finished."""
 
     def idle(self) -> None:
         """Called by a thread that finds no job ready."""
@@ -225,17 +227,17 @@ def execute(
     team
         The threads that take jobs.
     claiming
-        Owners of rows, and who claims which: where the storages have guarded tables.
+        Owners of rows, and the rows that each job claims, if there are guarded tables.
     station
-        Serves the plan's empty jobs; without one they are passed over.
+        Serves the plan's empty jobs; without one they are skipped.
     job_order, patience
         See `make_job_pool`.
     record_order
-        Whether to keep the order of tasks of a `locked` plan.
+        Whether to record the order of tasks of a `locked` plan.
 
     Raises
     ------
-    Whatever the body raised first; the other threads stop after a few more tasks.
+    The first exception of the body; the other threads stop after a few more tasks.
     """
     plan = schedule.plan
     pool = make_job_pool(plan, order=job_order, patience=patience)
@@ -277,8 +279,8 @@ def execute(
 
 
 def zero_totals(jobs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the sums of an accumulator in each job, in column 0: a cache line for each, shape (jobs, 8).
+    """Return zeros for an accumulator's sum in each job, in column 0: one cache line each, shape (jobs, 8).
 
-    Everybody adds them up in this layout: NumPy's order of summation, hence the bits, depend on it.
+    They are always summed in this layout: NumPy's order of summation, hence the bits, depend on it.
     """
     return np.zeros((jobs, _TOTAL_STRIDE), dtype)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.dds._ragged import offsets_of
 
-_CHUNK = 1 << 18  # rows a thread copies at a time
-_WINDOW_BYTES = 1 << 19  # of the source, in the cache while all jobs take their rows from it
-_PARTS = 4  # of the source for each thread
+_CHUNK = 1 << 18  # rows that a thread copies at a time
+_WINDOW_BYTES = 1 << 19  # of the source, kept in the cache while all jobs copy their rows from it
+_PARTS = 4  # parts of the source per thread
 
 
 @njit(nogil=True, cache=True)
@@ -26,7 +26,7 @@ def _gather(source, indices, target, first, last):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True)
 def _cut(indices, runs, row, cuts):  # type: ignore[no-untyped-def]
-    """Find where each run, if it ascends, reaches `row`."""
+    """Find where each run of indices, if ascending, reaches `row`; writes to `cuts`."""
     for run in range(len(cuts)):
         first, last = runs[run], runs[run + 1]
         while first < last:
@@ -40,14 +40,15 @@ def _cut(indices, runs, row, cuts):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _merge(source, indices, starts, stops, target, first_row, last_row, step):  # type: ignore[no-untyped-def]
-    """Copy the source rows `first_row..last_row - 1` to their places, `step` rows at a time.
+    """Copy the source rows `first_row..last_row - 1` to their places in `target`, `step` rows at a time.
 
-    A window of the source stays in the cache while every run takes its rows from it: memory is read once, in its
-    order, where following one run after the other would read each cache line once for every run.
+    Run r is `indices[starts[r]:stops[r]]`. A window of the source stays in the cache while every run copies its rows
+    from it: memory is read once, sequentially, where following one run after another would read each cache line once
+    per run.
 
-    Returns whether every run got from its start to its stop: not if it does not ascend, or has a negative index.
+    Returns whether every run was completed; one that does not ascend, or has a negative index, is not.
     """
-    cursors = starts.astype(np.uint64)  # unsigned, or each index would be tested for being one from the end
+    cursors = starts.astype(np.uint64)  # unsigned, to avoid the check for negative indices
     for window in range(first_row, last_row, step):
         end = np.uint64(min(window + step, last_row))
         for run in range(len(cursors)):
@@ -64,6 +65,7 @@ def _merge(source, indices, starts, stops, target, first_row, last_row, step):  
 
 @njit(nogil=True, cache=True)
 def _gather_segments(source, starts, target, target_offsets, first, last):  # type: ignore[no-untyped-def]
+    """Copy segments `first..last - 1` of the source, from `starts`, to `target_offsets` in the target."""
     for position in range(first, last):
         begin, start = target_offsets[position], starts[position]
         for item in range(target_offsets[position + 1] - begin):
@@ -71,7 +73,7 @@ def _gather_segments(source, starts, target, target_offsets, first, last):  # ty
 
 
 def as_records(array: NDArray[Any]) -> NDArray[Any]:
-    """View rows of any dtype as records of bytes: kernels are compiled for a size, and copy it in few instructions."""
+    """View rows of any dtype as records of bytes: kernels are compiled per row size, and copy rows fast."""
     row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:]))
     return array.reshape(-1).view(np.uint8).view([("bytes", np.uint8, (row_bytes,))])
 
@@ -92,12 +94,12 @@ def gather_rows(
     indices
         Row at each position of the result.
     runs
-        Boundaries of the jobs, (jobs + 1,): where indices ascend within each, the copy streams through memory.
+        Boundaries of the jobs, (jobs + 1,): if indices ascend within each, the copy streams through memory.
     team
         The threads.
     target
-        Where to copy to: of shape (len(indices), *source.shape[1:]) and the dtype of `source`, C-contiguous; by
-        default a new array.
+        Output array of shape (len(indices), *source.shape[1:]) and the dtype of `source`, C-contiguous; by default
+        a new array.
     """
     if target is None:
         target = np.empty((len(indices), *source.shape[1:]), source.dtype)
@@ -118,12 +120,12 @@ def gather_rows(
 def _merge_runs(
     source: NDArray[Any], indices: NDArray[np.integer], runs: NDArray[np.int64], team: ThreadTeam, target: NDArray[Any]
 ) -> bool:
-    """Copy all rows window by window if the runs ascend, and are long enough to gain from it; whether they did."""
+    """Copy all rows window by window if the runs ascend and are long enough to benefit; returns whether it did."""
     jobs, parts = len(runs) - 1, _PARTS * team.size
     if jobs * _WINDOW_BYTES > 128 * len(indices):
         return False
     bounds = np.linspace(0, len(source), parts + 1).astype(np.int64)
-    cuts = np.stack([runs[:-1]] * parts + [runs[1:]])  # (parts + 1, jobs): what part p copies of each run
+    cuts = np.stack([runs[:-1]] * parts + [runs[1:]])  # (parts + 1, jobs): bounds of each part in each run
     team.for_each(lambda part: _cut(indices, runs, bounds[part + 1], cuts[part + 1]), parts - 1)
     if np.any(cuts[1:] < cuts[:-1]):
         return False
@@ -149,7 +151,7 @@ def gather_ragged(
 def gather_segments(
     source: NDArray[Any], starts: NDArray[np.int64], offsets: NDArray[np.int64], team: ThreadTeam
 ) -> NDArray[Any]:
-    """Return pieces of an array one after the other, copied by all threads of the team.
+    """Return the concatenation of pieces of an array, copied by all threads of the team.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ def gather_segments(
     starts : (segments,)
         First row of each piece.
     offsets : (segments + 1,)
-        Where the pieces are in the result: these say how long they are.
+        Where the pieces start in the result, which also gives their lengths.
     team
         The threads.
     """

@@ -1,7 +1,7 @@
-"""The job pool (thesis §4.2.2): of the jobs whose turn it is, a thread takes the first in the plan's priority.
+"""The job pool (thesis §4.2.2): of the ready jobs, a thread takes the one with the highest priority in the plan.
 
-The pool is a state machine over arrays: `take` and `finish` are its events. It knows neither threads nor tasks;
-compiled workers call it under one lock, and the tests drive it without any thread.
+The pool is a state machine over arrays, with the events `take` and `finish`. It is independent of threads and tasks;
+compiled workers call it under one lock, and the tests drive it without threads.
 """
 
 from typing import NamedTuple
@@ -28,10 +28,10 @@ class JobPool(NamedTuple):
     """Run-time state of one execution of a plan."""
 
     state: NDArray[np.int64]  # lock, jobs in the heap, jobs taken, jobs done, stop flag, …
-    heap: NDArray[np.int64]  # ready jobs behind their keys, the lowest at the root
+    heap: NDArray[np.int64]  # min-heap of ready jobs, each with its key in the high bits
     pending: NDArray[np.int32]  # unfinished predecessors of each job
     finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
-    successor_offsets: NDArray[np.int64]
+    successor_offsets: NDArray[np.int64]  # where each job's successors start
     successors: NDArray[np.int32]
 
 
@@ -46,9 +46,9 @@ def make_job_pool(plan: Plan, *, order: str = "heaviest", patience: int = 0) -> 
         Which of the ready jobs goes first: the "heaviest", as the plan numbers them, or, for comparison, the
         one that has been ready longest ("fifo").
     patience
-        After how many attempts to take a job `take_or_wait` returns `WAIT`; 0: never.
+        Number of attempts to take a job after which `take_or_wait` returns `WAIT`; 0: unlimited.
     """
-    ready = np.flatnonzero(plan.predecessors == 0)  # ascending, so it is a heap
+    ready = np.flatnonzero(plan.predecessors == 0)  # ascending, hence a valid heap
     state = np.zeros(16, np.int64)
     state[_READY] = state[_PUSHED] = len(ready)
     state[_PATIENCE], state[_FIFO] = patience, order == "fifo"
@@ -80,7 +80,7 @@ def _push(pool: JobPool, job: int) -> None:
 
 @njit(nogil=True, cache=True)
 def take(pool: JobPool) -> int:
-    """Take the first ready job; `WAIT` when there is none yet, `FINISHED` when there will be none."""
+    """Take the first ready job; `WAIT` if there is none yet, `FINISHED` if there will be none."""
     if pool.state[STOPPED] != 0 or pool.state[_TAKEN] == len(pool.pending):
         return FINISHED
     size = pool.state[_READY]
@@ -107,7 +107,7 @@ def take(pool: JobPool) -> int:
 
 @njit(nogil=True, cache=True)
 def finish(pool: JobPool, job: int) -> None:
-    """Record that a job has ended; successors that waited for it alone become ready."""
+    """Record that a job has ended; successors that waited only for it become ready."""
     pool.finished[pool.state[_DONE]] = job
     pool.state[_DONE] += 1
     for position in range(pool.successor_offsets[job], pool.successor_offsets[job + 1]):
@@ -127,7 +127,7 @@ def _lock(pool: JobPool) -> None:
 
 @njit(nogil=True, cache=True)
 def take_or_wait(pool: JobPool) -> int:
-    """`take` for several threads: waits until a job is ready, or its patience ends (`WAIT`)."""
+    """Thread-safe `take`: waits until a job is ready, or its patience is exhausted (`WAIT`)."""
     attempts = 0
     while True:
         _lock(pool)
@@ -143,7 +143,7 @@ def take_or_wait(pool: JobPool) -> int:
 
 @njit(nogil=True, cache=True)
 def finish_locked(pool: JobPool, job: int) -> None:
-    """`finish` for several threads."""
+    """Thread-safe `finish`."""
     _lock(pool)
     finish(pool, job)
     exchange(pool.state, _LOCK, 0)
@@ -151,7 +151,7 @@ def finish_locked(pool: JobPool, job: int) -> None:
 
 @njit(nogil=True, cache=True)
 def arrive(pool: JobPool, job: int) -> None:
-    """Finish a job that no thread takes because it happens elsewhere: it must have a predecessor of its own."""
+    """Finish a job that stands for an external event; its predecessor count includes the event, so none takes it."""
     _lock(pool)
     pool.state[_TAKEN] += 1
     finish(pool, job)
@@ -159,16 +159,16 @@ def arrive(pool: JobPool, job: int) -> None:
 
 
 def stop(pool: JobPool) -> None:
-    """Let every worker return soon, within a job too (a flag that only ever goes up needs no lock)."""
+    """Make every worker return soon, even within a job (a flag that is only ever set needs no lock)."""
     pool.state[STOPPED] = 1
 
 
 def jobs_done(pool: JobPool) -> NDArray[np.int32]:
-    """Jobs in the order in which they ended."""
+    """Return the jobs in the order in which they ended."""
     return pool.finished[: int(pool.state[_DONE])]
 
 
 def queue_lengths(pool: JobPool) -> tuple[float, int]:
-    """Ready jobs when one was taken, on average, and the most there were at a time."""
+    """Return the mean number of ready jobs when one was taken, and the maximum."""
     taken = int(pool.state[_TAKEN])
     return float(pool.state[_QUEUED]) / max(taken, 1), int(pool.state[_LONGEST])

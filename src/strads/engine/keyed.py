@@ -1,7 +1,7 @@
-"""The view of a map: it finds the row of a key, and goes on to the view of the table of values.
+"""The view of a map: it finds the row of a key, and delegates to the view of the table of values.
 
-So a map plays every role that its table can play, and access records tell row numbers, which planning and nodes
-understand.
+Thus a map supports every role that its table supports, and access records contain row numbers, which planning and
+nodes understand.
 """
 
 import operator
@@ -25,7 +25,7 @@ _LARGEST_KEY = np.uint64(np.iinfo(np.int64).max)
 
 
 class Keyed(NamedTuple):
-    """Storage of a map: that of the table of its values, and the arrays of its `HashIndex`."""
+    """Storage of a map: that of its table of values (`inner`), and the arrays of its `HashIndex`."""
 
     inner: Any
     keys: Any
@@ -53,7 +53,7 @@ def keyed_view(constructor: Any | None) -> Any:
 
 
 def _find(view: Any, key: Any) -> int:
-    """Row of a key, or -1."""
+    """Return the row of a key, or -1."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -63,7 +63,7 @@ def _compiled_find(view, key):  # type: ignore[no-untyped-def]
         return lambda view, key: find_number(view.keys, view.starts, view.shift, np.int64(key))
 
     def unsigned(view, key):  # type: ignore[no-untyped-def]
-        if np.uint64(key) > _LARGEST_KEY:  # as a signed number it would be negative
+        if np.uint64(key) > _LARGEST_KEY:  # would be negative as a signed number
             return np.int64(-1)
         return find_number(view.keys, view.starts, view.shift, np.int64(key))
 

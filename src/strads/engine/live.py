@@ -1,7 +1,7 @@
-"""Live views: how each argument of a body reaches it when a plan is executed.
+"""Live views: what a body sees of each argument when a plan is executed.
 
 A constructor takes the storage of one argument and the context of one task, `(position in the plan, job, lane,
-holder of rows, loop index)`, and returns what the body sees. Arrays that need nothing of it have no constructor.
+holder of rows, loop index)`, and returns the view. Arrays that are passed unchanged have no constructor.
 """
 
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ PLAN_POSITION, JOB, LANE, HOLDER, INDEX = 0, 1, 2, 3, 4
 
 
 class Guarded(NamedTuple):
-    """Storage of a guarded table: its data, the range of rows of each job, and who owns each row or block of rows.
+    """Storage of a guarded table: its data, the range of rows of each job, and the owner of each row or block.
 
-    `blocks` is the block of each row, or None where rows have owners of their own: it decides what is compiled.
+    `blocks` is the block of each row, or None if rows are owned individually: it determines the compiled code.
     """
 
     data: Any
@@ -38,14 +38,14 @@ class Guarded(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """Storage of an aligned table: its rows in plan order, and how many rows the table itself has."""
+    """Storage of an aligned table: its rows in plan order, and the number of rows of the table itself."""
 
     data: Any
     rows: int
 
 
 class Segmented(NamedTuple):
-    """Storage of a segmented table: the segments in plan order, how far each has moved, and the table's rows."""
+    """Storage of a segmented table: the segments in plan order, the shift of each, and the table's number of rows."""
 
     data: Any
     shift: Any
@@ -61,13 +61,13 @@ class Offsets(NamedTuple):
 
 @njit(**INLINED)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """A ragged table from its values and offsets."""
+    """View a ragged table, given its values and offsets."""
     return make_ragged((storage[0], storage[1]))
 
 
 @njit(**INLINED)
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
-    """The lane's replica, out of (lanes, *shape)."""
+    """View the lane's replica, out of (lanes, *shape)."""
     return storage[context[LANE]]
 
 
@@ -78,12 +78,12 @@ def _offsets_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(**INLINED)
 def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
-    """Adds to the job's own total, so that the sum does not depend on timing."""
+    """Add to the job's own total, so that the sum does not depend on timing."""
     return make_accumulating((storage, context[JOB]))
 
 
 def _plain_views(checks: bool | None) -> dict[Role, Any]:
-    """Return the constructors for tables that are no ragged ones; `checks` is True or None."""
+    """Return the constructors for dense tables; `checks` is True or None."""
 
     @njit(**INLINED)
     def checked(storage, context):  # type: ignore[no-untyped-def]
@@ -122,7 +122,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 
 
 def _ragged_views(checks: bool | None) -> dict[Role, Any]:
-    """Return the constructors for ragged tables, whose view checks every row index anyhow."""
+    """Return the constructors for ragged tables, whose view always checks row indices."""
 
     @njit(**INLINED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
@@ -144,9 +144,9 @@ _RAGGED = {True: _ragged_views(True), False: _ragged_views(None)}
 
 
 def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False) -> Any | None:
-    """Return the constructor of the view that a body has of an argument, or None: of the storage itself.
+    """Return the constructor of a body's view of an argument, or None if the body sees the storage itself.
 
-    With `checks`, the second index of `T[i, j]` is checked too.
+    With `checks`, the second index of `T[i, j]` is checked, too.
     """
     constructor = (_RAGGED if ragged else _PLAIN)[checks][role]
     return keyed_view(constructor) if keyed else constructor

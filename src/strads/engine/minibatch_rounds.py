@@ -1,6 +1,6 @@
-"""Rounds of minibatches on replicas, within a process: BSP compiled as a whole, with the bits of the parameter server.
+"""Rounds of minibatches on replicas in one process: fully compiled BSP, bitwise equal to the parameter server.
 
-A round takes a few microseconds here, a hundred times less than messages between threads of the interpreter.
+A round takes a few microseconds, a hundred times less than with messages between Python threads.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class SharedTable(NamedTuple):
     values : (rows, columns)
         The table itself.
     replicas : (threads, rows, columns)
-        Of each thread.
+        The replica of each thread.
     weights : (rounds,)
-        What the changes of one thread count in each round; of the table's dtype.
+        Weight of one thread's changes in each round; of the table's dtype.
     offsets, rows
-        Rows that minibatch b touches: `rows[offsets[b]:offsets[b + 1]]`. No offsets: all.
+        Minibatch b accesses `rows[offsets[b]:offsets[b + 1]]`; all rows if `offsets` is empty.
     """
 
     values: NDArray[Any]
@@ -41,7 +41,7 @@ class SharedTable(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _rows_of(table, number):  # type: ignore[no-untyped-def]
-    """Rows that a minibatch touches; if all, only their number counts."""
+    """Return whether a minibatch accesses selected rows only, these rows, and their number."""
     if len(table.offsets) == 0:
         return False, table.rows, len(table.values)
     rows = table.rows[table.offsets[number] : table.offsets[number + 1]]
@@ -61,7 +61,7 @@ def _pull(table, number, thread, clock):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _subtract(table, number, thread, clock):  # type: ignore[no-untyped-def]
-    """Turn a thread's replica into its weighted changes."""
+    """Replace the values in a thread's replica by their weighted changes."""
     chosen, rows, count = _rows_of(table, number)
     own, weight = table.replicas[thread], table.weights[clock]
     for i in range(count):
@@ -85,7 +85,7 @@ def _add_part(table, number, thread, part, parts):  # type: ignore[no-untyped-de
 
 
 def _for_each(kernel: Any) -> Any:
-    """Make a compiled function that calls a kernel for each of a tuple of tables."""
+    """Make a compiled function that calls a kernel for each table in a tuple."""
 
     def every(tables: Any, *arguments: Any) -> None:
         raise NotImplementedError("for compiled code only")
@@ -108,13 +108,13 @@ _pull_all, _subtract_all, _add_all = _for_each(_pull), _for_each(_subtract), _fo
 
 
 def make_rounds(step: Any) -> Rounds:
-    """Compile-on-call rounds of a thread: `run(orders, thread, tables, arrivals, stop, storages)`.
+    """Make the lazily compiled rounds of a thread: `run(orders, thread, tables, arrivals, stop, storages)`.
 
-    `orders[t, c]` is the minibatch of thread t in round c, -1 for none. All threads call it at once, and all leave soon
-    when `stop[0]` is set. Returns how many rounds it has run.
+    `orders[t, c]` is the minibatch of thread t in round c, -1 for none; `arrivals` is the state of the barrier. All
+    threads call it concurrently, and return soon after `stop[0]` is set. Returns the number of rounds run.
     """
 
-    @njit(nogil=True)  # the exchange rounds as that of the parameter server does
+    @njit(nogil=True)  # no fastmath: the exchange must round as in the parameter server
     def run(orders, thread, tables, arrivals, stop, storages):  # type: ignore[no-untyped-def]
         threads, rounds = orders.shape
         for clock in range(rounds):

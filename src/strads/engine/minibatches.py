@@ -1,4 +1,4 @@
-"""Compiled minibatches: the view that a body has of its rows, and the loop of a thread over many minibatches."""
+"""Compiled minibatches: a body's view of its rows, and a thread's loop over many minibatches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Runner = Callable[..., int]
 
 
 def _batch_of(batches: Any, number: int) -> Any:
-    """Rows of a minibatch, without a copy; `batches` holds the rows, and the first and last of each minibatch."""
+    """Return a view of a minibatch's rows; `batches` holds the rows, and the bounds of each minibatch."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -40,7 +40,7 @@ def _compiled_batch_of(batches, number):  # type: ignore[no-untyped-def]
 
 
 def make_task(body: Any) -> Any:
-    """Make the function of a minibatch's number and of the arguments, the minibatches being the last of these."""
+    """Make the function `task(number, *arguments)` that runs a minibatch; the last argument is the minibatches."""
 
     @njit(**INLINED, error_model="numpy")
     def task(number, *arguments):  # type: ignore[no-untyped-def]
@@ -52,7 +52,7 @@ def make_task(body: Any) -> Any:
 def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
     """Make the function that runs one minibatch: `step(number, worker, storages)`.
 
-    Accumulators add to place `worker`. All loops over minibatches call the same function, so that they round alike.
+    Accumulators add to slot `worker`. All loops over minibatches call the same function, so that rounding is identical.
     """
     bind = bind_with(constructors)
 
@@ -64,9 +64,9 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
 
 
 def make_runner(step: Any) -> Runner:
-    """Compile-on-call loop of a thread: `run(order, first, last, worker, stop, storages)`.
+    """Make the lazily compiled loop of a thread: `run(order, first, last, worker, stop, storages)`.
 
-    Runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run.
+    It runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run.
     """
 
     @njit(nogil=True)

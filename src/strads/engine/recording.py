@@ -1,8 +1,8 @@
-"""Recording views: how each argument of a body reaches it during reconnaissance (DESIGN §4.3).
+"""Recording views: what a body sees of each argument during reconnaissance (DESIGN §4.3).
 
-A table that the loop writes is seen as *ghosts* (every element reads as one constant, writes vanish, so that the
-compiler drops all arithmetic and leaves the index computation) or, where the body needs real values, as *scratch*
-(each task works on private copies of the rows that it touches). Both log every access.
+A table that the loop writes is seen as *ghosts* (every element reads as one constant and writes are discarded, so that
+the compiler eliminates all arithmetic except index computation) or, where the body needs real values, as *scratch*
+(each task works on private copies of the rows that it accesses). Both log every access.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from strads.engine.views import (
 
 
 class Ghost(NamedTuple):
-    """Storage of a table seen as ghosts: its data and tag, the log, and what stands for every element."""
+    """Storage of a table seen as ghosts: its data and tag, the log (`rows`, `tags`), and the value of every element."""
 
     data: Any
     tag: Any
@@ -38,7 +38,11 @@ class Ghost(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Storage of a table seen as scratch: its data and tag, the log, and the task's copies of rows."""
+    """Storage of a table seen as scratch: its data and tag, the log (`rows`, `tags`), and the task's copies of rows.
+
+    `state` holds the current task and the slots in use; `copies` the copied rows by slot; `stamps` and `slots`, by row,
+    the last task that copied it, and its slot.
+    """
 
     data: Any
     tag: Any
@@ -52,13 +56,13 @@ class Scratch(NamedTuple):
 
 @njit(**INLINED)
 def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
-    """Accumulator that adds nothing."""
+    """View an accumulator whose `add` does nothing."""
     return make_ignoring((storage,))
 
 
 @njit(**INLINED)
 def _loud(tag):  # type: ignore[no-untyped-def]
-    """Return the tag of a table that is logged; as the compiler can see, which then asks for it in no task."""
+    """Return the tag of a logged table, such that the compiler can omit the test for `SILENT` in each task."""
     return np.uint8(tag & (SILENT - 1))
 
 
@@ -102,7 +106,7 @@ def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
 def recording_view(
     role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False
 ) -> Any | None:
-    """Return the constructor of the view that a body has of an argument during reconnaissance, or None."""
+    """Return the constructor of a body's view of an argument during reconnaissance, or None."""
     if by_element:
         return _elements_view
     constructor = _recording_view(role, ragged=ragged, scratch=scratch)
@@ -136,12 +140,12 @@ def _one_after_the_other(bodies: Sequence[Any]) -> Any:
 
 
 def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
-    """Compile-on-call recorder of one body, or of several after each other in each task.
+    """Make the lazily compiled recorder of one body, or of several run in sequence by each task.
 
-    Its call is `record(start, step, values, first, count, state, counts, storages)`. Runs the tasks
-    `first..first + count - 1` over recording views and returns the length of the log. `counts[i]` becomes the number of
-    accesses that the i-th of them logged; `state` holds the position of the task at work and, for `scratch` views, the
-    slots in use.
+    It is called as `record(start, step, values, first, count, state, counts, storages)`, runs the tasks
+    `first..first + count - 1` on recording views and returns the length of the log. Task k has loop index `values[k]`,
+    or `start + step * k` if `values` is empty. `counts[i]` is set to the number of accesses logged by the i-th task;
+    `state` holds the position of the current task and, for `scratch` views, the slots in use.
     """
     bind = bind_with(constructors)
     body = _one_after_the_other(bodies)
@@ -149,7 +153,7 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
     @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         logged = local_counters()  # accesses so far, and before this task
-        for number in range(np.uint64(count)):  # unsigned: no index is tested for being negative
+        for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)
             logged[1] = logged[0]
             state[TASK] = task

@@ -1,4 +1,4 @@
-"""Relaxed tables: a replica for each lane, whose changes are summed at barriers (DESIGN §4.5)."""
+"""Relaxed tables: one replica per lane, whose changes are summed at barriers (DESIGN §4.5)."""
 
 from itertools import pairwise
 from typing import Any
@@ -12,16 +12,16 @@ from strads.cluster import Comm
 class Replicas:
     """A relaxed table and its replicas on this node.
 
-    Lanes are summed in their order, through all nodes, so the result depends on the plan alone.
+    Lanes are summed in order across all nodes, so the result depends only on the plan.
 
     Parameters
     ----------
     table
         All rows, with the same content on every node.
     lanes
-        Replicas on this node.
+        Number of replicas on this node.
     comm
-        The other nodes, if there are any: all have as many lanes and synchronize at the same barriers.
+        Connection to the other nodes, if any: all have the same number of lanes and synchronize at the same barriers.
     """
 
     def __init__(self, table: NDArray[Any], lanes: int, comm: Comm | None = None):
@@ -30,7 +30,7 @@ class Replicas:
         self._comm = comm
 
     def synchronize(self) -> None:
-        """Add every replica's change since the last call to the table, and start all from the sum."""
+        """Add every replica's changes since the last call to the table, and reset all replicas to the sum."""
         changes = self.storage - self.table
         if self._comm is None or self._comm.size == 1:
             for change in changes:
@@ -40,7 +40,7 @@ class Replicas:
         self.storage[:] = self.table
 
     def _sum_over_nodes(self, comm: Comm, changes: NDArray[Any]) -> None:
-        """Let each node sum a slice of the table over all lanes, then collect the slices."""
+        """Sum over all lanes, each node a slice of the table, then gather the slices on every node."""
         flat = self.table.reshape(-1)
         bounds = np.linspace(0, len(flat), comm.size + 1).astype(np.int64)
         slices = [slice(low, high) for low, high in pairwise(bounds)]

@@ -1,8 +1,8 @@
-"""One node's part of a plan: blocks come from and go to other nodes while its threads compute (thesis §4.2).
+"""One node's part of a plan: blocks are received and sent while its threads compute (thesis §4.2).
 
-A block that arrives makes jobs ready; when the last job here that uses it has ended, it is forwarded at once. The
-plan fixes the order of the jobs that use a block, so timing decides nothing but speed, and a loop needs no barrier
-but its end (*macro synchronization*).
+The arrival of a block makes jobs ready; when the last job on this node that uses it has ended, it is forwarded
+immediately. The plan fixes the order of the jobs that use a block, so timing affects only speed, and a loop needs no
+barrier except at its end (*macro synchronization*).
 """
 
 import time
@@ -19,16 +19,16 @@ from strads.engine.job_pool import JobPool, arrive, stop
 from strads.engine.replicas import Replicas
 from strads.schedule.placement import Move, NodePlan
 
-# How often a thread looks for a job before it looks after the messages, and how many seconds it then waits for news
-# at a time. Where another thread may make a job ready, of which no message tells, it looks again soon.
+# Attempts of a thread to take a job before it polls for messages, and seconds that it then waits at a time. With
+# several threads the wait is short, as another thread may make a job ready without a message.
 _PATIENCE, _REST = 2_000, 2e-4
 _PATIENCE_ALONE, _REST_ALONE = 64, 5e-3
 
-_ROWS = 16  # lowest tag of rows on their way
+_ROWS = 16  # lowest tag of rows in transit
 
 
 class Cargo:
-    """The memory of the rows of one move: a part of the table itself, or of scattered rows a copy."""
+    """The memory of the rows of one move: a part of the table itself, or a copy if the rows are scattered."""
 
     def __init__(self, move: Move, shard: Shard):
         self.move = move
@@ -39,17 +39,17 @@ class Cargo:
 
     @property
     def memory(self) -> NDArray[Any]:
-        """What travels."""
+        """The memory to send or receive."""
         return self._values[self._rows] if self._copy is None else self._copy
 
     def load(self) -> NDArray[Any]:
-        """Return the rows as they are now."""
+        """Return the current contents of the rows."""
         if self._copy is not None:
             self._copy[...] = self._values[self._rows]
         return self.memory
 
     def unload(self) -> None:
-        """Put rows that have arrived into their places."""
+        """Copy received rows into the table."""
         if self._copy is not None:
             self._values[self._rows] = self._copy
 
@@ -60,15 +60,15 @@ class NodeStation:
     Parameters
     ----------
     part
-        What this node does.
+        This node's part of the plan.
     departures, arrivals
-        The cargo of its moves, in their order.
+        The cargo of its moves, in order.
     replicas
         Relaxed tables, summed at barriers.
     comm
-        The other nodes.
+        Connection to the other nodes.
     threads
-        Of this node.
+        Number of threads of this node.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class NodeStation:
         self.arrived = np.zeros(len(arrivals), bool)
 
     def open(self, pool: JobPool) -> None:
-        """Name the memory for all that will arrive."""
+        """Provide the memory for all arrivals."""
         self._pool = pool
         first = self._part.plan.jobs - len(self._arrivals)
         for number, cargo in enumerate(self._arrivals):
@@ -104,7 +104,7 @@ class NodeStation:
             )
 
     def _receive(self, job: int, number: int) -> None:
-        """Called by whoever brings the rows in; jobs that waited for them are ready at once."""
+        """Called by the receiving thread; jobs that waited for the rows become ready immediately."""
         self._arrivals[number].unload()
         self.arrived[number] = True
         self._news = time.monotonic()
@@ -112,7 +112,7 @@ class NodeStation:
         arrive(self._pool, job)
 
     def serve(self, job: int) -> None:
-        """Send rows away, or meet the other nodes at a barrier."""
+        """Send rows, or join the other nodes at a barrier."""
         if job < len(self._departures):
             cargo = self._departures[job]
             self._comm.put(cargo.load(), cargo.move.target, _ROWS + cargo.move.number)
@@ -124,14 +124,14 @@ class NodeStation:
         self._news = time.monotonic()
 
     def idle(self) -> None:
-        """Wait for news from other nodes, up to the limit.
+        """Wait for messages from other nodes, up to the time limit.
 
         Raises
         ------
         NodeFailure
-            When nothing has arrived for `timeout` seconds though something is missing.
+            If nothing has arrived for `timeout` seconds while rows are missing.
         """
-        self._comm.flush()  # who waits may be waited for
+        self._comm.flush()  # others may be waiting for this node
         self._comm.progress(self._rest)
         missing = np.flatnonzero(~self.arrived)
         if len(missing) and time.monotonic() - self._news > self._comm.timeout:

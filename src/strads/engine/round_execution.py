@@ -12,10 +12,10 @@ from strads.errors import ProgramStopped
 from strads.schedule.itinerary import NodeItinerary
 from strads.schedule.rounds import Job, ShardKey
 
-_SHARD = 1  # tag of shards on their way
-_REST = 2e-4  # seconds between two looks for a job that another thread, or another node, may have made ready
-_REST_ALONE = 5e-3  # where only news from other nodes can make one ready
-_POLL = 0.05  # seconds between two looks at what may have stopped the run
+_SHARD = 1  # tag of shards in transit
+_REST = 2e-4  # seconds between polls for a job that another thread, or another node, may have made ready
+_REST_ALONE = 5e-3  # where only messages from other nodes can make one ready
+_POLL = 0.05  # seconds between checks whether the run has been stopped
 
 
 class RoundExecution:
@@ -26,15 +26,15 @@ class RoundExecution:
     node
         This node.
     itinerary
-        What it does.
+        Jobs and shard transfers of this node.
     weight
-        Work of a job.
+        Cost of a job.
     shards
-        Shards that are here; the execution takes out what leaves and puts in what arrives.
+        Shards on this node; the execution removes those it sends and adds those it receives.
     perform
-        Called with a job and its shards, by several threads at once.
+        Called with a job and its shards, by several threads concurrently.
     synchronize
-        Called by one thread, while no job runs anywhere on this node, on all nodes.
+        Called on all nodes, by one thread, while no job runs on the node.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RoundExecution:
         self._changed = threading.Condition()
         self._synchronizing = False
         self._stopped = False
-        self._changes = 0  # who has found nothing to do can see whether that still holds
+        self._changes = 0  # change counter: an idle thread waits for the next change
         self._news = time.monotonic()
 
     def run(self, team: ThreadTeam) -> NodeStatistics:
@@ -65,9 +65,9 @@ class RoundExecution:
 
         Raises
         ------
-        Whatever a job raised first; no further job begins then.
+        The first exception of a job; no further job begins then.
         NodeFailure
-            When a shard does not come within the limit of `strads.init(timeout=…)`.
+            If a shard does not arrive within the limit of `strads.init(timeout=…)`.
         """
         start = time.perf_counter()
         sent = self._comm.traffic.copy()
@@ -115,7 +115,7 @@ class RoundExecution:
         self._changed.notify_all()
 
     def _step(self, thread: int, computing: list[float]) -> bool:
-        """Do what there is to do; returns whether there may be more."""
+        """Do the next available piece of work; returns whether there may be more."""
         with self._changed:
             if self._stopped or self._queue.is_done:
                 return False
@@ -149,7 +149,7 @@ class RoundExecution:
         self._comm.send((key, self._shards.pop(key)), target, _SHARD)
 
     def _receive(self) -> bool:
-        """Take in the shards that have arrived; returns whether there were any."""
+        """Receive the shards that have arrived; returns whether there were any."""
         arrived = [message for source in self._sources for message in self._comm.poll(source, _SHARD)]
         if not arrived:
             return False
@@ -169,12 +169,12 @@ class RoundExecution:
             self._announce()
 
     def _wait(self, seen: int, *, alone: bool) -> None:
-        if self._synchronizing or not self._sources:  # then only this node's threads make a job ready
+        if self._synchronizing or not self._sources:  # only this node's threads can make a job ready
             with self._changed:
                 if self._changes == seen:
                     self._changed.wait(_POLL)
             return
-        self._comm.flush()  # who waits may be waited for
+        self._comm.flush()  # others may be waiting for this node
         delivered = self._comm.inbox.deliveries
         if self._receive():
             return

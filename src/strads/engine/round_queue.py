@@ -1,4 +1,4 @@
-"""The job pool of a node in the Static Engine, as a state machine: ends, arrivals and synchronizations in, jobs out."""
+"""The job pool of a node in the Static Engine: a state machine that job ends, arrivals and synchronizations drive."""
 
 import heapq
 from collections import Counter
@@ -9,17 +9,17 @@ from strads.schedule.rounds import Job, ShardKey
 
 
 class RoundQueue:
-    """Which job of a node is next in one iteration; knows neither threads nor messages.
+    """Selects the next job of a node in one iteration; independent of threads and messages.
 
-    Of the jobs that wait for nothing more, those of the earliest round go first, the heaviest before the others
-    (thesis §4.2.2): what the ring waits for is done before what only this node waits for.
+    Of the ready jobs, those of the earliest round go first, the most expensive before the others (thesis §4.2.2): jobs
+    that the ring waits for run before those that only this node waits for.
 
     Parameters
     ----------
     itinerary
-        What the node does.
+        Jobs and shard transfers of the node.
     weight
-        The work of a job, in any unit.
+        The cost of a job, in any unit.
     """
 
     def __init__(self, itinerary: NodeItinerary, weight: Callable[[Job], float]):
@@ -50,7 +50,7 @@ class RoundQueue:
             self._push(index)
 
     def take(self) -> int | None:
-        """Take the next job; None while none is ready."""
+        """Take the next job; None if none is ready."""
         if self.is_done or not self._ready[self._segment]:
             return None
         self.taken += 1
@@ -63,7 +63,7 @@ class RoundQueue:
         return self._itinerary.jobs[index]
 
     def finish(self, index: int) -> list[tuple[ShardKey, int]]:
-        """Record that a job has ended; returns the shards to send now, and to which node."""
+        """Record that a job has ended; returns the shards to send now, each with its destination node."""
         self.running -= 1
         self._open[self._itinerary.segments[index]] -= 1
         for later in self._itinerary.successors[index]:
@@ -71,18 +71,18 @@ class RoundQueue:
         return self._itinerary.departures[index]
 
     def arrive(self, key: ShardKey) -> None:
-        """Record that a shard has come from another node."""
+        """Record that a shard has arrived from another node."""
         position = self._arrived[key]
         self._arrived[key] += 1
         self._release(self._itinerary.arrivals[key][position][1])
 
     @property
     def must_synchronize(self) -> bool:
-        """Whether nothing is left to do before the next synchronization."""
+        """Whether no job is left before the next synchronization."""
         return not self.is_done and self._open[self._segment] == 0
 
     def synchronized(self) -> None:
-        """Record a synchronization: the jobs behind it may begin."""
+        """Record a synchronization: the jobs after it may begin."""
         self._segment += 1
 
     @property

@@ -1,6 +1,6 @@
-"""Functions that LLVM calls by name and expects in a compiler's runtime library, which Numba does not bring along.
+"""Functions that LLVM expects in a compiler's runtime library, which Numba does not provide.
 
-Where approximations are allowed, LLVM makes an integer power of `x ** float(n)`. Without these names the process ends.
+With fastmath, LLVM turns `x ** float(n)` into an integer power. Without these symbols the process would abort.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from numba import cfunc
 
 _NAMES = {"__powidf2": "float64(float64, int32)", "__powisf2": "float32(float32, int32)"}
-_functions: dict[str, Any] = {}  # they must live as long as code that calls them
+_functions: dict[str, Any] = {}  # must outlive the code that calls them
 
 
 def _integer_power(base, exponent):  # type: ignore[no-untyped-def]
@@ -26,7 +26,7 @@ def _integer_power(base, exponent):  # type: ignore[no-untyped-def]
 
 
 def provide() -> None:
-    """Make the functions known to LLVM, once in a process."""
+    """Register the functions with LLVM, once per process."""
     for name, signature in _NAMES.items():
         if name not in _functions:
             _functions[name] = cfunc(signature, error_model="numpy", cache=True)(_integer_power)

@@ -1,26 +1,26 @@
-"""What a node did in one execution of a plan or a schedule."""
+"""Statistics of a node in one execution of a plan or schedule."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class NodeStatistics:
-    """What one node did in one execution; times in seconds.
+    """Statistics of one node in one execution; times in seconds.
 
     Attributes
     ----------
     rank, host
         The node.
     tasks
-        Loop bodies, or jobs of a schedule, that it ran.
+        Number of loop bodies, or jobs of a schedule, that it ran.
     bytes_sent, messages_sent
-        To other nodes.
+        Sent to other nodes.
     compute_seconds
-        In the loop's bodies or the program's updates, of all its threads together.
+        Time in the loop's bodies or the program's updates, summed over threads.
     wait_seconds
-        Of all its threads together, without a job to do.
+        Time without a job, summed over threads.
     mean_queue, longest_queue
-        Jobs that were ready when a thread took one: on average, and at most.
+        Mean and maximum number of ready jobs when a thread took one.
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""Stopping compiled code that would not end by itself: loops of a body look at one flag of the process."""
+"""Stopping compiled code that might not terminate: loops of a body check a process-wide flag."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from numba.extending import intrinsic, register_jitable
 INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop is too long to be gone through"
-MOST_TURNS = 1 << 30  # of a `while` loop, in one call of a function in reconnaissance
-MOST_CHOSEN_TURNS = 1 << 14  # where a run would leave the loop, maybe soon
+MOST_TURNS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
+MOST_CHOSEN_TURNS = 1 << 14  # where a real run would exit the loop, possibly soon
 
 _flag = np.zeros(1, np.int64)
-_SYMBOL = "strads_stop_flag"  # by name: code that is loaded from disk finds the flag of its own process
+_SYMBOL = "strads_stop_flag"  # by symbol: cached code loaded from disk finds the flag of its own process
 llvmlite.binding.add_symbol(_SYMBOL, _flag.ctypes.data)
 _users = threading.Lock()
 _requests = 0
@@ -26,7 +26,7 @@ _requests = 0
 
 @intrinsic
 def _is_stopping(typingctx: Any) -> Any:
-    """Read the flag, which other threads write: the compiler must not keep it in a register."""
+    """Read the flag, which other threads write, with an atomic load, so that it is never cached in a register."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         module = builder.module
@@ -38,21 +38,21 @@ def _is_stopping(typingctx: Any) -> Any:
 
 @register_jitable
 def check_stop() -> None:
-    """Raise RuntimeError when all loops of the process are to end."""
+    """Raise RuntimeError if all loops of the process are to stop."""
     if _is_stopping():
         raise RuntimeError(INTERRUPTED)
 
 
 @register_jitable
 def check_turn(turns):  # type: ignore[no-untyped-def]
-    """Count a turn of a `while` loop, and raise RuntimeError when the loop is to end."""
+    """Count an iteration of a `while` loop, and raise RuntimeError if the loop is to stop."""
     check_stop()
     return turns + 1
 
 
 @register_jitable
 def check_recorded_turn(turns):  # type: ignore[no-untyped-def]
-    """The same in reconnaissance, where no other task changes what a loop may be waiting for."""
+    """As `check_turn`, for reconnaissance, where no other task changes what a loop may be waiting for."""
     check_stop()
     if turns >= MOST_TURNS:
         raise RuntimeError(ENDLESS)
@@ -61,7 +61,7 @@ def check_recorded_turn(turns):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def check_chosen_turn(turns):  # type: ignore[no-untyped-def]
-    """The same where reconnaissance does not leave a loop when the run would: another way has to be found."""
+    """As `check_turn`, where reconnaissance may miss a loop's exit, so that another strategy has to be found."""
     check_stop()
     if turns >= MOST_CHOSEN_TURNS:
         raise RuntimeError(TOO_LONG)
@@ -70,7 +70,7 @@ def check_chosen_turn(turns):  # type: ignore[no-untyped-def]
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
-    """Yield a function that has all bodies of this process end soon; the next loop finds the flag down again."""
+    """Yield a function that makes all bodies of this process stop soon; the flag is cleared for the next loop."""
     global _requests
     asked = False
 

@@ -1,4 +1,4 @@
-"""How a view of a table is made known to Numba: a plain struct of values, passed in registers.
+"""Numba types of table views: plain structs of values, passed in registers.
 
 `structref` would put every view on the heap and count references to it; a struct model costs nothing once the
 body is inlined.
@@ -11,13 +11,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
 
-# Options of functions that only compiled code calls: wrappers for the interpreter would take a third of their time.
+# Options of functions called only from compiled code: interpreter wrappers would take a third of compile time.
 INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED = {**INNER, "forceinline": True}
 
 
 class ViewType(types.Type):
-    """Base of all view types; `members` are the Numba types of the fields, in their order."""
+    """Base of all view types; `members` are the Numba types of the fields, in order."""
 
     fields: tuple[str, ...] = ()
 
@@ -64,10 +64,10 @@ def define_view(name: str, *fields: str) -> tuple[type[ViewType], Any]:
 
 
 def _borrow(context: Any, builder: Any, value_type: types.Type, value: Any) -> Any:
-    """Take the reference count out of every array of a value.
+    """Remove reference counting from every array of a value.
 
     The caller of the loop keeps the arrays alive. Counting references to them in each task would cost more than
-    many a loop body: Numba cannot prune the counting where an index error may leave the body.
+    many loop bodies: Numba cannot prune the counting where an index error may leave the body.
     """
     if isinstance(value_type, types.Array):
         array = context.make_array(value_type)(context, builder, value)
@@ -88,7 +88,7 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
     Parameters
     ----------
     constructors
-        For each argument of the body: None to pass the storage as it is, or a compiled function
+        For each argument of the body: None to pass the storage unchanged, or a compiled function
         `constructor(storage, context)` that returns the view.
     """
 

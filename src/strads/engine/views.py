@@ -1,9 +1,9 @@
-"""Views: the container types against which Numba compiles one and the same loop body (DESIGN §4.2).
+"""Views: the container types for which Numba compiles the same loop body (DESIGN §4.2).
 
 A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
-`Ragged`, `Accumulating`, `Guarded` (lets a job touch its own rows only) and, for reconnaissance, `Ghost` and
-`Scratch`, which log each access and hand out something that the body may read and write without any effect; `Elements`
-are ghosts of tables that are only used as T[i, j], whose elements are logged as rows of their own.
+`Ragged`, `Accumulating`, `Guarded` (lets a job access only its own rows) and, for reconnaissance, `Ghost` and
+`Scratch`, which log each access and return objects that the body may read and write without effect; `Elements`
+are ghosts of tables that are only used as T[i, j], whose elements are logged individually.
 """
 
 import operator
@@ -18,7 +18,7 @@ from strads.engine.stopping import check_stop
 from strads.engine.view_types import INLINED, ViewType, define_view
 
 # Fields of the `state` array of a recording.
-TASK, SLOTS = 0, 1  # position of the current task, then scratch slots in use per table
+TASK, SLOTS = 0, 1  # position of the current task, then the number of scratch slots in use per table
 
 # A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
 SILENT = 128
@@ -39,14 +39,14 @@ ScratchType, make_scratch = define_view(
     "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
 )
 
-_RECENT = 6  # accesses: three tables, each read and written
+_RECENT = 6  # recent accesses checked for repetition: three tables, each read and written
 
 INDEX_ERROR = "index out of range"
 SCRATCH_FULL = "scratch rows used up"
 PATTERN_CHANGED = "access outside the recorded ones"
 
 _RECORDING = (GhostType, ScratchType)
-_LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` is True or None: it decides what is compiled
+_LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` (True or None) determines the compiled code
 _TABLES = (
     *(AlignedType, SegmentedType, OffsetsType, RaggedType, CheckedType, GuardedType),
     *(GhostType, ElementsType, ScratchType),
@@ -54,7 +54,7 @@ _TABLES = (
 
 
 def _wrap(index: int, rows: int) -> int:
-    """Python's meaning of an index: negative from the end, an error when outside."""
+    """Return an index with Python semantics: negative counts from the end; raises if out of range."""
     position = index + rows if index < 0 else index
     if not 0 <= position < rows:
         raise IndexError(INDEX_ERROR)
@@ -66,7 +66,7 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
     if isinstance(index, types.Integer) and not index.signed:
 
         def unsigned(index, rows):  # type: ignore[no-untyped-def]
-            if np.uint64(index) >= np.uint64(rows):  # as a signed number it might be negative
+            if np.uint64(index) >= np.uint64(rows):  # might be negative as a signed number
                 raise IndexError(INDEX_ERROR)
             return np.int64(index)
 
@@ -85,14 +85,14 @@ def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _clipped(end, rows):  # type: ignore[no-untyped-def]
-    """End of a slice as Python takes it: negative from the end, no further than the table."""
+    """Return a slice end with Python semantics: negative counts from the end; clipped to the table."""
     position = np.int64(end)
     if position < 0:
         position += rows
     return min(max(position, np.int64(0)), np.int64(rows))
 
 
-# Overloads are compiled without checks, whatever the body asks for: what indexes within rows asks for itself.
+# Overloads are compiled without bounds checks regardless of the body; indexing within rows requests them explicitly.
 @njit(boundscheck=True, **INLINED)
 def item_of(row, index):  # type: ignore[no-untyped-def]
     """`row[index]`, checked."""
@@ -107,15 +107,15 @@ def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _log(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access; beyond the buffer it begins anew, and the caller repeats with a larger one."""
+    """Append an access; a full buffer wraps around, and the caller repeats with a larger one."""
     if view.tag >= SILENT:
         return
     entry = view.logged[0]
     if entry < len(view.rows):
-        view.rows[np.uint64(entry)] = position  # unsigned: not tested for being negative
+        view.rows[np.uint64(entry)] = position  # unsigned: no negative-index check
         view.tags[np.uint64(entry)] = view.tag | write
     else:
-        check_stop()  # who logs without end can be stopped, too
+        check_stop()  # endless logging can be stopped, too
         if len(view.rows) > 0:
             view.rows[entry % len(view.rows)] = position
             view.tags[entry % len(view.rows)] = view.tag | write
@@ -124,7 +124,7 @@ def _log(view, position, write):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _log_once(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access unless the task's last ones have it: a loop over a row is one access, or one for each table."""
+    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table."""
     entry, size = view.logged[0], len(view.rows)
     for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
         place = recent if recent < size else recent % size
@@ -136,7 +136,7 @@ def _log_once(view, position, write):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _scratch_slot(view, position):  # type: ignore[no-untyped-def]
-    """Slot of this task's private copy of a row; made at the task's first access to it."""
+    """Return the slot of this task's private copy of a row; the first access creates the copy."""
     task = view.state[TASK]
     if view.stamps[position] == task:
         return view.slots[position]
@@ -161,7 +161,7 @@ def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
 
 
 def _unit_of(blocks: Any, position: int) -> int:
-    """What of a table has an owner: the row, or its block."""
+    """Return the unit of ownership: the row, or its block."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -174,17 +174,17 @@ def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def _check_owned(view, position):  # type: ignore[no-untyped-def]
-    """Refuse a row that another job may be at work on."""
+    """Raise for a row that another job may be using."""
     if view.low <= position and position < view.high:
         return
-    # Without owners, `low` and `high` say all.
+    # Without owners, only `low` and `high` count.
     if len(view.owner) > 0 and view.owner[np.uint64(_unit_of(view.blocks, position))] == view.holder:
         return
     raise RuntimeError(PATTERN_CHANGED)
 
 
 def _rows_are_scalars(data: Any) -> bool:
-    """Whether indexing a table of this type by one integer gives a value, not a row or record."""
+    """Whether indexing a table of this type by one integer gives a scalar, not a row or record."""
     return isinstance(data, types.Array) and data.ndim == 1 and not isinstance(data.dtype, types.Record)
 
 
@@ -251,12 +251,12 @@ def _scratch_getitem(view: ViewType, log: Any = _log, write: int = 1) -> Any:
 
 
 def _row_of(view: Any, index: Any) -> Any:
-    """`view[index]`, of which an item is used at once, maybe in a loop over all: logged once."""
+    """`view[index]`, of which an item is used immediately, possibly in a loop over all: logged once."""
     raise NotImplementedError("for compiled code only")
 
 
 def _read_row_of(view: Any, index: Any) -> Any:
-    """The same, of which a number is read."""
+    """As `_row_of`, when a number is read."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -275,7 +275,7 @@ _define_row_of(_read_row_of, 0)
 
 
 def _is_element(view: ViewType, index: Any) -> bool:
-    """Whether a tuple of indices names a number of a table."""
+    """Whether a tuple of indices selects a single number of a table."""
     data = view.member("data")
     axes = 2 if isinstance(data, RaggedType) else data.ndim
     is_record = isinstance(data, types.Array) and isinstance(data.dtype, types.Record)
@@ -284,7 +284,7 @@ def _is_element(view: ViewType, index: Any) -> bool:
 
 @register_jitable
 def _element_of(view, index):  # type: ignore[no-untyped-def]
-    """Number of an element among those of all rows."""
+    """Return the flat index of an element."""
     return _wrap(index[0], len(view.data)) * view.data.shape[1] + _wrap(index[1], view.data.shape[1])
 
 
@@ -366,7 +366,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
 
 
 def _check_row_fits(view: Any, value: Any) -> None:
-    """Refuse a value that is no row of a table: of a ghost, nothing else sees its length."""
+    """Raise for a value of the wrong length for a row: for a ghost, nothing else checks it."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -469,7 +469,7 @@ def _view_len(view):  # type: ignore[no-untyped-def]
     return None
 
 
-# Numba compares the parameters of these functions with those of what they return: both without annotations.
+# Numba compares the signatures of these functions with those of the functions returned: both lack annotations.
 def _shape(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
         return lambda view: (view.length,)
@@ -532,5 +532,5 @@ def _ignoring_add(view, amount):  # type: ignore[no-untyped-def]
 
 
 def ghost_fill(dtype: np.dtype[Any]) -> Any:
-    """Return the value that stands for every element of a ghost: one, or for integers zero (a legal index)."""
+    """Return the value of every element of a ghost: one, or for integers zero (a valid index)."""
     return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)

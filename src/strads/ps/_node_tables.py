@@ -1,4 +1,4 @@
-"""Node programs over the shards of a parameter server's tables; row r is at place r // nodes of node r mod nodes."""
+"""Node programs on the shards of a parameter server's tables; row r is at place r // nodes of node r mod nodes."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Row numbers and values, checked and brought into the form that tables keep."""
+"""Check row numbers and values, and convert them to the form that tables store."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from strads.errors import ArgumentError, BodyIndexError, InputError
 
 
 def checked_rows(rows: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Return row numbers as an array, or raise BodyIndexError for one outside."""
+    """Return row numbers as an array, or raise BodyIndexError if one is out of range."""
     array = np.atleast_1d(np.asarray(rows))
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise ArgumentError(f"rows has shape {array.shape} and dtype {array.dtype}: give whole numbers")
@@ -34,7 +34,7 @@ def _first_outside(rows, size):  # type: ignore[no-untyped-def]
 
 
 def checked_values(values: Any, count: int, format: TableFormat) -> Values:
-    """Return values of so many rows as a table keeps them, or raise InputError."""
+    """Return the values of `count` rows as a table stores them, or raise InputError."""
     shape = count, format.columns
     array: Any = values if scipy_sparse.issparse(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
@@ -56,7 +56,7 @@ def checked_values(values: Any, count: int, format: TableFormat) -> Values:
 
 
 def _entries(matrix: scipy_sparse.csr_array, format: TableFormat) -> SparseValues:
-    """Return the entries of a matrix, of each row in the order of columns."""
+    """Return the entries of a matrix, those of each row in column order."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -65,7 +65,7 @@ def _entries(matrix: scipy_sparse.csr_array, format: TableFormat) -> SparseValue
 
 
 def as_matrix(result: Result, columns: int) -> Any:
-    """Return rows that were read as users know them: an array, or a sparse one."""
+    """Return rows that were read in the user's form: a dense or sparse array."""
     if not isinstance(result, SparseResult):
         return result
     rows = result.assembled()

@@ -25,14 +25,14 @@ from strads.schedule.itinerary import place_workers
 
 
 class Worker:
-    """What a worker knows of itself.
+    """Handle passed to a worker.
 
     Attributes
     ----------
     number, count
-        Of this worker, from 0, and how many there are.
+        Number of this worker, from 0, and the number of workers.
     data
-        Its own, as given to `run`.
+        This worker's data, as given to `run`.
     """
 
     def __init__(self, number: int, count: int, data: Any, tables: Sequence[WorkerTable]):
@@ -42,25 +42,25 @@ class Worker:
         self._tables = tables
 
     def clock(self) -> None:
-        """Send the updates of all tables, and begin the next clock on all."""
+        """Send the updates of all tables, and advance the clock of each."""
         for table in self._tables:
             table.clock()
 
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """How a run went.
+    """Results and statistics of a run.
 
     Attributes
     ----------
     values
-        What the program returned, by worker.
+        Return value of the program, by worker.
     seconds
-        In all.
+        Total elapsed time.
     computing, communicating
-        Seconds of each worker in the program, and in `get`, `inc` and `clock`.
+        Seconds that each worker spent in the program, and in `get`, `inc` and `clock`.
     bytes_sent, messages_sent
-        By each node to others.
+        Sent by each node to others.
     """
 
     values: list[Any]
@@ -83,22 +83,22 @@ def run(
     ----------
     program
         A function; its first argument is a `Worker`. Tables among the other arguments become `WorkerTable`. When it
-        returns, what it has not sent yet is sent, and nobody waits for this worker any more.
+        returns, its remaining updates are sent, and no other worker waits for this one any more.
     *arguments
-        The same for all workers.
+        Arguments common to all workers.
     workers
-        How many; by default one for each thread of each node.
+        Number of workers; by default one per thread of each node.
     data
-        Of each worker, `worker.data`, or a function of the worker's number that makes them where the worker is.
+        The data of each worker (`worker.data`), or a function of the worker's number that creates them on its node.
 
     Returns
     -------
     RunStatistics
-        What the workers returned, and how long it took. `staleness` of each table is renewed.
+        What the workers returned, and timings. `staleness` of each table is replaced.
 
     Raises
     ------
-    Whatever a worker raises first.
+    The first exception of a worker.
     """
     check_driver()
     runtime = cluster.current()
@@ -135,7 +135,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Plan:
-    """Node of each worker, and name, format and rules of each table."""
+    """Node of each worker, and name, format and consistency model of each table."""
 
     node_of: tuple[int, ...]
     tables: list[tuple[str, TableFormat, Consistency]]
@@ -143,7 +143,7 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Place:
-    """Stands for a table among the arguments."""
+    """Placeholder for a table among the arguments."""
 
     number: int
 
@@ -159,7 +159,7 @@ class _End:
 
 @dataclass(frozen=True)
 class _NodeOutcome:
-    """What a node reports."""
+    """What a node reports to the driver."""
 
     ends: dict[int, _End]
     histograms: list[NDArray[np.int64]]

@@ -1,4 +1,4 @@
-"""Tables of a parameter server, as the driver has them."""
+"""Tables of a parameter server, as the driver sees them."""
 
 import weakref
 from typing import TYPE_CHECKING, Any, Self
@@ -26,35 +26,35 @@ _MOST_SPARSE_COLUMNS = (1 << 31) - 1
 class Table:
     """Rows of numbers that all workers read and add to (ESSP, "PS Interface").
 
-    The rows are spread over the nodes of `strads.init`: row r is on node r mod nodes. Workers, in `strads.ps.run`, see
-    a `WorkerTable` in its place.
+    The rows are distributed over the nodes of `strads.init`: row r is on node r mod nodes. Workers, in
+    `strads.ps.run`, get a `WorkerTable` in its place.
 
     Parameters
     ----------
     rows, columns
-        Shape.
+        Shape of the table.
     dtype
         float32, float64, int32 or int64.
     consistency
-        What a read may miss, and who waits for whom: BSP() by default; may be changed between runs.
+        Which updates a read may miss, and who waits for whom: BSP() by default; may be changed between runs.
     cache_bytes
-        Memory in which a node keeps rows that its workers have read; by default all of them fit. What has not been
-        read for long goes first (approximate LRU).
+        Memory in which a node caches rows that its workers have read; by default enough for all rows. The least
+        recently used rows are evicted first (approximate LRU).
     read_my_writes
-        Whether a worker's reads hold its own updates at once; by default only when those of others are seen too.
+        Whether a worker's reads include its own updates immediately; by default only together with those of others.
     sparse
-        Whether rows are kept and sent as their entries that are not zero: for rows of many columns, few of them in
-        use. Reads give `scipy.sparse.csr_array`.
+        Whether only nonzero entries of rows are stored and sent: for rows with many columns, few of them nonzero.
+        Reads give `scipy.sparse.csr_array`.
 
     Attributes
     ----------
     staleness
-        Clock differentials of the reads of the last run; None before.
+        Clock differentials of the reads in the last run; None before the first.
 
     Raises
     ------
     ArgumentError
-        For an argument of no meaning.
+        For an invalid argument.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Table:
 
     @classmethod
     def from_numpy(cls, values: Any, **options: Any) -> Self:
-        """Make a table of an array (rows, columns), or of a sparse one; the other parameters are those of the class."""
+        """Make a table from a dense or sparse array (rows, columns); the other parameters are those of the class."""
         array = values.tocsr() if scipy_sparse.issparse(values) else np.asarray(values)
         if array.ndim != 2:
             raise InputError(f"values has the shape {array.shape}: give an array (rows, columns)")
@@ -103,12 +103,12 @@ class Table:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
+        """Dtype of the values."""
         return np.dtype(self._format.dtype)
 
     @property
     def consistency(self) -> Consistency:
-        """What a read may miss, and who waits for whom."""
+        """Which updates a read may miss, and who waits for whom."""
         return self._consistency
 
     @consistency.setter
@@ -128,12 +128,12 @@ class Table:
         return self._format.rows
 
     def to_numpy(self) -> NDArray[Any]:
-        """Return all rows, an array (rows, columns)."""
+        """Return all rows as an array (rows, columns)."""
         rows = self.read(np.arange(len(self)))
         return rows.toarray() if scipy_sparse.issparse(rows) else rows
 
     def read(self, rows: ArrayLike) -> Any:
-        """Return rows, an array (len(rows), columns), or a `csr_array` of a sparse table; between runs."""
+        """Return rows as an array (len(rows), columns), a `csr_array` for a sparse table; only between runs."""
         check_driver()
         wanted = checked_rows(rows, len(self))
         places = self._by_node(wanted)
@@ -144,7 +144,7 @@ class Table:
         return as_matrix(out, self._format.columns)
 
     def write(self, rows: ArrayLike, values: ArrayLike | scipy_sparse.sparray) -> None:
-        """Replace rows, between runs; of a row that repeats the last value stays."""
+        """Replace rows, only between runs; for a repeated row, the last value wins."""
         check_driver()
         chosen = checked_rows(rows, len(self))
         content = checked_values(values, len(chosen), self._format)
@@ -155,7 +155,7 @@ class Table:
         size = self._cluster.size
         return [np.flatnonzero(rows % size == rank) for rank in range(size)]
 
-    if not TYPE_CHECKING:  # to which an unknown attribute shall stay one
+    if not TYPE_CHECKING:  # for type checkers, an unknown attribute remains an error
 
         def __getattr__(self, name):
             hint = ": pass the table to ps.run; workers use what they are passed" if hasattr(WorkerTable, name) else ""

@@ -1,4 +1,4 @@
-"""A table of a parameter server, as one worker has it."""
+"""A table of a parameter server, as one worker sees it."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from strads.ps._values import as_matrix, checked_rows, checked_values
 
 
 class WorkerTable:
-    """A table as one worker has it, while it runs. To be used by the worker's own thread."""
+    """A table as a worker sees it during a run. Must be used only by the worker's own thread."""
 
     def __init__(self, endpoint: Endpoint, format: TableFormat, worker: int):
         self._endpoint = endpoint
@@ -29,18 +29,18 @@ class WorkerTable:
         return self._format.rows, self._format.columns
 
     def get(self, rows: ArrayLike, out: NDArray[Any] | None = None) -> Any:
-        """Return a copy of rows, as old as the consistency model admits; waits until there are such.
+        """Return a copy of rows, at most as stale as the consistency model admits; waits for fresher ones if necessary.
 
         Parameters
         ----------
         rows
-            Numbers, which may repeat; one number gives one row.
+            Row numbers, which may repeat; one number gives one row.
         out
             Contiguous array (len(rows), columns) of the table's dtype to write to; for dense tables.
 
         Returns
         -------
-        Array (len(rows), columns), or (columns,) for one number; of a sparse table a `scipy.sparse.csr_array`.
+        Array (len(rows), columns), or (columns,) for one number; for a sparse table a `scipy.sparse.csr_array`.
 
         Raises
         ------
@@ -67,21 +67,21 @@ class WorkerTable:
             )
 
     def inc(self, rows: ArrayLike, deltas: ArrayLike | scipy_sparse.sparray) -> None:
-        """Add to rows: others see it after `clock`.
+        """Add to rows: other workers see it after `clock`.
 
         Parameters
         ----------
         rows
-            Numbers, which may repeat.
+            Row numbers, which may repeat.
         deltas
-            What to add, array (len(rows), columns), or whatever can be broadcast to it; a sparse array, too.
+            What to add: an array that can be broadcast to (len(rows), columns), or a sparse array.
 
         Raises
         ------
         BodyIndexError
             For a row that is not in the table.
         InputError
-            For deltas of another shape, or with fractions for a table of whole numbers.
+            For deltas of the wrong shape, or fractional deltas for a table of integers.
         """
         start = time.perf_counter()
         chosen = checked_rows(rows, self._format.rows)
@@ -89,7 +89,7 @@ class WorkerTable:
         self.seconds += time.perf_counter() - start
 
     def clock(self) -> None:
-        """Send this worker's updates, and begin the next clock."""
+        """Send this worker's updates, and advance its clock."""
         start = time.perf_counter()
         self._endpoint.clock(self._worker)
         self.seconds += time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Scheduled model parallelism: what to update, how, and how the results are combined, apart from each other."""
+"""Scheduled model parallelism: what to update, how, and how to combine the results, as separate instructions."""
 
 from strads.schedule.dependencies import dense_dependencies, sparse_dependencies
 from strads.schedule.dynamic import (

@@ -15,7 +15,7 @@ from strads.schedule.merging import Range, merge_subtree, own_subtrees
 from strads.schedule.pipeline import Parameters, Pipeline
 from strads.schmp._node_part import Equipment, NodePart
 
-_STRETCH = 0.05  # seconds of compiled rounds between two looks at what may have stopped the run
+_STRETCH = 0.05  # seconds of compiled rounds between checks for interrupts
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Scheduling:
     node_of
         Node of each scheduler instance.
     pipeline_depth, subplans, reorder
-        As of `Pipeline`.
+        As in `Pipeline`.
     """
 
     node_of: tuple[int, ...]
@@ -43,20 +43,20 @@ class Scheduling:
 
 @dataclass(eq=False)
 class _DynamicPart(NodePart):
-    """A node's part, with the scheduler instances that are here."""
+    """A node's part, with the scheduler instances on this node."""
 
     instances: dict[int, Instance]
     compiled: Callable[[int], int] | None
-    stretch: int = 1  # compiled rounds that take about _STRETCH
+    stretch: int = 1  # number of compiled rounds that take about _STRETCH
 
     def subtrees(self, rank: int) -> list[Range]:
-        """Return the groups of workers whose results are merged here, on this node alone."""
+        """Return the groups of workers whose results are merged on this node alone."""
         own = [worker for worker, place in enumerate(self.node_of) if place == rank]
         return own_subtrees((0, len(self.node_of)), (own[0], own[-1] + 1)) if own else []
 
 
 class _Work:
-    """What the workers of a node do in a run, on its threads."""
+    """The work of a node's workers in a run, on its threads."""
 
     def __init__(self, part: _DynamicPart, subtrees: list[Range]):
         self._part = part
@@ -67,7 +67,7 @@ class _Work:
         self.seconds = 0.0
 
     def update(self, parameters: Parameters) -> dict[Range, Any]:
-        """Return the results of the workers of this node, merged to subtrees."""
+        """Return the results of this node's workers, merged to subtrees."""
         if not self._workers:
             return {}
         program = self._part.program
@@ -82,18 +82,18 @@ class _Work:
         return {workers: merge_subtree(workers, results, program.merge) for workers in self._subtrees}
 
     def _cuts(self, count: int) -> int:
-        """Return into how many parts a subplan is cut for each worker: as many as threads would stand idle."""
+        """Return the number of parts to cut a subplan into for each worker, so that no thread stays idle."""
         wanted = -(-self.threads // len(self._workers))
         return max(1, min(wanted, count // self._part.program.grain))
 
     def commit(self, parameters: Parameters, changes: NDArray[Any]) -> None:
-        """Bring the data of the workers of this node up to date."""
+        """Update the data of this node's workers."""
         program = self._part.program
         pairs = [(worker, changes) for worker in self._workers]
         self._for_each(lambda worker, changes: program.commit(parameters, changes, self._part.data[worker]), pairs)
 
     def _for_each(self, function: Callable[[int, Any], Any], pairs: list[tuple[int, Any]]) -> list[Any]:
-        """Call a function for each pair; a single one, or a single thread, is not worth waking the team."""
+        """Call a function for each pair; without the team if there is only one pair or one thread."""
         values: list[Any] = [None] * len(pairs)
         seconds = [0.0] * len(pairs)
 
@@ -112,7 +112,7 @@ class _Work:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Concatenate results of parts of a subplan."""
+    """Concatenate the results of a subplan's parts."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], tuple):
@@ -121,7 +121,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def begin(node: Node, name: str, equipment: Equipment, scheduling: Scheduling, data: dict[int, Any]) -> None:
-    """Take over this node's copy of the program and its workers' data, and make its scheduler instances."""
+    """Set up this node's copy of the program, its workers' data and its scheduler instances."""
     part = equipment.unpack(node, data)
     program, instances = part.program, {}
     for number, place in enumerate(scheduling.node_of):
@@ -135,7 +135,7 @@ def begin(node: Node, name: str, equipment: Equipment, scheduling: Scheduling, d
 
 
 def run(node: Node, name: str, scheduling: Scheduling, rounds: int) -> tuple[int, int, NodeStatistics]:
-    """Run this node's part of some rounds; returns rounds and updates (0 but on the coordinator), and its figures."""
+    """Run this node's part of some rounds; returns rounds, updates (both 0 off the coordinator) and statistics."""
     part: _DynamicPart = node.store[name]
     if part.compiled is not None:
         return _run_compiled(node, part, part.compiled, rounds)
@@ -159,7 +159,7 @@ def run(node: Node, name: str, scheduling: Scheduling, rounds: int) -> tuple[int
 def _run_compiled(
     node: Node, part: _DynamicPart, compiled: Callable[[int], int], rounds: int
 ) -> tuple[int, int, NodeStatistics]:
-    """Run rounds as compiled code, in stretches short enough for Ctrl-C."""
+    """Run rounds as compiled code, in stretches short enough to respond to Ctrl-C."""
     start = time.perf_counter()
     done = updates = 0
     while done < rounds:

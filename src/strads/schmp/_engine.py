@@ -1,4 +1,4 @@
-"""What engines have in common: a program and its workers' data on the nodes, looked at between runs."""
+"""Base of the engines: a program and its workers' data on the nodes, accessible between runs."""
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +18,16 @@ WorkersData = Sequence[Any] | Callable[[int], Any] | None
 
 
 class Engine:
-    """Runs a program on the nodes of `strads.init`. A context manager: at its end the nodes drop what they have of it.
+    """Runs a program on the nodes of `strads.init`. A context manager: on exit the nodes drop the program and its data.
 
     Parameters
     ----------
     program
         Each node gets a copy.
     kind
-        The class that it must have.
+        The required class of the program.
     data
-        Of each worker, or a function of the worker's number that makes them on its node.
+        The data of each worker, or a function of the worker's number that creates them on its node.
     threads
         Threads to use on a single process.
     """
@@ -51,14 +51,14 @@ class Engine:
         self._finalizer = weakref.finalize(self, self._cluster.discard, self._name)
 
     def _data_of(self, rank: int, data: WorkersData) -> dict[int, Any]:
-        """Return what a node is sent of the data."""
+        """Return the part of the data that is sent to a node."""
         if data is None or callable(data):
             return {}
         return {worker: data[worker] for worker, place in enumerate(self._node_of) if place == rank}
 
     @contextmanager
     def _whole(self, what: str) -> Iterator[None]:
-        """Within this context the model changes: Ctrl-C waits for its end, and a failure leaves it incomplete."""
+        """Context in which the model changes: Ctrl-C is deferred to its end; a failure leaves the model incomplete."""
         self._check_usable()
         with interrupted_later(self._cluster):
             try:
@@ -69,27 +69,27 @@ class Engine:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the model is whole: nothing that changes it has failed half way."""
+        """Whether the model is consistent: no operation that changes it has failed part-way."""
         return self._failure is None
 
     @property
     def program(self) -> Any:
-        """The program with what `aggregate` has made of its attributes; to be read only."""
+        """The program with its attributes as `aggregate` has left them; read-only."""
         return self.each_node(on_node.itself)[0]
 
     def data(self) -> list[Any]:
-        """Return the local data of all workers, from wherever they are."""
+        """Return the local data of all workers, gathered from their nodes."""
         return self.each_worker(on_node.content)
 
     def each_worker(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return `function(program, data, *arguments)` for each worker, computed where the worker is, in parallel."""
+        """Return `function(program, data, *arguments)` for each worker, computed in parallel on the workers' nodes."""
         self._check_usable()
         found = self._cluster.run(on_node.each_worker, self._name, function, arguments)
         values = {worker: value for of_node in found for worker, value in of_node.items()}
         return [values[worker] for worker in range(self._workers)]
 
     def each_node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return `function(program, *arguments)` from each node; it may change the program, everywhere alike."""
+        """Return `function(program, *arguments)` from each node; it may change the program, but alike on all nodes."""
         self._check_usable()
         return self._cluster.run(on_node.each_node, self._name, function, arguments)
 
@@ -103,7 +103,7 @@ class Engine:
             ) from error
 
     def close(self) -> None:
-        """Let the nodes drop the program and all that belongs to it."""
+        """Let the nodes drop the program and its data."""
         self._finalizer()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a node keeps of a program for an engine, and what engines do with it between runs."""
+"""A node's state of an engine's program, and the operations on it between runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from strads.cluster.messages import Message, decode
 
 @dataclass(eq=False)
 class NodePart:
-    """A node's copy of the program, and the workers that it has.
+    """A node's copy of the program, and its workers.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class NodePart:
     node_of
         Node of each worker.
     data
-        Of the workers that are here, by number.
+        Data of this node's workers, by worker number.
     team
-        Threads that they run on.
+        Threads that the workers run on.
     """
 
     program: Any
@@ -33,7 +33,7 @@ class NodePart:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What all nodes are told of a program when an engine begins.
+    """What an engine sends to all nodes about its program at the start.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Equipment:
     node_of
         Node of each worker.
     make
-        Makes a worker's data on its node; None where the data are sent, or where there are none.
+        Creates a worker's data on its node; None if the data are sent, or if there are none.
     threads
         Threads to use on a single process; None: those of the node.
     """
@@ -53,8 +53,8 @@ class Equipment:
     threads: int | None
 
     def unpack(self, node: Node, data: dict[int, Any]) -> NodePart:
-        """Return this node's part of it."""
-        program = decode(self.message.copy())  # logical nodes share a process, but not their programs
+        """Return this node's part."""
+        program = decode(self.message.copy())  # logical nodes share a process, but not the program
         own = [worker for worker, place in enumerate(self.node_of) if place == node.rank]
         if self.make is not None:
             data = {worker: self.make(worker) for worker in own}
@@ -73,7 +73,7 @@ def each_worker(node: Node, name: str, function: Callable[..., Any], arguments: 
 def in_parallel(
     part: NodePart, contents: dict[int, Any], function: Callable[..., Any], arguments: Sequence[Any]
 ) -> dict[int, Any]:
-    """Call a function with the program and each content, on this node's threads; returns its values by number."""
+    """Call a function with the program and each content, on this node's threads; returns the results by number."""
     numbers = sorted(contents)
     values: dict[int, Any] = {}
 

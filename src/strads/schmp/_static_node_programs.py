@@ -1,4 +1,4 @@
-"""Node programs of the Static Engine: one node's workers and shards, and what is done with them."""
+"""Node programs of the Static Engine: they run one node's workers and hold its shards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from strads.schmp._node_part import Equipment, NodePart, in_parallel
 
 @dataclass(eq=False)
 class _StaticPart(NodePart):
-    """A node's part, with the shards that are here."""
+    """A node's part, with the shards on this node."""
 
     holders: Holders
     shards: dict[ShardKey, Any]
@@ -39,7 +39,7 @@ def begin(
     data: dict[int, Any],
     shards: dict[ShardKey, Any],
 ) -> None:
-    """Take over this node's copy of the program, its workers' data and its shards."""
+    """Set up this node's copy of the program, its workers' data and its shards."""
     part = equipment.unpack(node, data)
     node.store[name] = _StaticPart(**vars(part), holders=homes, shards=shards)
 
@@ -71,7 +71,7 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
 
 
 def _check_agreement(node: Node, schedule: Schedule) -> None:
-    """Nodes with different schedules would wait for each other in vain."""
+    """Check that all nodes have the same schedule; otherwise they would wait for each other forever."""
     if node.size > 1 and len(set(node.comm.allgather(schedule.digest))) > 1:
         raise PlanError(
             "schedule() gave the nodes different rounds: it may depend on the iteration and on what "
@@ -82,7 +82,7 @@ def _check_agreement(node: Node, schedule: Schedule) -> None:
 def each_shard(
     node: Node, name: str, parameter_set: int, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> dict[int, Any]:
-    """Call a function for each shard of a parameter set that is here, on this node's threads."""
+    """Call a function for each shard of a parameter set on this node, on its threads."""
     part: _StaticPart = node.store[name]
     here = {shard: content for (number, shard), content in part.shards.items() if number == parameter_set}
     return in_parallel(part, here, function, arguments)

@@ -1,4 +1,4 @@
-"""The Dynamic Engine: runs a program that is scheduled while it runs, several subplans in flight (thesis §5.2)."""
+"""The Dynamic Engine: runs a program that is scheduled at run time, with subplans in flight (thesis §5.2)."""
 
 import time
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from strads.schmp.dynamic_program import DynamicProgram
 
 @dataclass(frozen=True)
 class DynamicRun:
-    """Figures of one call of `DynamicEngine.run`.
+    """Statistics of one call of `DynamicEngine.run`.
 
     Attributes
     ----------
     rounds
-        Plans carried out: fewer than asked for once nothing is left to schedule.
+        Plans executed: fewer than requested once nothing is left to schedule.
     updates
-        Parameters updated, each as often as it was.
+        Number of parameter updates, repeated ones included.
     seconds
-        Time that it took.
+        Elapsed time.
     nodes
-        What each node did, by rank. Tasks are calls of `update`; of compiled rounds, rounds.
+        Statistics of each node, by rank. Tasks are calls of `update`, or rounds if these are compiled.
     """
 
     rounds: int
@@ -37,41 +37,41 @@ class DynamicRun:
 class DynamicEngine(Engine):
     """Runs a program whose schedule depends on how its parameters converge, on the nodes and threads of `strads.init`.
 
-    Scheduler instances, each over its own parameters, propose plans. The coordinator pulls these in turn, ahead of
-    need, splits them into subplans and keeps several in flight (thesis §5.2.2, figures 5.2 and 5.3). The result
-    depends on the program, on the number of workers and on the arguments below: not on nodes, threads or timing.
+    Scheduler instances, each over its own parameters, propose plans. The coordinator prefetches these in turn,
+    splits them into subplans and keeps several in flight (thesis §5.2.2, figures 5.2 and 5.3). The result depends on
+    the program, the number of workers and the arguments below: not on nodes, threads or timing.
 
-    On a single process with one worker and one instance, a program that brings `compiled_rounds` runs as these: there
-    is no message to hide, so each plan is committed before the next is made, and `pipeline_depth`, `subplans` and
-    `reorder` are without meaning.
+    On a single process with one worker and one instance, a program with `compiled_rounds` runs these: there is no
+    message latency to hide, so each plan is committed before the next is made, and `pipeline_depth`, `subplans` and
+    `reorder` have no effect.
 
-    A context manager: at its end the nodes drop the program and its data.
+    A context manager: on exit the nodes drop the program and its data.
 
     Parameters
     ----------
     program : DynamicProgram
-        Each node gets a copy; the one given is left as it is.
+        Each node gets a copy; the original is not changed.
     data : sequence or callable, optional
-        The local data of each worker, or a function of the worker's number that makes them on its node. Sent to the
-        worker's node once; on a single process they are used as they are, and changed.
+        The local data of each worker, or a function of the worker's number that creates them on its node. Sent to
+        the worker's node once; on a single process they are used, and changed, in place.
     instances : int, optional
-        Scheduler instances, spread over the nodes; by default one a node.
+        Scheduler instances, spread over the nodes; by default one per node.
     pipeline_depth : int
-        Subplans in flight. With 1, every update sees the changes of all before it; with d, not those of the d − 1
-        latest subplans.
+        Subplans in flight. With 1, every update sees all earlier changes; with d, all but those of the latest d − 1
+        subplans.
     subplans : int, optional
-        Parts that a plan is split into; by default as many as are in flight.
+        Number of parts of a plan; by default `pipeline_depth`.
     reorder : bool
-        Whether the parameters of highest priority are updated first, in a subplan of their own. Then they see all
-        changes of those of the plan before, as long as `subplans` is not below `pipeline_depth`. Else parameters are
-        dealt out to the subplans one by one.
+        Whether the parameters of highest priority are updated first, in a separate subplan. They then see all
+        changes to their counterparts in the previous plan, as long as `subplans` is not below `pipeline_depth`.
+        Otherwise parameters are dealt to the subplans round-robin.
     threads : int, optional
         Threads to use on a single process; by default those of `strads.init`.
 
     Raises
     ------
     ArgumentError
-        If the data are not one for each worker, or a number is below 1.
+        If there is not one data item per worker, or a number is below 1.
 
     Examples
     --------
@@ -106,16 +106,16 @@ class DynamicEngine(Engine):
         self._cluster.run(on_node.begin, self._name, self._equipment, self._scheduling, each=each)
 
     def run(self, rounds: int) -> DynamicRun:
-        """Carry out so many plans, and wait until all that they change is committed everywhere.
+        """Execute `rounds` plans, and wait until all their changes are committed on all nodes.
 
-        The pipeline is empty at the end, and fills again in the next call: many rounds in one call are quicker.
-        Ctrl-C lets the call end first, so that the model stays whole; a second one does not.
+        The pipeline drains at the end and refills in the next call: many rounds in one call are faster.
+        Ctrl-C takes effect after the call, so that the model stays consistent; a second one interrupts immediately.
 
         Raises
         ------
-        Whatever the program raises; the model is then incomplete, and the engine refuses to go on.
+        Any exception of the program; the model is then incomplete, and the engine refuses to continue.
         PlanError
-            If a schedule proposes what it may not.
+            If a schedule makes an invalid proposal.
         NodeFailure
             When a node is lost.
         """

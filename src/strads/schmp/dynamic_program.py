@@ -1,4 +1,4 @@
-"""The instructions of a SchMP program whose schedule is made while it runs (thesis ch. 5, algorithm 6)."""
+"""The instructions of a SchMP program that is scheduled at run time (thesis ch. 5, algorithm 6)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from strads.schedule.dynamic import DynamicSchedule
 
 
 class DynamicProgram(ABC):
-    """A model-parallel program whose parameters are chosen by what they did last.
+    """A model-parallel program whose parameters are selected by their latest changes.
 
-    The rows of the data are cut over workers, and every worker has a part in the update of every parameter. A
-    parameter's way is: `schedule` proposes it, `update` gives each worker's partial result, `merge` adds these up,
-    `aggregate` makes a change of the sum, and `commit` brings every worker's data up to date with it.
+    The rows of the data are partitioned over workers, and every worker takes part in the update of every parameter.
+    For each parameter: `schedule` proposes it, `update` computes each worker's partial result, `merge` sums these,
+    `aggregate` turns the sum into a change, and `commit` applies the change to every worker's data.
 
-    Every node has a copy of the program. What changes lies in two places: with the workers (`commit` changes their
+    Every node has a copy of the program. Mutable state lies in two places: with the workers (`commit` changes their
     data), and in attributes of the coordinator's copy, on node 0 (`aggregate` changes them). Only `aggregate` reads
     the latter.
 
@@ -28,11 +28,11 @@ class DynamicProgram(ABC):
     Attributes
     ----------
     workers
-        Number of workers, P, over which the rows are cut.
+        Number of workers, P, over which the rows are partitioned.
     parameters
-        How many there are; they are numbered from 0.
+        Number of parameters; they are numbered from 0.
     grain
-        Fewest parameters of a subplan worth a thread of their own: where a node has more threads than workers,
+        Smallest part of a subplan worth a separate thread, in parameters: where a node has more threads than workers,
         `update` is called with parts of a subplan.
     """
 
@@ -42,71 +42,71 @@ class DynamicProgram(ABC):
 
     @abstractmethod
     def schedule(self, instance: int, parameters: range) -> DynamicSchedule:
-        """Return what chooses among some of the parameters; called once for each instance, on its node."""
+        """Return the schedule of an instance over its parameters; called once per instance, on its node."""
 
     @abstractmethod
     def update(self, parameters: NDArray[np.int64], data: Any) -> Any:
         """Return a worker's partial result R_p for some parameters; changes nothing.
 
-        Called by several threads at once, also for different parameters and the same data. What takes long should be
-        compiled code that releases the GIL. To get the same bits on any number of threads, what is computed of a
-        parameter must not depend on the others in the call; matrix products do not promise that in the last bits.
+        Called by several threads concurrently, also with different parameters and the same data. Expensive parts
+        should be compiled code that releases the GIL. For bitwise equal results on any number of threads, the result
+        of a parameter must not depend on the others in the call; matrix products do not guarantee that.
 
         Parameters
         ----------
         parameters : int64 array of shape (k,)
-            A subplan, or a part of one.
+            A subplan, or part of one.
         data
             The local data D_p of the worker.
 
         Returns
         -------
-        An array, or a tuple of arrays, whose first axis is the parameters: results of parts are concatenated.
+        An array, or a tuple of arrays, whose first axis is the parameters: the results of parts are concatenated.
         """
 
     def merge(self, earlier: Any, later: Any) -> Any:
-        """Combine the results of two groups of workers, of the lower numbers first; by default their sum."""
+        """Combine the results of two groups of workers, the lower-numbered group first; by default their sum."""
         if isinstance(earlier, tuple):
             return tuple(a + b for a, b in zip(earlier, later, strict=True))
         return earlier + later
 
     @abstractmethod
     def aggregate(self, parameters: NDArray[np.int64], result: Any) -> NDArray[Any]:
-        """Give parameters their new values, and return the changes δ.
+        """Set the parameters to their new values, and return the changes δ.
 
-        Called on the coordinator alone, in the order of dispatch.
+        Called only on the coordinator, in the order of dispatch.
 
         Parameters
         ----------
         parameters : int64 array of shape (k,)
             A subplan.
         result
-            Of all workers, merged.
+            The merged result of all workers.
 
         Returns
         -------
         array of shape (k,) or (k, …)
-            Goes to `commit`, and to the schedule as |δ| (the Euclidean norm where a parameter is several numbers).
+            Passed to `commit`, and to the schedule as |δ| (the Euclidean norm where a parameter is several numbers).
         """
 
     @abstractmethod
     def commit(self, parameters: NDArray[np.int64], changes: NDArray[Any], data: Any) -> None:
-        """Bring a worker's data up to date with a change; in the order of dispatch, while none of it is read.
+        """Apply changes to a worker's data; called in the order of dispatch, while the data are not being read.
 
-        Workers of a node are brought up to date by several threads at once, each worker by one.
+        The workers of a node are updated by several threads concurrently, each worker by one thread.
         """
 
     def compiled_rounds(self, schedule: DynamicSchedule, data: Any, team: ThreadTeam) -> Callable[[int], int] | None:
-        """Return a function that carries out so many rounds as compiled code; by default there is none.
+        """Return a function that runs a number of rounds as compiled code; by default there is none.
 
-        Asked for on a single process with one worker and one instance, where no message has to be hidden. A round is
-        all of propose, update, aggregate, commit and feedback, one after the other: `pipeline_depth` is without
-        meaning then. To do some rounds and then more must be the same as to do all at once.
+        Used on a single process with one worker and one instance, where there is no message latency to hide. A round
+        consists of propose, update, aggregate, commit and feedback, in sequence: `pipeline_depth` has no effect.
+        Running some rounds and then more must give the same result as running all at once.
 
         Parameters
         ----------
         schedule
-            What `schedule` has returned.
+            The return value of `schedule`.
         data
             The worker's data.
         team
@@ -115,6 +115,6 @@ class DynamicProgram(ABC):
         Returns
         -------
         callable or None
-            Takes a number of rounds and returns how many parameters were updated; 0 only if nothing is left to do.
+            Takes a number of rounds and returns the number of parameters updated; 0 only if nothing is left to do.
         """
         return None

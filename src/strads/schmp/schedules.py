@@ -16,22 +16,22 @@ from strads.schedule.rounds import Job, Round, Schedule
 def static_rotation(workers: int, k: int = 1, *, synchronizations: int = 1) -> Schedule:
     """Rotate the shards of k parameter sets over the workers: algorithm 3 for k = 1, algorithm 4 for k > 1.
 
-    Each of the k sets has one shard a worker. In M^k rounds every worker meets every combination of them once.
+    Each of the k sets has one shard per worker. In M^k rounds every worker gets every combination of shards once.
 
     Parameters
     ----------
     workers
         Number of workers, M.
     k
-        How many parameter sets an update takes one parameter from each of.
+        Number of parameter sets; an update uses one parameter of each.
     synchronizations
-        How often results are aggregated in each full turn of the innermost loop (M rounds): 1 is the thesis'
-        *macro synchronization*, M one after every round.
+        Aggregations per full turn of the innermost loop (M rounds): 1 is the thesis's *macro synchronization*, M
+        aggregates after every round.
 
     Returns
     -------
     Schedule
-        Job p of round i has the shards ((i₀ + p) mod M, …), where i₀ … are the digits of i to the base M.
+        Job p of round i has the shards ((i₀ + p) mod M, …), where i₀ … are the digits of i in base M.
     """
     check_count("workers", workers)
     check_count("k", k)
@@ -47,34 +47,34 @@ def static_rotation(workers: int, k: int = 1, *, synchronizations: int = 1) -> S
 
 
 def round_robin(workers: int, blocks: Sequence[Any]) -> Schedule:
-    """Let all workers work on one block of parameters after the other, and aggregate after each.
+    """Let all workers update the same block of parameters, one block after another, and aggregate after each.
 
     Parameters
     ----------
     workers
         Number of workers.
     blocks
-        What each round updates; the jobs carry it as `parameters`.
+        The block that each round updates; the jobs carry it as `parameters`.
     """
     check_count("workers", workers)
     return Schedule(tuple(Round(tuple(Job(p, parameters=block) for p in range(workers))) for block in blocks))
 
 
 def random(workers: int, parameters: int, size: int, *, rounds: int = 1, seed: int | Sequence[int] = 0) -> Schedule:
-    """Give each worker random parameters of its own in every round (thesis §3.2.1: random model-parallel).
+    """Assign disjoint random parameters to the workers in every round (thesis §3.2.1: random model-parallel).
 
     Parameters
     ----------
     workers
         Number of workers.
     parameters
-        How many parameters there are.
+        Number of parameters.
     size
-        How many a worker updates in a round.
+        Number of parameters that a worker updates in a round.
     rounds
-        How many rounds.
+        Number of rounds.
     seed
-        Give `(seed, iteration)`, so that iterations differ and nodes agree.
+        Pass `(seed, iteration)`, so that iterations differ and nodes agree.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The Static Engine: runs a SchMP program's rounds on all nodes, shards travelling along the ring (thesis §4.2)."""
+"""The Static Engine: runs a SchMP program's rounds on all nodes; shards travel along the ring (thesis §4.2)."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ from strads.schmp.program import Program
 
 @dataclass(frozen=True)
 class Iteration:
-    """Figures of one iteration.
+    """Statistics of one iteration.
 
     Attributes
     ----------
     number
-        From 0.
+        Number of the iteration, from 0.
     seconds
-        Time that it took.
+        Elapsed time.
     nodes
-        What each node did, by rank.
+        Statistics of each node, by rank.
     """
 
     number: int
@@ -36,17 +36,17 @@ class Iteration:
 class StaticEngine(Engine):
     """Runs a program whose schedules are known before they run, on the nodes and threads of `strads.init`.
 
-    A context manager: at its end the nodes drop the program, its data and its shards.
+    A context manager: on exit the nodes drop the program, its data and its shards.
 
     Parameters
     ----------
     program : Program
-        Each node gets a copy; the one given is left as it is.
+        Each node gets a copy; the original is not changed.
     data : sequence or callable, optional
-        The local data of each worker, or a function of the worker's number that makes them on its node. Sent to the
-        worker's node once; on a single process they are used as they are.
+        The local data of each worker, or a function of the worker's number that creates them on its node. Sent to
+        the worker's node once; on a single process they are used in place.
     shards : sequence of sequences
-        The contents of each shard, of each parameter set that moves: arrays, or tuples, dicts and objects of
+        For each parameter set that moves, the content of each shard: arrays, or tuples, dicts and objects of
         importable classes that hold arrays.
     threads : int, optional
         Threads to use on a single process; by default those of `strads.init`.
@@ -54,7 +54,7 @@ class StaticEngine(Engine):
     Raises
     ------
     ArgumentError
-        If the data are not one for each worker.
+        If there is not one data item per worker.
 
     Examples
     --------
@@ -94,13 +94,13 @@ class StaticEngine(Engine):
     def iterate(self) -> Iteration:
         """Run one iteration: all rounds that the program's `schedule` returns for it.
 
-        Ctrl-C lets it end first, so that the model stays whole; a second one does not.
+        Ctrl-C takes effect after it, so that the model stays consistent; a second one interrupts immediately.
 
         Raises
         ------
-        Whatever the program raises; the model is then incomplete, and the engine refuses to go on.
+        Any exception of the program; the model is then incomplete, and the engine refuses to continue.
         PlanError
-            If two workers would use a shard at a time.
+            If two workers would use a shard at the same time.
         NodeFailure
             When a node is lost.
         """
@@ -111,11 +111,11 @@ class StaticEngine(Engine):
         return Iteration(self.iterations - 1, time.perf_counter() - start, tuple(nodes))
 
     def shards(self, parameter_set: int = 0) -> list[Any]:
-        """Return the contents of all shards of a parameter set, from wherever they are."""
+        """Return the contents of all shards of a parameter set, gathered from their nodes."""
         return self.each_shard(content, parameter_set=parameter_set)
 
     def each_shard(self, function: Callable[..., Any], *arguments: Any, parameter_set: int = 0) -> list[Any]:
-        """Return `function(program, shard, *arguments)` for each shard, computed where the shard is, in parallel."""
+        """Return `function(program, shard, *arguments)` for each shard, computed in parallel on the shards' nodes."""
         self._check_usable()
         if not 0 <= parameter_set < len(self._counts):
             raise ArgumentError(f"parameter_set={parameter_set}: there are {len(self._counts)}")

@@ -1,4 +1,4 @@
-"""Errors of users' functions, with the row and the line of the user's code."""
+"""Errors in users' functions, with the row and the line of the user's code."""
 
 import linecache
 import os
@@ -13,14 +13,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 
 def failure(operator: str, function: Function, row: int | None, error: BaseException, remark: str = "") -> BodyError:
-    """The error for a row on which a user's function has raised."""
+    """Return the error for a row for which a user's function has raised."""
     where = _innermost_user_line(error.__traceback__) or place_of(function)
     which = "" if row is None else f" on row {row}"
     return BodyError(f"{where}\n  {operator}: the function raised {type(error).__name__}{which}: {error}{remark}")
 
 
 def place_of(function: Function) -> str:
-    """File and line of a function, or its name."""
+    """Return file and line of a function, or its name."""
     inner = function.func if isinstance(function, partial) else function
     code = getattr(getattr(inner, "py_func", inner), "__code__", None)
     return repr(function) if code is None else _describe(code.co_filename, code.co_firstlineno)
@@ -32,7 +32,7 @@ def _describe(filename: str, line: int) -> str:
 
 
 def _innermost_user_line(trace: TracebackType | None) -> str | None:
-    """The deepest line of a traceback that is neither strads's nor a library's."""
+    """Return the innermost line of a traceback that is neither in strads nor in a library."""
     frames = [
         frame
         for frame in traceback.extract_tb(trace)

@@ -1,4 +1,4 @@
-"""Users' functions of a row, compiled where Numba can."""
+"""Users' functions of a row, compiled if Numba can."""
 
 import threading
 import types
@@ -23,11 +23,11 @@ class CompiledFunction:
     Attributes
     ----------
     dispatcher
-        To be called from compiled code; checks indices.
+        For calls from compiled code; checks indices.
     result
-        Numba's type of what it returns.
+        Numba type of the return value.
     kernels
-        What operators have built around it, by their names.
+        Kernels that operators have built around it, by operator name.
     """
 
     def __init__(self, dispatcher: Dispatcher, result: Any):
@@ -57,11 +57,11 @@ def compile_for_rows(
     function
         Called with `rows` rows and `args`.
     layout
-        Of the table.
+        Layout of the table.
     args
-        Further arguments.
+        Additional arguments.
     rows
-        How many rows it takes: 1, or 2 to reduce.
+        Number of rows that the function takes: 1, or 2 for `reduce`.
     writes
         Whether it may write to the row.
     """
@@ -86,11 +86,11 @@ def compile_for_rows(
 
 
 def _compile(function: types.FunctionType, signature: tuple[Any, ...]) -> CompiledFunction | Uncompilable:
-    # Division by zero is NumPy's, as it is in Python where rows are NumPy numbers.
+    # Division by zero follows NumPy, as in Python, where rows are NumPy numbers.
     dispatcher = dispatcher_of(function, boundscheck=True, nogil=True, error_model="numpy")
     try:
         dispatcher.compile(signature)
-    except Exception as error:  # Numba also fails with errors that are not its own
+    except Exception as error:  # Numba also raises exceptions of other types
         return Uncompilable(_first_line(error))
     return CompiledFunction(dispatcher, dispatcher.overloads[signature].signature.return_type)
 

@@ -22,14 +22,14 @@ from strads.errors import ArgumentError
 
 @dataclass(frozen=True)
 class GroupedColumns:
-    """What of a row is its key, and what its value.
+    """Which part of a row is its key, and which its value.
 
     Attributes
     ----------
     key
         A field, or None for the first column.
     value
-        The only other field, the dtype of the other fields, or the number of other columns.
+        The only other field, the dtype of the other fields, or the number of the other columns.
     """
 
     key: str | None
@@ -41,11 +41,11 @@ class GroupedColumns:
         return (self.value,) if isinstance(self.value, int) and self.value > 1 else ()
 
     def keys(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Keys of some rows."""
+        """Return the keys of some rows."""
         return (rows[:, 0] if self.key is None else rows[self.key]).astype(np.int64)
 
     def values(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Values of some rows; a copy."""
+        """Return a copy of the values of some rows."""
         if isinstance(self.value, str):
             return rows[self.value].copy()
         if isinstance(self.value, int):
@@ -57,7 +57,7 @@ class GroupedColumns:
 
 
 def grouped_columns(layout: Layout, key: str | None) -> GroupedColumns:
-    """What is key and value in the rows of a table, or ArgumentError."""
+    """Return which parts of a table's rows are key and value, or raise ArgumentError."""
     names = layout.dtype.names
     if names is None:
         if key is not None:
@@ -86,7 +86,7 @@ def _check_key_field(layout: Layout, field: str) -> None:
 def group_program(
     node: Node, name: str, new_name: str, columns: GroupedColumns
 ) -> tuple[Keys, NDArray[np.int64], Layout, Bounds]:
-    """Store the values of the keys that belong to this node; returns these keys, and how many values each has."""
+    """Store the values of this node's keys; returns these keys, and how many values each has."""
     from strads.dds.dmultimap import stored_groups
 
     shard: Shard = node.store[name]
@@ -99,14 +99,14 @@ def group_program(
 
 
 def _meet(node: Node, keys: Keys, rows: NDArray[Any]) -> tuple[Keys, NDArray[Any]]:
-    """Send keys with their rows to the nodes that they belong to; those that arrive are in the order of the table."""
+    """Send keys and their rows to the nodes that own the keys; received rows are in table order."""
     shares = _shares(node, keys)
     received = node.comm.alltoall([(take(keys, share), rows[share]) for share in shares])
     return join_keys([theirs for theirs, _ in received]), np.concatenate([rows for _, rows in received])
 
 
 def _shares(node: Node, keys: Keys) -> list[NDArray[np.int64]]:
-    """Which of the keys belong to each node."""
+    """Return the positions of the keys that belong to each node."""
     holders = node_of(hash_keys(keys), node.size)
     order = np.argsort(holders, kind="stable")
     ends = np.searchsorted(holders[order], np.arange(node.size + 1))
@@ -122,7 +122,7 @@ class JoinedFields:
     on
         Fields that must be equal.
     right
-        Other fields of the right table, and their names in the join.
+        Remaining fields of the right table, and their names in the join.
     joined
         Dtype of the records of the join.
     """
@@ -132,7 +132,7 @@ class JoinedFields:
     joined: np.dtype[Any]
 
     def keys(self, records: NDArray[Any]) -> Keys:
-        """Keys of some records; of several fields the bytes of all."""
+        """Return the keys of some records; for several fields, the bytes of all."""
         columns = [records[name].astype(np.int64) for name in self.on]
         if len(columns) == 1:
             return columns[0]
@@ -141,7 +141,7 @@ class JoinedFields:
         return RaggedArray(values, np.arange(len(records) + 1, dtype=np.int64) * width)
 
     def together(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-        """Records of both tables, side by side."""
+        """Return records of both tables, joined side by side."""
         records = np.empty(len(left), self.joined)
         for name in left.dtype.names or ():
             records[name] = left[name]
@@ -151,7 +151,7 @@ class JoinedFields:
 
 
 def joined_fields(left: Layout, right: Layout, on: str | Sequence[str], suffix: str) -> JoinedFields:
-    """The fields of a join, or ArgumentError."""
+    """Return the fields of a join, or raise ArgumentError."""
     names = (on,) if isinstance(on, str) else tuple(on)
     if not names or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"on is the name of a field, or a list of names, not {on!r:.60}")
@@ -180,7 +180,7 @@ def _index(keys: Keys) -> tuple[HashIndex, Groups]:
 
 
 def _look_up(keys: Keys, right: tuple[HashIndex, Groups]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many rows match each key, and which rows, key by key."""
+    """Return how many rows match each key, and which rows, key by key."""
     index, groups = right
     rows = index.rows_of(keys)
     there = rows >= 0
@@ -192,7 +192,7 @@ def _look_up(keys: Keys, right: tuple[HashIndex, Groups]) -> tuple[NDArray[np.in
 def join_program(
     node: Node, left_name: str, right_name: str, new_name: str, fields: JoinedFields
 ) -> tuple[Layout, Bounds]:
-    """Join: the right table's rows go to the nodes of their keys; the left's keys are looked up there."""
+    """Join: the right table's rows are sent to the nodes of their keys; the left table's keys are looked up there."""
     left, right = node.store[left_name].rows, node.store[right_name].rows
     keys, records = _meet(node, fields.keys(right), right)
     index = _index(keys)
@@ -213,7 +213,7 @@ def _in_order(
     received: list[tuple[NDArray[np.int64], NDArray[Any]]],
     fields: JoinedFields,
 ) -> Storage:
-    """Put the answers of all nodes beside the left table's rows, in its order."""
+    """Join the answers of all nodes to the left table's rows, in its order."""
     order = np.concatenate(shares)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

@@ -1,4 +1,4 @@
-"""A user's function and the rows of one node that it is for."""
+"""A user's function and the rows of one node that it is applied to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from strads.dds.operators.failures import failure
 from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable, compile_for_rows
 
 _CHUNKS_A_THREAD = 8
-_FEWEST_ROWS = 256  # of a chunk
+_FEWEST_ROWS = 256  # per chunk
 
 
 @dataclass(frozen=True)
 class RowJob:
-    """A user's function and the rows of this node that it is for.
+    """A user's function and the rows of this node that it is applied to.
 
     Attributes
     ----------
     operator
-        "map", for messages.
+        Name of the operator, such as "map", for error messages.
     function, args
         Called as `function(row, *args)`.
     rows
         The rows of this node.
     first
-        Number of the first of them in the table.
+        Number of the first of these rows in the table.
     layout
-        Of the whole table.
+        Layout of the whole table.
     team
         The threads of this node.
     """
@@ -44,11 +44,11 @@ class RowJob:
     team: ThreadTeam
 
     def compiled(self, *, writes: bool = False, rows: int = 1) -> CompiledFunction | Uncompilable:
-        """The function, compiled for these rows."""
+        """Return the function, compiled for these rows."""
         return compile_for_rows(self.function, self.layout, self.args, rows=rows, writes=writes)
 
     def kernel(self, compiled: CompiledFunction, name: str, make: Callable[[], Any]) -> Any:
-        """The kernel of an operator around the function; made once."""
+        """Return an operator's kernel around the function; made once."""
         key = name, self.layout.is_ragged
         if key not in compiled.kernels:
             compiled.kernels[key] = make()
@@ -64,7 +64,7 @@ class RowJob:
     def in_chunks(self, work: Callable[[int, int, int], None], size: int, explain: Callable[[int, int], None]) -> None:
         """Call `work(chunk, first, last)` for chunks of rows, on all threads.
 
-        When one fails, `explain(first, last)` is called for the first that has: it raises what the user is to see.
+        If any fail, `explain(first, last)` is called for the first of these: it raises the error for the user.
         """
         count = len(self.rows)
         failed: dict[int, Exception] = {}
@@ -83,11 +83,11 @@ class RowJob:
 
     @property
     def chunk_size(self) -> int:
-        """Rows that a thread takes at a time."""
+        """Return the number of rows that a thread takes at a time."""
         return max(_FEWEST_ROWS, -(-len(self.rows) // (self.team.size * _CHUNKS_A_THREAD)))
 
     def explain_pure(self, first: int, last: int) -> None:
-        """Raise the error of the first row that fails, of a function that changes nothing."""
+        """Raise the error of the first row that fails, for a function without side effects."""
         rows = readable(part(self.rows, first, last))
         for number, row in enumerate(rows, first):
             self.call(row, number)

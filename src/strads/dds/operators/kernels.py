@@ -16,7 +16,7 @@ Table = NDArray[Any] | tuple[NDArray[Any], NDArray[np.int64]]
 
 
 def table_of(rows: Storage, *, writes: bool = False) -> Table:
-    """Rows as kernels take them; read-only unless they are to be written."""
+    """Return rows in the form that kernels take; read-only unless `writes`."""
     if isinstance(rows, RaggedArray):
         return (rows.values if writes else read_only(rows.values)), rows.offsets
     return rows if writes else read_only(rows)
@@ -33,7 +33,7 @@ def _ragged_row(table, row):  # type: ignore[no-untyped-def]
 
 
 def row_reader(is_ragged: bool) -> Dispatcher:
-    """The compiled function `row(table, number)`."""
+    """Return the compiled function `row(table, number)`."""
     return _ragged_row if is_ragged else _dense_row
 
 
@@ -48,7 +48,7 @@ def _put_number(columns, row, value):  # type: ignore[no-untyped-def]
 
 
 def _put_tuple(count: int, place: int = 0) -> Dispatcher:
-    """A compiled function that writes each element of a tuple to a column; unrolled, as their types may differ."""
+    """Make a function that writes each element of a tuple to its column; unrolled, as types may differ."""
     if place == count:
         return _put_nothing
     put_rest = _put_tuple(count, place + 1)
@@ -62,7 +62,7 @@ def _put_tuple(count: int, place: int = 0) -> Dispatcher:
 
 
 def number_dtypes(result: Any) -> list[np.dtype[Any]] | None:
-    """Dtypes of a number, or of the elements of a tuple of numbers; None for other types."""
+    """Return the dtypes of a number, or of a tuple of numbers; None for other types."""
     elements = list(result) if isinstance(result, types.BaseTuple) else [result]
     kinds = [types.unliteral(element) for element in elements]
     if not kinds or not all(isinstance(kind, types.Number | types.Boolean) for kind in kinds):
@@ -71,7 +71,7 @@ def number_dtypes(result: Any) -> list[np.dtype[Any]] | None:
 
 
 def map_kernel(function: Dispatcher, result: Any, is_ragged: bool) -> Dispatcher:
-    """A kernel that writes `function(row)` of the rows `first..last - 1` to columns, one for each number."""
+    """Make a kernel that writes `function(row)` for rows `first..last - 1` to columns, one per number."""
     read_row = row_reader(is_ragged)
     put = _put_tuple(len(result)) if isinstance(result, types.BaseTuple) else _put_number
 
@@ -84,7 +84,7 @@ def map_kernel(function: Dispatcher, result: Any, is_ragged: bool) -> Dispatcher
 
 
 def record_kernel(function: Dispatcher) -> Dispatcher:
-    """A kernel that copies the records that a function returns."""
+    """Make a kernel that copies the records that a function returns."""
 
     @njit(nogil=True)
     def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
@@ -95,7 +95,7 @@ def record_kernel(function: Dispatcher) -> Dispatcher:
 
 
 def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool) -> Dispatcher:
-    """A kernel that returns the arrays of some rows, one behind the other, and writes their lengths."""
+    """Make a kernel that returns the concatenated arrays of some rows, and writes their lengths."""
     read_row = row_reader(is_ragged)
 
     @njit(nogil=True)
@@ -118,7 +118,7 @@ def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool)
 
 
 def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields: int) -> Dispatcher:
-    """A kernel that replaces rows by what the function returns, if it returns something; `at` tells the row."""
+    """Make a kernel that replaces rows by the function's results, if it returns any; `at` holds the current row."""
     read_row = row_reader(is_ragged)
     if isinstance(result, types.NoneType):
 
@@ -161,7 +161,7 @@ def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields:
 
 
 def reduce_kernel(function: Dispatcher, copies: bool) -> Dispatcher:
-    """A kernel that combines the rows `first..last - 1` from left to right."""
+    """Make a kernel that combines rows `first..last - 1` from left to right."""
     if copies:
 
         @njit(nogil=True)

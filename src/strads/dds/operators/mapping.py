@@ -18,7 +18,7 @@ from strads.dds.operators.kernels import map_kernel, number_dtypes, record_kerne
 
 
 def map_rows(job: RowJob) -> tuple[Storage | Columns | None, str | None]:
-    """What a function returns for each row, and why it was not compiled if it was not."""
+    """Return a function's result for each row, and the reason if it was not compiled."""
     compiled = job.compiled()
     if isinstance(compiled, CompiledFunction):
         function = compiled.dispatcher
@@ -63,7 +63,7 @@ def _map_sequences(job: RowJob, compiled: CompiledFunction) -> Columns:
 
 
 def _run_kernel(job: RowJob, kernel: Any, columns: tuple[NDArray[Any], ...]) -> list[Any]:
-    """Run a kernel of a function that changes nothing on all rows; what it returned, by chunk."""
+    """Run a kernel without side effects on all rows; returns its results by chunk."""
     table = table_of(job.rows)
     size = job.chunk_size
     returned: list[Any] = [None] * -(-len(job.rows) // size)
@@ -85,7 +85,7 @@ def _map_in_python(job: RowJob) -> Columns | None:
 
 
 def choose_rows(job: RowJob) -> tuple[NDArray[np.bool_], str | None]:
-    """For which rows a function returns something true, and why it was not compiled if it was not."""
+    """Return for which rows a function is true, and the reason if it was not compiled."""
     chosen = np.zeros(len(job.rows), bool)
     compiled = job.compiled()
     if isinstance(compiled, CompiledFunction):

@@ -33,24 +33,24 @@ class Operators:
     """Operators on the rows of a `dvector`.
 
     Functions of a row are compiled by Numba and run on all threads of all nodes. One that cannot be compiled runs in
-    Python, one row after the other on each node; the logger `strads.dds` says so, and why, at level INFO.
+    Python, row by row on each node; the logger `strads.dds` reports this, with the reason, at level INFO.
     """
 
     _content: Content
 
     def map(self: Any, function: Function, *args: Any, dtype: DTypeLike | None = None) -> "dvector":
-        """A new table of what a function returns for each row, in the same order.
+        """Return a new table of a function's results for each row, in the same order.
 
         Parameters
         ----------
         function : callable
             Called as `function(row, *args)`; must not change the row. It returns a number; a tuple of numbers (a row);
             a named tuple or dict of numbers (a record); a record; or an array or list of numbers: a row if all have
-            the same length, else a ragged row; always ragged if this table is.
+            the same length, otherwise a ragged row; always ragged if this table is.
         *args
-            Numbers, arrays or tables, passed whole to every call; they need not be compiled into the function.
+            Numbers, arrays or tables, each passed in full to every call, not compiled into the function.
         dtype : dtype-like, optional
-            Of the result; by default what the function returns. Compiled, float32 with a Python number is float64.
+            Dtype of the result; by default that of the results. Compiled, float32 with a Python number is float64.
 
         Returns
         -------
@@ -60,15 +60,15 @@ class Operators:
         Raises
         ------
         BodyError
-            If the function raises; the row and the line are named.
+            If the function raises; the message names the row and the line.
         InputError
-            If it returns something else than numbers, or not always the same.
+            If it returns anything but numbers, or results of different kinds.
         """
         wanted = None if dtype is None else resolve_dtype(dtype)
         return _make(self, "map", function, args, map_program, (wanted,), lambda job: _map_at_driver(job, wanted))
 
     def filter(self: Any, function: Function, *args: Any) -> "dvector":
-        """A new table of the rows for which a function returns something true, in the same order.
+        """Return a new table of the rows for which a function is true, in the same order.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Operators:
         Raises
         ------
         BodyError
-            If the function raises; the row and the line are named.
+            If the function raises; the message names the row and the line.
         """
         return _make(self, "filter", function, args, filter_program, (), _filter_at_driver)
 
@@ -90,17 +90,17 @@ class Operators:
         Parameters
         ----------
         function : callable
-            Called as `function(row, *args)`. It returns the new row (cast to the dtype), or None after it has written
-            to the row, which is an array or record then.
+            Called as `function(row, *args)`. It returns the new row (cast to the dtype), or, if rows are arrays or
+            records, writes to the row and returns None.
         *args
             As for `map`.
 
         Raises
         ------
         BodyError
-            If the function raises; the row and the line are named. Rows that were done before keep their changes.
+            If the function raises; the message names the row and the line. Rows changed before keep their changes.
         InputError
-            If what it returns does not fit the row.
+            If its result does not fit the row.
         """
         _check_function("transform", function)
         whole = _whole(args)
@@ -119,15 +119,15 @@ class Operators:
         _tell("transform", function, reason)
 
     def reduce(self: Any, function: Function, initial: Any = None) -> Any:
-        """Combine all rows, two at a time, to one.
+        """Combine all rows, two at a time, into one.
 
         Parameters
         ----------
         function : callable
-            Called as `function(a, b)`; takes and returns what rows are. It must be associative: the rows of each node
-            are combined from left to right in chunks, then the chunks', then the nodes' results.
+            Called as `function(a, b)`; takes and returns values of the rows' type. It must be associative: the rows of
+            each node are combined from left to right in chunks, then the chunks' results, then the nodes'.
         initial : optional
-            Combined with the first result; what is returned of a table without rows.
+            Combined with the first result; returned if the table has no rows.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class Operators:
         InputError
             If there are no rows, and no `initial`.
         BodyError
-            If the function raises; the line is named.
+            If the function raises; the message names the line.
 
         Examples
         --------
@@ -161,23 +161,23 @@ class Operators:
         return combine("reduce", function, totals, None)
 
     def group_by_key(self: Any, key: str | None = None) -> "dmultimap":
-        """The rows by key: a `dmultimap` of what is in them besides the key.
+        """Group the rows by key: return a `dmultimap` of the rest of each row.
 
         Parameters
         ----------
         key : str, optional
-            The field of a record that is the key; by default the first. Of rows of integers the first column is.
+            The key field of records; by default the first. For rows of integers, the first column is the key.
 
         Returns
         -------
         dmultimap
-            Key → numbers, if only one field (or column) is left; else records (or rows) of the others. Values keep the
-            order of the rows. On several nodes each gets the rows of some of the keys.
+            Key → numbers if only one field (or column) is left; otherwise records (or rows) of the others. Values keep
+            the order of the rows. On several nodes each gets the rows of some of the keys.
 
         Raises
         ------
         ArgumentError
-            If there is no such field, it holds no whole numbers, or rows consist of nothing else.
+            If there is no such field, it does not hold integers, or rows have no other field.
         """
         from strads.dds.dmultimap import dmultimap
 
@@ -191,27 +191,27 @@ class Operators:
         return dmultimap._from_nodes(runtime.cluster, new_name, made, columns.row_shape)
 
     def join(self: Any, other: "dvector", on: str | list[str], *, suffix: str = "_right") -> "dvector":
-        """The records of this table, each together with every record of another one that has the same key.
+        """Join each record of this table with every record of another table that has the same key.
 
         Parameters
         ----------
         other : dvector of records
             The table to look keys up in.
         on : str or list of str
-            Fields of both tables, of whole numbers, that must be equal.
+            Integer fields of both tables that must be equal.
         suffix : str
-            Added to the names of those fields of `other` that this table has too.
+            Appended to the names of those fields of `other` that this table also has.
 
         Returns
         -------
         dvector
-            Records of all fields of this table and the other fields of `other`; in the order of this table's rows,
-            for each in the order of the other's. Records without a match are left out.
+            Records of all fields of this table and the remaining fields of `other`; in the order of this table's rows,
+            and for each in the order of the other's. Records without a match are dropped.
 
         Raises
         ------
         ArgumentError
-            If a table has no records, or a field is missing or holds no whole numbers.
+            If a table does not hold records, or a field is missing or does not hold integers.
         """
         if not isinstance(other, Operators):
             raise ArgumentError(f"join takes another dvector, not {type(other).__name__}")
@@ -234,7 +234,7 @@ def _make(
     more: tuple[Any, ...],
     at_driver: Callable[[RowJob], tuple[Any, str | None]],
 ) -> Any:
-    """Make a table of another, at the driver or on the nodes."""
+    """Make a table from another, at the driver or on the nodes."""
     _check_function(operator, function)
     whole = _whole(args)
     runtime = current()
@@ -270,7 +270,7 @@ def _check_function(operator: str, function: object) -> None:
 
 
 def _whole(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments, with tables as arrays."""
+    """Return the arguments with tables converted to arrays."""
     return tuple(arg.to_numpy() if isinstance(arg, Operators) else arg for arg in args)  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Operators as node programs: each node works on its rows, and what comes out stays there."""
+"""Operators as node programs: each node works on its rows and keeps the results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from strads.dds.shard import Shard
 from strads.errors import InputError
 
 Made = tuple[Layout, Bounds, str | None]
-"""Layout and bounds of a table that a program has stored, and why a function was not compiled if it was not."""
+"""Layout and bounds of a table that a program has stored, and the reason if a function was not compiled."""
 
 
 def _job(node: Node, name: str, operator: str, function: Function, args: tuple[Any, ...]) -> RowJob:
@@ -34,14 +34,14 @@ def _job(node: Node, name: str, operator: str, function: Function, args: tuple[A
 def map_program(
     node: Node, name: str, new_name: str, function: Function, args: tuple[Any, ...], dtype: np.dtype | None
 ) -> Made:
-    """Store what a function returns for each row."""
+    """Store a function's result for each row."""
     job = _job(node, name, "map", function, args)
     result, reason = map_rows(job)
     return *store_rows(node, new_name, settled(job, result, dtype, node.comm.allgather)), reason
 
 
 def filter_program(node: Node, name: str, new_name: str, function: Function, args: tuple[Any, ...]) -> Made:
-    """Store the rows for which a function returns something true."""
+    """Store the rows for which a function is true."""
     job = _job(node, name, "filter", function, args)
     chosen, reason = choose_rows(job)
     return *store_rows(node, new_name, take(job.rows, np.flatnonzero(chosen))), reason
@@ -54,7 +54,7 @@ def transform_program(node: Node, name: str, function: Function, args: tuple[Any
 
 
 def reduce_program(node: Node, name: str, function: Function) -> tuple[list[Any], str | None]:
-    """Combine this node's rows; no result without rows."""
+    """Combine this node's rows; the list of results is empty if there are none."""
     job = _job(node, name, "reduce", function, ())
     if len(job.rows) == 0:
         return [], None
@@ -68,9 +68,9 @@ def settled(
     dtype: np.dtype | None,
     everyone: Callable[[Any], list[Any]],
 ) -> Storage:
-    """The rows of a new table, of the kind and dtype on which all nodes agree.
+    """Return the rows of a new table, with the kind and dtype agreed on by all nodes.
 
-    Sequences of one length become rows, unless those of the source are ragged.
+    Sequences of equal length become dense rows, unless the source table is ragged.
     """
     rows = result if not isinstance(result, Columns | None) else _of_columns(job, result, everyone)
     return rows if dtype is None else as_storage(rows, dtype, copy=False)

@@ -20,7 +20,7 @@ _REDUCED_ROWS = 4096  # a fixed number, so that the result does not depend on th
 
 
 def reduce_rows(job: RowJob) -> tuple[Any, str | None]:
-    """All rows combined two by two, from left to right in chunks; at least one row is there."""
+    """Combine all rows pairwise, from left to right in chunks; there is at least one row."""
     compiled = job.compiled(rows=2)
     is_plain = not isinstance(job.rows, RaggedArray) and job.rows.dtype.names is None
     if isinstance(compiled, CompiledFunction) and is_plain:

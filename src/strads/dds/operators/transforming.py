@@ -20,7 +20,7 @@ _KEPT = "; rows that were done before keep their changes"
 
 
 def transform_rows(job: RowJob) -> str | None:
-    """Change rows in place; returns why the function was not compiled if it was not."""
+    """Change rows in place; returns the reason if the function was not compiled."""
     compiled = job.compiled(writes=True)
     if isinstance(compiled, CompiledFunction):
         columns = _target_columns(job, compiled.result)
@@ -33,7 +33,7 @@ def transform_rows(job: RowJob) -> str | None:
 
 
 def _target_columns(job: RowJob, result: Any) -> tuple[NDArray[Any], ...] | None:
-    """The columns that results are written to, one for each number; None if they do not fit the rows."""
+    """Return the columns that results are written to, one per number; None if they do not fit the rows."""
     rows = job.rows
     if isinstance(result, types.NoneType):
         return ()
@@ -104,6 +104,6 @@ def _transform_in_python(job: RowJob) -> None:
 
 
 def _writeable(rows: Storage) -> Storage:
-    """Rows such that a record has its fields as attributes."""
+    """Return rows such that a record has its fields as attributes."""
     is_records = not isinstance(rows, RaggedArray) and rows.dtype.names is not None
     return rows.view(np.recarray) if is_records else rows  # type: ignore[union-attr]

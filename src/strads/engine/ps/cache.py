@@ -1,4 +1,4 @@
-"""A client's cache of rows: which it holds, how old they are, and which have to go (approximate LRU)."""
+"""A client's cache of rows: which it holds, how stale they are, and which to evict (approximate LRU)."""
 
 import numpy as np
 from numba import njit
@@ -11,20 +11,20 @@ Slots = NDArray[np.int64]
 
 
 class Stamps:
-    """Which updates are in the rows of a message, kept for as long as any of these rows is.
+    """Which updates are included in the rows of a message; a stamp is kept while any of these rows is.
 
     Attributes
     ----------
     clocks
-        Array (stamps, workers): all updates of a worker made before this clock are in.
+        Array (stamps, workers): all updates that a worker made before this clock are included.
     ages
         Smallest clock of each stamp.
     orders
-        Number of the message, in the order of arrival.
+        Number of the message, in order of arrival.
     references
-        Rows, or shards, that have the stamp.
+        Reference count: rows, or shards, that have the stamp.
     hits
-        Zeros, for counting.
+        Scratch counters, zero between uses.
     """
 
     def __init__(self, workers: int):
@@ -55,41 +55,41 @@ class Stamps:
 
 
 class Cache:
-    """Which rows are in which slot. The rows themselves are the client's.
+    """Maps rows to slots. The client stores the rows themselves.
 
     Parameters
     ----------
     rows
-        Of the table.
+        Number of rows of the table.
     slots
-        How many rows there is room for.
+        Capacity in rows.
     shards
-        Row r belongs to shard r mod shards.
+        Number of shards; row r belongs to shard r mod shards.
     workers
-        Whose updates stamps tell of.
+        Number of workers, whose updates the stamps track.
     """
 
     def __init__(self, rows: int, slots: int, shards: int, workers: int):
         self.stamps = Stamps(workers)
-        self._slot_of = np.zeros(rows, np.int32)  # + 1; 0: nowhere. Memory is taken where it is written
-        self._row_of = np.empty(slots, np.int64)  # -1: none
-        self._stamp_of = np.empty(slots, np.int64)
-        self._used = np.zeros(slots, np.bool_)
-        self._pushed = np.full(shards, -1, np.int64)  # stamp of the last push of each shard, good for all its rows
-        self._hand = np.zeros(3, np.int64)  # of the clock that looks for what has not been used; slots taken; rows here
+        self._slot_of = np.zeros(rows, np.int32)  # slot + 1 of each row; 0: not cached. Takes memory only where written
+        self._row_of = np.empty(slots, np.int64)  # row in each slot; -1: none
+        self._stamp_of = np.empty(slots, np.int64)  # stamp of the row in each slot
+        self._used = np.zeros(slots, np.bool_)  # whether read since the clock hand passed
+        self._pushed = np.full(shards, -1, np.int64)  # stamp of each shard's last push, valid for all its rows
+        self._hand = np.zeros(3, np.int64)  # clock hand of the eviction; slots in use; rows cached
 
     def find(
         self, rows: RowNumbers, required: int, found: NDArray[np.bool_], stamps: NDArray[np.int64]
     ) -> tuple[Slots, int]:
-        """Look for rows of at least an age, but those already found.
+        """Look up the rows not yet `found` that are at least as fresh as `required`.
 
         Returns
         -------
         slots
-            Of each row that is here and new enough; -1 for those that are here but too old, -2 for those that are
-            not here, -3 for those that were found before.
+            Slot of each row that is cached and fresh enough; -1 for rows cached but too stale, -2 for rows not cached,
+            -3 for rows found before.
         missing
-            How many are not found yet.
+            Number of rows not found yet.
         """
         slots = np.empty(len(rows), np.int64)
         missing = _find(
@@ -99,7 +99,7 @@ class Cache:
         return slots, missing
 
     def place(self, rows: RowNumbers, stamp: int) -> tuple[Slots, RowNumbers]:
-        """Return slots to write rows to, and the rows that have to go for them. With no room: slots -1, and all go."""
+        """Return slots to write rows to, and the rows evicted for them. Without capacity: slots -1, and all rows."""
         if not len(self._row_of):
             return np.full(len(rows), -1), rows
         slots, evicted = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
@@ -108,10 +108,10 @@ class Cache:
             rows, stamp, slots, evicted,
         )  # fmt: skip
         gone = evicted[:count]
-        return slots, gone[self._slot_of[gone] == 0]  # not those that came back with the same message
+        return slots, gone[self._slot_of[gone] == 0]  # except those that returned with the same message
 
     def evict(self, count: int) -> tuple[Slots, RowNumbers]:
-        """Let so many rows go; returns their slots and numbers."""
+        """Evict `count` rows; returns their slots and numbers."""
         slots, evicted = np.empty(count, np.int64), np.empty(count, np.int64)
         taken = _evict(
             self._slot_of, self._row_of, self._stamp_of, self._used, self._hand, self.stamps.references, slots, evicted
@@ -119,7 +119,7 @@ class Cache:
         return slots[:taken], evicted[:taken]
 
     def pushed(self, shard: int, rows: RowNumbers, stamp: int) -> Slots:
-        """Return the slots of those rows of a push that are here; the others of its shard have not changed."""
+        """Return the slots of a push's rows, -1 if not cached; the other rows of its shard have not changed."""
         if self._pushed[shard] >= 0:
             self.stamps.references[self._pushed[shard]] -= 1
         self._pushed[shard] = stamp
@@ -129,21 +129,22 @@ class Cache:
         return slots
 
     def holds_of(self, worker: int) -> NDArray[np.int64]:
-        """By shard: all a worker's updates before this clock are in the rows here, and in those that will come."""
+        """Return, by shard, the clock before which a worker's updates are in all cached and future rows."""
         return np.where(self._pushed >= 0, self.stamps.clocks[self._pushed, worker], 0)
 
     def count_reads(self, stamps: NDArray[np.int64], clock: int, histogram: NDArray[np.int64]) -> None:
-        """Add to histograms of clock differentials, of each worker and of the newest, what reads at a clock found."""
+        """Add the reads at a clock to the histograms of clock differentials: of all workers, and of the newest."""
         _count_reads(self.stamps.clocks, self.stamps.hits, stamps, clock, histogram)
 
     @property
     def size(self) -> int:
-        """Rows that are here."""
+        """Number of rows cached."""
         return int(self._hand[2])
 
 
 @njit(nogil=True, cache=True)
 def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, stamps, slots):  # type: ignore[no-untyped-def]
+    """Implement `Cache.find`: writes `found`, `stamps` and `slots` of each row; returns the number missing."""
     missing = 0
     for i in range(len(rows)):
         if found[i]:
@@ -170,6 +171,7 @@ def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, 
 
 @njit(nogil=True, cache=True)
 def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots, evicted):  # type: ignore[no-untyped-def]
+    """Implement `Cache.place`: writes the `slots` of `rows`, and the `evicted` rows; returns how many these are."""
     count = 0
     for i in range(len(rows)):
         slot = slot_of[rows[i]] - 1
@@ -199,7 +201,7 @@ def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots
 
 @njit(nogil=True, cache=True)
 def _turn(used, hand):  # type: ignore[no-untyped-def]
-    """Return the next slot of the clock that has not been used since the hand came by: a second chance for each."""
+    """Return the next slot not used since the clock hand last passed (second-chance algorithm)."""
     while used[hand[0]]:
         used[hand[0]] = False
         hand[0] = (hand[0] + 1) % hand[1]
@@ -210,6 +212,7 @@ def _turn(used, hand):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  # type: ignore[no-untyped-def]
+    """Evict up to `len(slots)` rows; writes their `slots` and numbers (`evicted`); returns how many these are."""
     count = 0
     while count < len(slots) and hand[2] > 0:
         slot = _turn(used, hand)
@@ -226,6 +229,7 @@ def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  
 
 @njit(nogil=True, cache=True)
 def _restamp(slot_of, stamp_of, references, rows, stamp, slots):  # type: ignore[no-untyped-def]
+    """Give the cached ones of `rows` a new stamp; writes their `slots`, -1 if not cached."""
     for i in range(len(rows)):
         slot = slot_of[rows[i]] - 1
         slots[i] = slot
@@ -237,6 +241,7 @@ def _restamp(slot_of, stamp_of, references, rows, stamp, slots):  # type: ignore
 
 @njit(nogil=True, cache=True)
 def _count_reads(clocks, hits, stamps, clock, histogram):  # type: ignore[no-untyped-def]
+    """Implement `Cache.count_reads`; `clocks` and `hits` as in `Stamps`, `stamps` of the rows read (negative: none)."""
     for stamp in stamps:
         if stamp >= 0:
             hits[stamp] += 1

@@ -1,4 +1,4 @@
-"""A node's side of a table: a state machine (DESIGN §4.9). Reads and updates of workers in, messages to servers out."""
+"""A node's side of a table: a state machine (DESIGN §4.9) from workers' reads and updates to messages to servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class Lookup:
     Attributes
     ----------
     out
-        Array (rows, columns), filled as they come.
+        Array (rows, columns), filled as rows arrive.
     missing
-        Rows that have not come yet.
+        Number of rows that have not arrived yet.
     """
 
     def __init__(self, worker: int, clock: int, required: int, rows: RowNumbers, out: Result):
@@ -38,19 +38,19 @@ class Lookup:
         self.missing = len(rows)
         self.found = np.zeros(len(rows), np.bool_)
         self.asked = np.zeros(len(rows), np.bool_)
-        self.own_clocks = np.zeros(len(rows), np.int64)  # before which the reader's own updates are in each row
+        self.own_clocks = np.zeros(len(rows), np.int64)  # clock before which the reader's own updates are in each row
 
 
 @dataclass(eq=False)
 class _Worker:
-    """What a client keeps of one of its workers."""
+    """A client's state for one of its workers."""
 
     pending: PendingUpdates
     transit: InTransit
     own: OwnWrites | None
     clock: int = 0
     is_draining: bool = False
-    asked: int = -1  # clock at which it asked whether it may write
+    asked: int = -1  # clock at which it last asked for permission to write
 
 
 class Client:
@@ -59,24 +59,24 @@ class Client:
     Parameters
     ----------
     table
-        Its number.
+        Number of the table.
     format
-        Of it.
+        Format of the table.
     shards
-        How many there are.
+        Number of shards.
     workers
-        Those of this node.
+        Workers of this node.
     count
-        Workers on all nodes.
+        Number of workers on all nodes.
     consistency
-        The rules.
+        The consistency model.
 
     Attributes
     ----------
     outbox
-        Messages to send: (shard, message). Who sends them empties it.
+        Messages to send: (shard, message). The sender empties it.
     histogram
-        Clock differentials of reads so far, from -REACH to REACH: of each worker's updates, and of the newest.
+        Clock differentials of reads so far, from -REACH to REACH: of all workers' updates, and of the newest.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Client:
         self.histogram = np.zeros((2, 2 * REACH + 1), np.int64)
         self._cache = Cache(format.rows, format.slots, shards, count)
         self._store = format.make_rows(format.slots)
-        self._slowest = 0  # clock of the slowest worker, as far as known here
+        self._slowest = 0  # latest known clock of the slowest worker
         self._lookups: list[Lookup] = []
         self._tickets: dict[int, tuple[Lookup, NDArray[np.int64], NDArray[np.int64]]] = {}
         self._next_ticket = 0
-        self._place_of = np.zeros(format.rows, np.int32)  # scratch, 0 between uses: memory is taken where it is written
+        self._place_of = np.zeros(format.rows, np.int32)  # scratch, 0 between uses; takes memory only where written
         bounded = consistency.bound(0) < np.inf
         self._cache_bytes = format.cache_bytes if format.sparse else None
         self._workers = {
@@ -113,7 +113,7 @@ class Client:
         return self._workers[worker].clock
 
     def read(self, worker: int, rows: RowNumbers, out: Result) -> Lookup:
-        """Begin to read rows, which may repeat, into `out`; it has ended when none is missing."""
+        """Begin to read rows, which may repeat, into `out`; the read is complete when none is missing."""
         clock = self._workers[worker].clock
         lookup = Lookup(worker, clock, self._rules.required(clock), rows, out)
         self._look(lookup)
@@ -128,7 +128,7 @@ class Client:
         self._account(lookup, stamps)
         if lookup.missing:
             wanted = slots == -2
-            if self._rules.push is not Push.CLOCK:  # which brings the next age of all rows here
+            if self._rules.push is not Push.CLOCK:  # otherwise the next push refreshes all cached rows
                 wanted |= slots == -1
             self._ask(lookup, np.flatnonzero(wanted & ~lookup.asked))
 
@@ -147,7 +147,7 @@ class Client:
                 self._next_ticket += 1
 
     def _account(self, lookup: Lookup, stamps: NDArray[np.int64]) -> None:
-        """Note how old what has just been found is."""
+        """Record the staleness of the rows just found."""
         self._cache.count_reads(stamps, lookup.clock, self.histogram)
         worker = self._workers[lookup.worker]
         if worker.own is not None:
@@ -157,10 +157,10 @@ class Client:
                 worker.own.overlay(lookup.rows, lookup.own_clocks, lookup.out)
                 worker.pending.overlay(lookup.rows, lookup.out)
 
-    # -- what servers send ---------------------------------------------------------------------------------------
+    # -- messages from servers -----------------------------------------------------------------------------------
 
     def receive(self, shard: int, message: ToClient) -> None:
-        """Take in a message of a server."""
+        """Process a message of a server."""
         if isinstance(message, Rows):
             self._arrived(shard, message)
         else:
@@ -194,12 +194,12 @@ class Client:
         self._lookups = [lookup for lookup in self._lookups if lookup.missing]
 
     def _answer(self, message: Rows, stamp: int) -> None:
-        """Give rows to the lookup that waits for them, even if the cache has no room."""
+        """Pass rows to the lookup that waits for them, even if the cache has no room."""
         if message.ticket not in self._tickets:
             return
         lookup, positions, places = self._tickets.pop(message.ticket)
         new = ~lookup.found[positions]
-        if not new.all():  # the others were found in the cache meanwhile
+        if not new.all():  # the others have meanwhile been found in the cache
             positions, places = positions[new], places[new]
             if not len(positions):
                 return
@@ -211,14 +211,14 @@ class Client:
         self._account(lookup, stamps)
 
     def _make_room(self) -> None:
-        """Let sparse rows go until the rest fits; of dense ones there never are too many."""
+        """Evict sparse rows until the rest fits; dense rows never exceed the limit."""
         while self._cache_bytes is not None and self._store.nbytes > self._cache_bytes and self._cache.size:
             slots, evicted = self._cache.evict(-(-self._cache.size // 8))
             self._store.clear(slots)
             self._forget(evicted)
 
     def _forget(self, rows: RowNumbers) -> None:
-        """Tell the servers of rows that had to go; not of those asked for again, whose answer comes after this."""
+        """Tell the servers which rows were evicted, except those requested again, whose answer arrives later."""
         if self._rules.push is Push.NEVER or not len(rows):
             return
         for lookup, positions, _ in self._tickets.values():
@@ -231,16 +231,16 @@ class Client:
     # -- updates -----------------------------------------------------------------------------------------------
 
     def add(self, worker: int, rows: RowNumbers, deltas: Values) -> Values | None:
-        """Take a worker's updates of rows, which may repeat.
+        """Accept a worker's updates of rows, which may repeat.
 
         Returns
         -------
-        None, or what could not be taken: to be given again when something has arrived.
+        None, or the part that could not be accepted: to be passed again after the next arrival.
 
         Raises
         ------
         ArgumentError
-            If it never can, because the bound leaves no room for a whole number.
+            If it can never be accepted, because the bound leaves no room for an integer.
         """
         state = self._workers[worker]
         if self._slowest < self._rules.required(state.clock):
@@ -263,20 +263,20 @@ class Client:
                     f"each worker may have {self._bound(state):.3g} in transit, which is less than 1, and the table "
                     "holds whole numbers: give VAP a larger v0, or a decay of 0"
                 )
-            state.is_draining = True  # until all can see what has been sent
+            state.is_draining = True  # until all sent updates are visible
             self._send(worker, state.clock)
         return rest
 
     def _bound(self, state: _Worker) -> float:
-        """Return what one worker may have in transit."""
+        """Return the bound on one worker's updates in transit."""
         return self._rules.bound(state.clock) * self._share
 
     def _ask_for_clock(self, worker: int, clock: int) -> None:
-        """Ask to be told when the slowest worker has come near enough; any shard knows."""
+        """Ask for notification when the slowest worker has caught up enough; any shard knows."""
         none = np.empty(0, np.int64)
         read = Read(self._table, self._next_ticket, none, self._rules.required(clock))
         self.outbox.append((worker % self._shards, read))
-        self._next_ticket += 1  # of no lookup
+        self._next_ticket += 1  # belongs to no lookup
 
     def advance(self, worker: int) -> None:
         """Send a worker's updates, and advance its clock."""
@@ -284,11 +284,11 @@ class Client:
         self._send(worker, state.clock + 1)
 
     def retire(self, worker: int) -> None:
-        """Send a worker's last updates: it has ended."""
+        """Send a worker's last updates after it has ended."""
         self._send(worker, RETIRED)
 
     def may_go_on(self, worker: int) -> bool:
-        """Whether a worker's updates in transit are within the bound."""
+        """Whether a worker may continue: its updates in transit are within the bound."""
         state = self._workers[worker]
         return not state.transit.is_bounded or state.transit.largest <= self._bound(state)
 
@@ -309,13 +309,13 @@ class Client:
 
 @njit(nogil=True, cache=True)
 def _by_shard(rows, shards, place_of):  # type: ignore[no-untyped-def]
-    """Group rows by shard, without repetitions.
+    """Group rows by shard, without repetitions; `place_of` is scratch memory of zeros, by row.
 
     Returns
     -------
     order, distinct, places, bounds, counts
-        Shard s has `order[bounds[s] : bounds[s + 1]]` of `rows`; the first `counts[s]` of the same part of `distinct`
-        are the rows to ask for, and that of `places` tells which of these belongs to each of its own.
+        With `part = slice(bounds[s], bounds[s + 1])`, shard s has `rows[order[part]]`. The first `counts[s]` of
+        `distinct[part]` are the rows to request, and `places[part]` maps each of `order[part]` to one of these.
     """
     bounds, counts, filled = np.zeros(shards + 1, np.int64), np.zeros(shards, np.int64), np.zeros(shards, np.int64)
     for row in rows:

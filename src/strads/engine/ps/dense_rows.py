@@ -24,12 +24,12 @@ class DenseRows:
 
     @classmethod
     def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
-        """Make rows of zeros; memory is taken when it is written."""
+        """Make rows of zeros; takes memory only where written."""
         return cls(np.zeros((places, columns), dtype))
 
     @staticmethod
     def accumulate(out: NDArray[Any], positions: Places, values: NDArray[Any]) -> None:
-        """Add to some rows of a result, which do not repeat."""
+        """Add to some rows of a result, without repetitions."""
         out[positions] += values
 
     def __len__(self) -> int:
@@ -42,16 +42,16 @@ class DenseRows:
         return out
 
     def read_into(self, places: Places, out: NDArray[Any]) -> None:
-        """Copy rows to those of `out`; where a place is negative, nothing."""
+        """Copy rows to `out`; negative places are skipped."""
         gather(self.values, places, out)
 
     @property
     def nbytes(self) -> int:
-        """Memory of them."""
+        """Memory of the rows."""
         return self.values.nbytes
 
     def clear(self, places: Places) -> None:
-        """Make rows zero."""
+        """Set rows to zero."""
         self.values[places] = 0
 
     def add(self, places: Places, deltas: NDArray[Any]) -> None:
@@ -59,13 +59,13 @@ class DenseRows:
         scatter_add(self.values, places, deltas)
 
     def write(self, places: Places, values: NDArray[Any]) -> None:
-        """Replace rows; where a place is negative, or comes again later, nothing."""
+        """Replace rows; negative places are skipped, and of repeated places the last one wins."""
         scatter(self.values, places, values)
 
 
 @njit(nogil=True, cache=True)
 def gather(values, places, out):  # type: ignore[no-untyped-def]
-    """out[i] = values[places[i]], but where places[i] is negative."""
+    """out[i] = values[places[i]], except where places[i] is negative."""
     for i in range(len(places)):
         place = places[i]
         if place >= 0:
@@ -93,16 +93,21 @@ def scatter_add(values, places, deltas):  # type: ignore[no-untyped-def]
 
 
 class Coalesced:
-    """Updates that a worker has made and not sent: one row each, however often it was updated.
+    """Updates that a worker has made but not sent: repeated updates of a row are summed.
 
     Parameters
     ----------
     rows, columns, dtype
-        Of the table.
+        Shape and dtype of the table.
+
+    Attributes
+    ----------
+    count
+        Number of rows updated.
     """
 
     def __init__(self, rows: int, columns: int, dtype: DTypeLike):
-        self._place_of = np.zeros(rows, np.int32)  # + 1; 0: nowhere. Memory is taken where it is written
+        self._place_of = np.zeros(rows, np.int32)  # place + 1 of each row; 0: none. Takes memory only where written
         self._rows = np.empty(64, np.int64)
         self._deltas = np.zeros((64, columns), dtype)
         self.count = 0
@@ -113,12 +118,12 @@ class Coalesced:
         self.count = _coalesce(self._place_of, self._rows, self._deltas, self.count, rows, deltas)
 
     def overlay(self, rows: RowNumbers, out: NDArray[Any]) -> None:
-        """Add what is here to values of rows."""
+        """Add the pending updates to values of rows."""
         if self.count:
             _overlay(self._place_of, self._deltas, rows, out)
 
     def take(self) -> tuple[RowNumbers, NDArray[Any]]:
-        """Return rows and their updates, in the order of first use, and begin anew."""
+        """Return rows and their updates, in order of first use, and reset."""
         rows, deltas = self._rows[: self.count].copy(), self._deltas[: self.count].copy()
         self._place_of[rows] = 0
         self.count = 0
@@ -126,7 +131,7 @@ class Coalesced:
 
     @property
     def largest(self) -> float:
-        """Largest entry, whatever its sign."""
+        """Largest absolute value of an entry."""
         return float(np.abs(self._deltas[: self.count]).max(initial=0))
 
     def _reserve(self, count: int) -> None:
@@ -140,6 +145,7 @@ class Coalesced:
 
 @njit(nogil=True, cache=True)
 def _coalesce(place_of, kept, sums, count, rows, deltas):  # type: ignore[no-untyped-def]
+    """Add updates to the `count` rows `kept` and their `sums`, found by `place_of`; returns the new count."""
     for i in range(len(rows)):
         place = place_of[rows[i]] - 1
         if place < 0:
@@ -157,6 +163,7 @@ def _coalesce(place_of, kept, sums, count, rows, deltas):  # type: ignore[no-unt
 
 @njit(nogil=True, cache=True)
 def _overlay(place_of, sums, rows, out):  # type: ignore[no-untyped-def]
+    """Add to `out` the sums of those `rows` that have been updated; arrays as in `_coalesce`."""
     for i in range(len(rows)):
         place = place_of[rows[i]] - 1
         if place >= 0:

@@ -1,4 +1,4 @@
-"""Workers of a parameter server on a node: their threads, and the loop that serves messages meanwhile."""
+"""Workers of a parameter server on a node: their threads, and the loop that serves messages concurrently."""
 
 import threading
 import time
@@ -18,19 +18,19 @@ from strads.engine.ps.server import Server
 from strads.errors import ProgramStopped
 
 _MESSAGE = 1  # tag
-_LOOK = 0.5  # seconds between two looks at the clock in a wait
+_LOOK = 0.5  # seconds between timeout checks in a wait
 _WAKE, _OVER = "wake", "over"
 
 
 class Endpoint:
-    """A table on a node: its client and its server, under one lock, so that messages of a pair stay in order.
+    """A table on a node: its client and server, under one lock, so that messages between two nodes stay in order.
 
     Parameters
     ----------
     node
         This node.
     client, server
-        Of the table.
+        Client and server of the table.
     """
 
     def __init__(self, node: Node, client: Client, server: Server):
@@ -38,7 +38,7 @@ class Endpoint:
         self._client = client
         self._server = server
         self._news = threading.Condition()
-        self._arrivals = 0  # messages that the client has taken in
+        self._arrivals = 0  # messages that the client has processed
         self._stopped = False
 
     @property
@@ -53,7 +53,7 @@ class Endpoint:
         return self._client.histogram
 
     def receive(self, source: int, message: Any) -> None:
-        """Take in a message of another node."""
+        """Process a message of another node."""
         with self._news:
             if isinstance(message, Rows | Visible):
                 self._to_client(source, message)
@@ -67,7 +67,7 @@ class Endpoint:
         self._news.notify_all()
 
     def _deliver(self) -> None:
-        """Send what is to be sent; what is for this node itself needs no message."""
+        """Send the outgoing messages; those for this node itself are delivered directly."""
         rank = self._comm.rank
         while self._client.outbox or self._server.outbox:
             to_servers, self._client.outbox = self._client.outbox, []
@@ -86,7 +86,7 @@ class Endpoint:
     # -- for workers' threads --------------------------------------------------------------------------------------
 
     def get(self, worker: int, rows: RowNumbers, out: Result) -> None:
-        """Read rows; waits until they are new enough."""
+        """Read rows; waits until they are fresh enough."""
         with self._news:
             self._check()
             lookup = self._client.read(worker, rows, out)
@@ -106,7 +106,7 @@ class Endpoint:
                 before = self._arrivals
 
     def clock(self, worker: int) -> None:
-        """Send a worker's updates and advance its clock; waits until the model allows it to go on."""
+        """Send a worker's updates and advance its clock; waits until the model allows it to continue."""
         with self._news:
             self._check()
             self._client.advance(worker)
@@ -120,13 +120,13 @@ class Endpoint:
             self._deliver()
 
     def stop(self) -> None:
-        """End all waits, and what workers begin from now on: the run has failed."""
+        """Abort all waits, and all later calls of workers: the run has failed."""
         with self._news:
             self._stopped = True
             self._news.notify_all()
 
     def _check(self) -> None:
-        """Raise ProgramStopped when the run has failed elsewhere: workers that never wait have to hear of it too."""
+        """Raise ProgramStopped if the run has failed elsewhere: workers that never wait must notice it, too."""
         if self._stopped:
             raise ProgramStopped("the run has ended with an error elsewhere")
 
@@ -134,14 +134,14 @@ class Endpoint:
         self._wait(lambda: self._arrivals > before)
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Wait until something is so; called under the lock, which others have meanwhile.
+        """Wait until `ready` is true; called under the lock, which is released meanwhile.
 
         Raises
         ------
         ProgramStopped
-            When the run has failed elsewhere.
+            If the run has failed elsewhere.
         NodeFailure
-            When the limit of `strads.init(timeout=…)` is reached.
+            If the limit of `strads.init(timeout=…)` is reached.
         """
         begin = time.monotonic()
         while not ready():
@@ -158,9 +158,9 @@ class WorkerTimes:
     Attributes
     ----------
     computing
-        In the program.
+        Time in the program.
     communicating
-        In `get`, `inc` and `clock`.
+        Time in `get`, `inc` and `clock`.
     """
 
     computing: float
@@ -175,11 +175,11 @@ class WorkerThreads:
     node
         This node.
     endpoints
-        Of the tables, by number.
+        Endpoints of the tables, by table number.
     workers
-        Numbers of those of this node.
+        Numbers of this node's workers.
     work
-        What a worker does; called with its number.
+        The function of a worker; called with its number.
     """
 
     def __init__(self, node: Node, endpoints: Sequence[Endpoint], workers: Sequence[int], work: Callable[[int], Any]):
@@ -191,15 +191,15 @@ class WorkerThreads:
         self._failure: BaseException | None = None
         self._running = len(workers)
         self._ending = threading.Lock()
-        self._over = 0  # nodes whose shards have nothing more to do
+        self._over = 0  # nodes whose shards are finished
         self._said = False
 
     def run(self) -> dict[int, Any]:
-        """Return what each worker returns.
+        """Run the workers; return the result of each.
 
         Raises
         ------
-        Whatever a worker, or another node, raises.
+        The exception of a worker, or of another node.
         """
         names = [(worker, f"strads-worker-{worker}") for worker in self._workers]
         threads = [threading.Thread(target=self._be, args=(worker,), name=name) for worker, name in names]
@@ -209,7 +209,7 @@ class WorkerThreads:
             self._serve()
         finally:
             for endpoint in self._endpoints:
-                endpoint.stop()  # nobody waits now, unless something has failed
+                endpoint.stop()  # no thread is waiting now, unless something has failed
             for thread in threads:
                 thread.join()
         return self._values
@@ -231,7 +231,7 @@ class WorkerThreads:
             self._comm.send(_WAKE, self._comm.rank, _MESSAGE)
 
     def _serve(self) -> None:
-        """Take in messages until the shards of all nodes have nothing more to do."""
+        """Process messages until the shards of all nodes are finished."""
         while self._over < self._comm.size:
             seen = self._comm.inbox.deliveries
             arrived = False
@@ -240,7 +240,7 @@ class WorkerThreads:
                     arrived = True
                     self._receive(source, message)
             if self._failure is not None:
-                self._comm.check()  # what has ended the program elsewhere comes first
+                self._comm.check()  # the error that has ended the program elsewhere takes precedence
                 raise self._failure
             if not self._said and self._running == 0 and all(endpoint.is_over for endpoint in self._endpoints):
                 self._said = True

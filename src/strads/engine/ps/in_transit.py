@@ -1,4 +1,4 @@
-"""A worker's updates that not all others can see yet, kept below a bound (VAP; ESSP, "VAP condition")."""
+"""A worker's updates that are not yet visible to all others, kept below a bound (VAP; ESSP, "VAP condition")."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from strads.engine.ps.dense_rows import Coalesced
 from strads.engine.ps.messages import RowNumbers
 from strads.errors import InputError
 
-_PORTIONS = 1e6  # in which an update may travel
+_PORTIONS = 1e6  # largest number of portions that an update may be sent in
 
 
 class InTransit:
@@ -18,9 +18,9 @@ class InTransit:
     Parameters
     ----------
     rows, columns, dtype
-        Of the table.
+        Shape and dtype of the table.
     is_bounded
-        Whether anybody asks; if not, nothing is kept.
+        Whether the model has a bound; if not, nothing is tracked.
     """
 
     def __init__(self, rows: int, columns: int, dtype: DTypeLike, is_bounded: bool):
@@ -31,14 +31,14 @@ class InTransit:
         self._next = 0
 
     def within(self, rows: RowNumbers, deltas: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Split updates into what the bound leaves room for, entry by entry, and the rest (None: nothing).
+        """Split updates, entry by entry, into the part that fits within the bound and the rest (None: nothing).
 
-        Of a row that repeats, the first few may be taken and the others left.
+        Of a repeated row, the first few updates may be taken and the others left.
 
         Raises
         ------
         InputError
-            For what would never come to an end in portions within the bound: NaN, or far too large.
+            For values that could never be sent in portions within the bound: NaN, or far too large.
         """
         assert self._sums is not None
         if not np.all(np.abs(deltas) <= _PORTIONS * bound):
@@ -47,7 +47,7 @@ class InTransit:
                 "in transit: does the program diverge?"
             )
         distinct, inverse = np.unique(rows, return_inverse=True)
-        if len(distinct) < len(rows):  # what is left of a row is not for its first update alone
+        if len(distinct) < len(rows):  # updates of the same row share the room that is left
             sums = np.zeros((len(distinct), deltas.shape[1]), deltas.dtype)
             np.add.at(sums, inverse, deltas)
             first = np.unique(inverse, return_index=True)[1]
@@ -56,18 +56,18 @@ class InTransit:
         now = np.zeros_like(deltas)
         self._sums.overlay(rows, now)
         taken = np.clip(now + deltas, -bound, bound) - now
-        taken = np.where(np.abs(now + deltas) <= bound, deltas, taken)  # the very update, not one rounded
-        taken = taken.astype(deltas.dtype)  # before the rest is known: of whole numbers nothing gets lost
+        taken = np.where(np.abs(now + deltas) <= bound, deltas, taken)  # the exact update, not a rounded one
+        taken = taken.astype(deltas.dtype)  # before computing the rest, so that no fraction of an integer is lost
         rest = deltas - taken
         return taken, rest if rest.any() else None
 
     def add(self, rows: RowNumbers, deltas: NDArray[Any]) -> None:
-        """Count updates as in transit from now on."""
+        """Count updates as in transit."""
         assert self._sums is not None
         self._sums.add(rows, deltas)
 
     def sent(self, shard: int, rows: RowNumbers, deltas: NDArray[Any]) -> int:
-        """Remember what goes to a shard; returns its number, -1 if nobody asks."""
+        """Record updates sent to a shard; returns their number, -1 if there is no bound."""
         if not self.is_bounded:
             return -1
         self._next += 1
@@ -75,22 +75,22 @@ class InTransit:
         return self._next
 
     def visible(self, shard: int, number: int) -> None:
-        """All can see an update."""
+        """Record that an update is visible to all."""
         assert self._sums is not None
         rows, deltas = self._sent.pop((shard, number))
         self._sums.add(rows, -deltas)
 
     def reset(self) -> None:
-        """Begin anew, without the rounding errors of the past: nothing is in transit, or about to be."""
+        """Reset the sums, dropping accumulated rounding errors: nothing is in transit, or about to be."""
         assert self._sums is not None
         self._sums.take()
 
     @property
     def is_empty(self) -> bool:
-        """Whether all can see what was sent."""
+        """Whether all sent updates are visible to all."""
         return not self._sent
 
     @property
     def largest(self) -> float:
-        """Largest entry of the sums."""
+        """Largest absolute value of the sums."""
         return 0.0 if self._sums is None else self._sums.largest

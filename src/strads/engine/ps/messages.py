@@ -1,28 +1,28 @@
-"""What clients and servers of a table tell each other. Rows go by their numbers in the whole table."""
+"""Messages between clients and servers of a table. Row numbers are global."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-RETIRED = 1 << 40  # clock of a worker that has ended: nobody waits for it
+RETIRED = 1 << 40  # clock of a worker that has ended, so that none waits for it
 
 RowNumbers = NDArray[np.int64]
 
 
 class Read(NamedTuple):
-    """A client asks for rows of at least an age; on tables that push, it will hear of them from now on.
+    """A client requests rows with a minimum clock; on tables that push, it also subscribes to them.
 
     Attributes
     ----------
     table
         Number of the table.
     ticket
-        By which the client knows the answer.
+        Identifies the answer.
     rows
-        Without repetitions.
+        Row numbers, without repetitions.
     required
-        Age.
+        Minimum clock of the rows.
     """
 
     table: int
@@ -37,15 +37,16 @@ class Update(NamedTuple):
     Attributes
     ----------
     table, worker
-        Numbers.
+        Numbers of table and worker.
     clock
-        At which they were made.
+        Clock at which the updates were made.
     after
         The worker's clock from now on.
     rows, deltas
-        What to add.
+        Row numbers, and the values to add.
     number
-        Of this message among those of the worker to this shard, if it wants to hear when all can see it; else -1.
+        Number of this message among those of the worker to this shard, if it is to be notified once the updates are
+        visible to all; otherwise -1.
     """
 
     table: int
@@ -65,13 +66,13 @@ class Rows(NamedTuple):
     table
         Number of the table.
     ticket
-        Of the read that this answers; -1 if nobody has asked.
+        Ticket of the read that this answers; -1 for a push.
     rows, values
-        The rows.
+        Row numbers and contents.
     clocks
-        By worker: all its updates made before this clock are in them.
+        By worker: all updates that it made before this clock are included.
     number
-        Of this push, if the client has to say when it has taken it in; else -1.
+        Number of this push, if the client has to acknowledge it; otherwise -1.
     """
 
     table: int
@@ -83,21 +84,21 @@ class Rows(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A client has taken in a push."""
+    """A client acknowledges a push."""
 
     table: int
     number: int
 
 
 class Forget(NamedTuple):
-    """A client does not want to hear of rows any more."""
+    """A client unsubscribes from rows."""
 
     table: int
     rows: RowNumbers
 
 
 class Visible(NamedTuple):
-    """Every client that has read the rows of an update can see it."""
+    """An update is visible to every client that has read its rows."""
 
     table: int
     worker: int

@@ -1,4 +1,4 @@
-"""A worker's own updates that the rows it reads may lack (read-my-writes)."""
+"""A worker's own updates that may be missing from the rows it reads (read-my-writes)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from strads.engine.ps.messages import RowNumbers
 
 
 class OwnWrites:
-    """What a worker has sent, for as long as a row that it reads may be without it.
+    """A worker's sent updates, kept as long as a row that it reads may lack them.
 
     Parameters
     ----------
@@ -23,18 +23,18 @@ class OwnWrites:
         self._sent: list[tuple[int, RowNumbers, Any]] = []
 
     def sent(self, clock: int, rows: RowNumbers, deltas: Any, held: NDArray[np.int64]) -> None:
-        """Keep updates of a clock; forget those before the clocks, by shard, that every row will hold from now on."""
+        """Keep updates of a clock; drop those before the clocks `held`, by shard, which all rows now include."""
         self._sent = [kept for kept in self._sent if kept[0] >= held[kept[1] % len(held)].min()]
         if len(rows):
             order = np.argsort(rows)
             self._sent.append((clock, rows[order], deltas[order]))
 
     def clear(self) -> None:
-        """Forget all: every row holds it."""
+        """Drop all updates: every row includes them."""
         self._sent.clear()
 
     def overlay(self, rows: RowNumbers, clocks: NDArray[np.int64], out: Any) -> None:
-        """Add what values of rows lack, that hold the worker's updates made before some clocks."""
+        """Add the missing updates to values of rows that include the worker's updates made before `clocks`."""
         for clock, sent, deltas in self._sent:
             places = np.minimum(np.searchsorted(sent, rows), len(sent) - 1)
             lacking = np.flatnonzero((sent[places] == rows) & (clocks <= clock))

@@ -1,28 +1,28 @@
-"""How old what workers read was (ESSP, fig. 1)."""
+"""Staleness of reads (ESSP, fig. 1)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-REACH = 1024  # clock differentials beyond are counted there
+REACH = 1024  # larger clock differentials are clipped to this
 
 
 @dataclass(frozen=True)
 class StalenessProfile:
     """Clock differentials of reads.
 
-    Of each row that is read, and each worker, one: the clock of the worker's last updates that are all in it, less the
-    reader's clock. Under BSP it is always -1: all updates of the clocks before the reader's, and none of its own.
+    There is one for each row read and each worker: the latest clock up to which all of the worker's updates are in the
+    row, minus the reader's clock. Under BSP it is always -1: all updates before the reader's clock, and none later.
 
     Attributes
     ----------
     differentials
-        From small to large, those that occurred.
+        The values that occurred, ascending.
     counts
-        How often.
+        Number of occurrences of each.
     newest
-        The profile that counts, of each row that is read, only the worker whose updates in it are the newest.
+        The profile that counts, for each row read, only the worker with the newest updates in it.
     """
 
     differentials: NDArray[np.int64]
@@ -31,7 +31,7 @@ class StalenessProfile:
 
     @classmethod
     def of(cls, histograms: NDArray[np.int64]) -> "StalenessProfile":
-        """Make a profile of counts from -REACH to REACH: of all workers, and of the newest."""
+        """Make a profile from counts over -REACH..REACH: of all workers, and of the newest."""
         every, newest = (cls(np.flatnonzero(counts) - REACH, counts[counts > 0]) for counts in histograms)
         return cls(every.differentials, every.counts, newest)
 
@@ -42,7 +42,7 @@ class StalenessProfile:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Normalized counts."""
+        """Return the normalized counts."""
         return self.counts / max(self.counts.sum(), 1)
 
     def __str__(self) -> str:

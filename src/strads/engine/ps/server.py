@@ -1,4 +1,4 @@
-"""A shard of a table: a state machine (DESIGN §4.9). Messages of clients in, messages to clients out."""
+"""A shard of a table: a state machine (DESIGN §4.9) from messages of clients to messages to clients."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -21,26 +21,26 @@ class Server:
     Parameters
     ----------
     table
-        Its number.
+        Number of the table.
     store
         The rows of this shard: row r of the table at place r // shards.
     shard, shards
-        Which this is, of how many.
+        Number of this shard, and the number of shards.
     node_of
         Node of each worker; a client is a node.
     consistency
-        The rules.
+        The consistency model.
     combine
-        What becomes of the updates of all workers at one clock, a function of the clock and of them, (updates, rows,
-        columns) with zeros in the rows that one does not have; by default they are added. For rules that are
+        Combines the updates of all workers at one clock: a function of the clock and the updates, an array (updates,
+        rows, columns) with zeros in rows that an update lacks; by default they are summed. Only for models that are
         `in_order`.
 
     Attributes
     ----------
     outbox
-        Messages to send: (client, message). Who sends them empties it.
+        Messages to send: (client, message). The sender empties it.
     clock
-        Of the table: of the slowest worker.
+        Clock of the table: that of the slowest worker.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Server:
 
     @property
     def is_over(self) -> bool:
-        """Whether all workers have ended, and know that their updates can be seen."""
+        """Whether all workers have ended, and been notified that their updates are visible."""
         return self.clock == RETIRED and not self._in_transit
 
     def receive(self, client: int, message: ToServer) -> None:
-        """Take in a message of a client."""
+        """Process a message of a client."""
         match message:
             case Read():
                 self._read(client, message)
@@ -102,7 +102,7 @@ class Server:
         self.outbox.append((client, Rows(self._table, ticket, rows, values, self._clocks_within(), number)))
 
     def _clocks_within(self) -> NDArray[np.int64]:
-        """Return before which clock all updates of a worker are in the rows."""
+        """Return, by worker, the clock before which all its updates are in the rows."""
         return np.full_like(self._clocks, self.clock) if self._rules.in_order else self._clocks.copy()
 
     # -- updates -----------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Server:
                     reader.changed.append(concerned)
 
     def _advance(self) -> None:
-        """Do what the new clock of the table allows."""
+        """Apply updates and answer reads as the table's new clock allows."""
         due = [update for update in self._held if update.clock < self.clock]
         self._held = [update for update in self._held if update.clock >= self.clock]
         due.sort(key=lambda update: (update.clock, update.worker))  # stable: parts stay in order
@@ -150,14 +150,14 @@ class Server:
             self._push_to_all()
 
     def _push_to_all(self) -> None:
-        """Send readers what has changed, or only how new it is."""
+        """Send readers the changed rows, or only the new clocks."""
         self._news = 0
         for client, reader in self._readers.items():
             if reader.is_listening:
                 self._send(client, -1, reader.take_changed(), -1)
 
     def _combined(self, clock: int, updates: list[Update]) -> Update:
-        """Return one update in the place of those of a clock."""
+        """Combine the updates of a clock into one."""
         assert self._combine is not None
         rows = np.unique(np.concatenate([update.rows for update in updates]))
         deltas = np.zeros((len(updates), len(rows), updates[0].deltas.shape[1]), updates[0].deltas.dtype)
@@ -168,7 +168,7 @@ class Server:
     # -- pushes that are acknowledged -----------------------------------------------------------------------------
 
     def _follow(self, update: Update) -> None:
-        """Note which clients have to see an update before its worker is told."""
+        """Record which clients must see an update before its worker is notified."""
         if update.number < 0:
             return
         concerned = {client: reader.pushes + 1 for client, reader in self._readers.items() if reader.changed}
@@ -198,11 +198,11 @@ class Server:
 
 
 class _Reader:
-    """What a server knows of a client."""
+    """A server's state for one client."""
 
     def __init__(self, registered: NDArray[np.uint8]):
-        self.registered = registered  # a bit for each place
-        self.changed: list[RowNumbers] = []  # since it was sent them
+        self.registered = registered  # one bit per place: the client has read it
+        self.changed: list[RowNumbers] = []  # rows changed since the last push to it
         self.pushes = 0
         self.seen = 0
 
@@ -212,7 +212,7 @@ class _Reader:
         return bool(self.registered.any())
 
     def take_changed(self) -> RowNumbers:
-        """Return the rows to send."""
+        """Return the rows to push, and reset."""
         rows = np.unique(np.concatenate(self.changed)) if self.changed else np.empty(0, np.int64)
         self.changed.clear()
         return rows

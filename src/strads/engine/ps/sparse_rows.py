@@ -1,4 +1,4 @@
-"""Rows of a table of which few entries are not zero."""
+"""Rows of a table with few nonzero entries."""
 
 from typing import Any, Self
 
@@ -11,14 +11,14 @@ from strads.engine.ps.rows import Places
 
 
 class SparseValues:
-    """Some rows: of each its columns, ascending, and the values there (compressed sparse rows).
+    """Some rows in compressed sparse row form, with ascending columns.
 
     Parameters
     ----------
     starts
         Array (rows + 1,): where the entries of each row begin.
     columns, values
-        Of the entries.
+        Column and value of each entry.
     """
 
     def __init__(self, starts: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[Any]):
@@ -37,7 +37,7 @@ class SparseValues:
 
 
 class SparseResult:
-    """Rows that are being put together: what is given for a row is added to what it has."""
+    """Rows being assembled: assigned values are added to a row's existing ones."""
 
     def __init__(self, count: int, dtype: DTypeLike):
         self._count = count
@@ -63,20 +63,20 @@ def _joined(rows: Any, columns: Any, values: Any, dtype: DTypeLike) -> tuple[NDA
 
 
 def coalesced(count: int, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> SparseValues:
-    """Return entries in any order as rows; those of the same row and column are summed in their order."""
+    """Return unordered entries as rows; those with the same row and column are summed in order."""
     order = np.lexsort((columns, rows))
     return SparseValues(*_sum_sorted(count, rows[order], columns[order], values[order]))
 
 
 class SparseRows:
-    """Rows by place, each with some room to grow in a common pool.
+    """Rows addressed by place, each with spare room in a common pool.
 
     Parameters
     ----------
     places
-        How many rows.
+        Number of rows.
     dtype
-        Of the values.
+        Dtype of the values.
     """
 
     def __init__(self, places: int, dtype: DTypeLike):
@@ -86,7 +86,7 @@ class SparseRows:
         self._columns = np.empty(1024, np.int32)
         self._values = np.empty(1024, dtype)
         self._end = 0
-        self._room = 0  # of all rows
+        self._room = 0  # total over all rows
 
     @classmethod
     def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
@@ -103,7 +103,7 @@ class SparseRows:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the entries, with the room that rows have to grow."""
+        """Memory of the entries, including spare room."""
         return self._room * (4 + self._values.itemsize)
 
     def read(self, places: Places) -> SparseValues:
@@ -111,13 +111,13 @@ class SparseRows:
         return SparseValues(*_copy_rows(self._columns, self._values, self._starts[places], self._sizes[places]))
 
     def read_into(self, places: Places, out: SparseResult) -> None:
-        """Give rows to a result; where a place is negative, nothing."""
+        """Copy rows to a result; negative places are skipped."""
         here = np.flatnonzero(places >= 0)
         if len(here):
             out[here] = self.read(places[here])
 
     def add(self, places: Places, deltas: SparseValues) -> None:
-        """Add to rows, which must not repeat; entries that become 0 go."""
+        """Add to rows, which must not repeat; entries that become 0 are removed."""
         self._reserve(places, self._sizes[places] + np.diff(deltas.starts))
         _merge(
             self._columns, self._values, self._starts, self._sizes,
@@ -125,7 +125,7 @@ class SparseRows:
         )  # fmt: skip
 
     def write(self, places: Places, values: SparseValues) -> None:
-        """Replace rows; where a place is negative, or comes again later, nothing."""
+        """Replace rows; negative places are skipped, and of repeated places the last one wins."""
         last = np.unique(places[::-1], return_index=True)[1]
         chosen = np.sort(len(places) - 1 - last)
         chosen = chosen[places[chosen] >= 0]
@@ -133,12 +133,12 @@ class SparseRows:
         self.add(places[chosen], values[chosen])
 
     def clear(self, places: Places) -> None:
-        """Make rows zero, and give up their room; the places do not repeat."""
+        """Set rows to zero and release their room; places must not repeat."""
         self._room -= int(self._rooms[places].sum())
         self._sizes[places] = self._rooms[places] = 0
 
     def _reserve(self, places: Places, sizes: NDArray[np.int64]) -> None:
-        """Give rows room for so many entries."""
+        """Ensure room for `sizes` entries in each row."""
         short = sizes > self._rooms[places]
         if not short.any():
             return
@@ -153,7 +153,7 @@ class SparseRows:
         self._end += needed
 
     def _compact(self, needed: int) -> None:
-        """Move all rows together, each with its room (some are about to grow into it), and leave more behind."""
+        """Compact all rows, each with its room (some are about to grow into it), leaving free space at the end."""
         starts = np.cumsum(self._rooms) - self._rooms
         columns = np.empty(2 * (self._room + needed), np.int32)
         values = np.empty(len(columns), self._values.dtype)
@@ -162,12 +162,12 @@ class SparseRows:
 
 
 class SparseCoalesced:
-    """Updates that a worker has made and not sent.
+    """Updates that a worker has made but not sent.
 
     Parameters
     ----------
     dtype
-        Of the values.
+        Dtype of the values.
     """
 
     def __init__(self, dtype: DTypeLike):
@@ -176,16 +176,16 @@ class SparseCoalesced:
 
     @property
     def count(self) -> int:
-        """Rows that have been updated, those that repeat included."""
+        """Number of row updates, including repeated rows."""
         return sum(len(rows) for rows, _ in self._parts)
 
     def add(self, rows: RowNumbers, deltas: SparseValues) -> None:
-        """Add updates of rows, which may repeat; what is given may be changed afterwards."""
+        """Add updates of rows, which may repeat; the arguments are copied."""
         if len(deltas.columns):
             self._parts.append((rows.copy(), deltas[:]))
 
     def overlay(self, rows: RowNumbers, out: SparseResult) -> None:
-        """Add what is here to values of rows."""
+        """Add the pending updates to values of rows."""
         if self._parts:
             updated, deltas = self._coalesced()
             self._parts = [(updated, deltas)]
@@ -194,7 +194,7 @@ class SparseCoalesced:
             out[here] = deltas[places[here]]
 
     def take(self) -> tuple[RowNumbers, SparseValues]:
-        """Return rows, ascending, and their updates, and begin anew."""
+        """Return rows, ascending, and their updates, and reset."""
         taken = self._coalesced()
         self._parts = []
         return taken
@@ -210,6 +210,7 @@ class SparseCoalesced:
 
 @njit(nogil=True, cache=True)
 def _copy_rows(columns, values, starts, sizes):  # type: ignore[no-untyped-def]
+    """Return starts, columns and values of the rows at `starts` in a pool, with `sizes` entries, contiguously."""
     out_starts = np.zeros(len(starts) + 1, np.int64)
     for i in range(len(starts)):
         out_starts[i + 1] = out_starts[i] + sizes[i]
@@ -224,6 +225,7 @@ def _copy_rows(columns, values, starts, sizes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _copy_to(columns, values, starts, sizes, out_columns, out_values, out_starts):  # type: ignore[no-untyped-def]
+    """Copy the rows at `starts` in a pool, with `sizes` entries, to `out_starts` in another pool."""
     for i in range(len(starts)):
         for k in range(sizes[i]):
             out_columns[out_starts[i] + k] = columns[starts[i] + k]
@@ -232,6 +234,7 @@ def _copy_to(columns, values, starts, sizes, out_columns, out_values, out_starts
 
 @njit(nogil=True, cache=True)
 def _move(columns, values, starts, sizes, new_starts):  # type: ignore[no-untyped-def]
+    """Copy the rows at `starts` in a pool, with `sizes` entries, to `new_starts` in the same pool."""
     for i in range(len(starts)):
         for k in range(sizes[i]):
             columns[new_starts[i] + k] = columns[starts[i] + k]
@@ -240,6 +243,7 @@ def _move(columns, values, starts, sizes, new_starts):  # type: ignore[no-untype
 
 @njit(nogil=True, cache=True)
 def _sum_sorted(count, rows, columns, values):  # type: ignore[no-untyped-def]
+    """Return starts, columns and values of `count` rows, given entries sorted by row and column; sums duplicates."""
     starts = np.zeros(count + 1, np.int64)
     out_columns, out_values = np.empty_like(columns), np.empty_like(values)
     end = 0
@@ -257,6 +261,7 @@ def _sum_sorted(count, rows, columns, values):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _merge(columns, values, starts, sizes, places, delta_starts, delta_columns, deltas):  # type: ignore[no-untyped-def]
+    """Add sparse deltas to the rows `places` of a pool; updates `sizes`, and drops entries that become 0."""
     longest = 0
     for i in range(len(places)):
         longest = max(longest, sizes[places[i]] + delta_starts[i + 1] - delta_starts[i])

@@ -1,4 +1,4 @@
-"""A table, as far as clients and servers need to know it."""
+"""The format of a table, shared by clients and servers."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ class TableFormat:
     Attributes
     ----------
     rows, columns, dtype
-        Of the values.
+        Shape and dtype of the values.
     cache_bytes
-        That a client may keep of it; None: all rows.
+        Memory that a client may use to cache rows; None: enough for all rows.
     read_my_writes
-        Whether a worker's reads hold its own updates at once.
+        Whether a worker's reads include its own updates immediately.
     sparse
-        Whether rows are kept and sent as their entries that are not zero.
+        Whether only nonzero entries of rows are stored and sent.
     """
 
     rows: int
@@ -35,21 +35,21 @@ class TableFormat:
 
     @property
     def slots(self) -> int:
-        """Rows that a client may keep."""
+        """Number of rows that a client may cache."""
         if self.cache_bytes is None or self.sparse:
             return self.rows
-        row = self.columns * np.dtype(self.dtype).itemsize + 17  # with what the cache keeps about it
+        row = self.columns * np.dtype(self.dtype).itemsize + 17  # including the cache's bookkeeping
         return min(self.rows, self.cache_bytes // row)
 
     def make_rows(self, places: int) -> RowStore:
-        """Return so many rows of zeros."""
+        """Return `places` rows of zeros."""
         kind: type[SparseRows] | type[DenseRows] = SparseRows if self.sparse else DenseRows
         return kind.zeros(places, self.columns, self.dtype)
 
     def make_pending(self) -> PendingUpdates:
-        """Return what collects a worker's updates."""
+        """Return a collector of a worker's updates."""
         return SparseCoalesced(self.dtype) if self.sparse else Coalesced(self.rows, self.columns, self.dtype)
 
     def make_result(self, count: int) -> Result:
-        """Return what takes so many rows that are read."""
+        """Return a target for reading `count` rows."""
         return SparseResult(count, self.dtype) if self.sparse else np.empty((count, self.columns), self.dtype)

@@ -83,7 +83,11 @@ def test_a_known_body_is_not_compiled_again(used: Machine) -> None:
         ("setting", PLAIN["setting"].replace("x + 1", "x + DEEP") + "\n    DEEP = 3", 8.0),  # a helper's global
         ("dtype", "np.float32", 6.0),
         ("scale", "np.int64(2)", 7.0),
-        ("setting", PLAIN["setting"].replace("np.arange(3.0)", "np.repeat(np.arange(3.0), 2)[::2]"), 6.0),  # another layout
+        (
+            "setting",
+            PLAIN["setting"].replace("np.arange(3.0)", "np.repeat(np.arange(3.0), 2)[::2]"),
+            6.0,
+        ),  # another layout
     ],
 )
 def test_what_decides_the_code_is_in_the_key(used: Machine, part: str, changed: str, expected: float) -> None:

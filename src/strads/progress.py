@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a bar on a terminal, one plain line an epoch elsewhere."""
+"""Progress display of a training: a bar on a terminal, one plain line per epoch elsewhere."""
 
 import math
 import time
@@ -24,17 +24,17 @@ class EpochProgress:
     Parameters
     ----------
     epochs : int or None
-        How many epochs there are to be, at most; None if that is not known.
+        Largest number of epochs; None if unknown.
     measures : dict of str → str
         What to show of a record: its key and the label for people, for instance `{"rmse": "RMSE"}`.
     unit : str, default "samples"
-        What `samples` in the records counts.
+        Unit of `samples` in the records.
     period : str, default "epoch"
         What the estimator calls a pass over the data.
     beginning : str, optional
-        What stands there until the first epoch is done; by default that the loop is being compiled.
+        Text shown until the first epoch is done; by default that the loop is being compiled.
     console : rich.console.Console, optional
-        Where to show it; standard output by default.
+        Console to write to; standard output by default.
 
     Raises
     ------
@@ -83,13 +83,13 @@ class EpochProgress:
 
 
 def samples_per_second(history: Sequence[Mapping[str, Any]]) -> float:
-    """Throughput over the epochs after the first, which includes compiling; NaN for an empty history.
+    """Throughput over the epochs after the first, which includes compilation; NaN for an empty history.
 
     Parameters
     ----------
     history : sequence of dict
-        One record an epoch with `seconds` and `samples`, both counted from the start. Of a single epoch the
-        rate is given with compiling.
+        One record per epoch with `seconds` and `samples`, both counted from the start. For a single epoch the
+        rate includes compilation.
     """
     if not history:
         return math.nan
@@ -125,7 +125,7 @@ def format_duration(seconds: float) -> str:
 
 
 class _State:
-    """What is known of the training so far."""
+    """State of the training so far."""
 
     def __init__(self, epochs: int | None, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
         self.epochs = epochs
@@ -195,7 +195,7 @@ class _Display(Protocol):
 
 
 class _Lines:
-    """One line an epoch, for files and pipes."""
+    """One line per epoch, for files and pipes."""
 
     def __init__(self, state: _State, console: Console) -> None:
         self._state = state
@@ -207,7 +207,7 @@ class _Lines:
     def epoch(self) -> None:
         state = self._state
         figures = [f"{label} {value}" for label, value in state.figures]
-        # The first epoch's rate would tell how long compiling took.
+        # The first epoch's rate would include compilation.
         rate = [format_rate(state.rate, state.unit)] if math.isfinite(state.rate) else []
         self._print("  ".join([state.epoch, *figures, *rate, f"{state.elapsed:.1f} s"]))
 
@@ -234,7 +234,7 @@ class _Bar:
         self._live.stop()
 
     def __rich__(self) -> Group:
-        """What stands on the screen now; the live display asks for it again and again."""
+        """The current display, requested repeatedly by the live display."""
         return Group(self._bar(), self._figures())
 
     def _bar(self) -> Table:

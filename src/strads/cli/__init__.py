@@ -13,7 +13,7 @@ from strads.cli import demo, info, train
 from strads.cli.failure import report
 from strads.errors import StradsError
 
-# What the launchers of Open MPI, MPICH/Intel MPI and Slurm tell each process of its place in the job.
+# Environment variables in which the launchers of Open MPI, MPICH/Intel MPI and Slurm pass each process its rank.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 
 app = typer.Typer(
@@ -54,7 +54,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code: 0, 1 failed, 2 wrong input or options, 130 interrupted.
 
-    Under `mpiexec` the first process does so, and this returns there only; the others are its nodes.
+    Under `mpiexec` only the first process runs the command and returns; the others are its nodes.
     """
     debug = "--debug" in arguments
     try:
@@ -70,5 +70,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_first_process() -> bool:
-    """Whether no launcher has given this process a number, or the first."""
+    """Whether this process has rank 0, or no rank from a launcher."""
     return all(os.environ.get(name, "0") == "0" for name in _RANKS)

@@ -1,4 +1,4 @@
-"""Where a command runs: the options for it, and how that is told."""
+"""Options for where a command runs, and their description."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -66,12 +66,12 @@ TIMEOUT = DEFAULT_TIMEOUT
 def start(
     backend: Backend | None, nodes: int | None, threads: int | None, address: str | None, timeout: float
 ) -> Runtime:
-    """Choose where loops run, as the options say.
+    """Choose where loops run, according to the options.
 
     Raises
     ------
     ArgumentError
-        For options that do not go together, or that the machine or its software cannot satisfy.
+        For incompatible options, or options that the machine or its software cannot satisfy.
     """
     chosen = None if backend is None else backend.value
     return strads.init(chosen, nodes=nodes, threads=threads, address=address, timeout=timeout)

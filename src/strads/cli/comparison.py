@@ -1,4 +1,4 @@
-"""What a demo says of a model that was trained twice: on all threads and nodes, and on other threads."""
+"""Comparison in a demo of a model that was trained twice: on all threads and nodes, and on other threads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def throughput(history: History, unit: str) -> str:
 
 
 def sameness(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]], pair: str, what: str) -> str:
-    """Whether two trainings gave equal bits; tables whose shapes differ differ everywhere."""
+    """Say whether two trainings gave bitwise equal results; tables of different shapes differ everywhere."""
     count = sum(table.size for table in first)
     different = sum(_different(a, b) for a, b in zip(first, second, strict=True))
     if different == 0:

@@ -1,4 +1,4 @@
-"""`strads demo`: what strads does, seen in a quarter of a minute, on data that need not be fetched."""
+"""`strads demo`: a 15-second demonstration on data that need not be downloaded."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -19,7 +19,7 @@ from strads.cli.train_options import DebugOption
 
 
 class Model(StrEnum):
-    """What is shown."""
+    """The model to demonstrate."""
 
     mf = "mf"
     lda = "lda"

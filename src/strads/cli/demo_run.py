@@ -19,7 +19,7 @@ from strads.models import MatrixFactorization
 from strads.progress import EpochProgress, samples_per_second
 
 _EPOCHS = 20
-_SAME_PLAN = 8  # up to so many threads of all nodes together the plan, and with it the result, is the same
+_SAME_PLAN = 8  # up to this total number of threads the plan, and hence the result, is the same
 
 _NEXT = """\
 What to do next
@@ -41,7 +41,7 @@ class Demo:
     _held_out: dvector | None = field(init=False)
 
     def show(self) -> None:
-        """Run the demo and tell what came out."""
+        """Run the demo and report the results."""
         self._generate()
         place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
         parallel = self._fit(f"Training on {place}")

@@ -1,4 +1,4 @@
-"""Samples and what is to be predicted of them, from any kind of file that people have."""
+"""Samples and their targets, from any supported kind of file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ _LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
 
 @dataclass(frozen=True)
 class DesignOptions:
-    """How a file of samples is to be read.
+    """How to read a file of samples.
 
     Parameters
     ----------
     labels : Path or None
-        What is to be predicted, if that is in a file of its own: text, one a line, or `.npy`.
+        File of the targets, if separate: text, one per line, or `.npy`.
     names : Path or None
-        Names of the columns, one a line.
+        File of the names of the columns, one per line.
     target : str or None
-        Name of the column to predict, of a delimited text.
+        Name of the column to predict, for delimited text.
     drop : tuple of str
-        Names of columns to leave out, of a delimited text.
+        Names of columns to leave out, for delimited text.
     """
 
     labels: Path | None = None
@@ -44,7 +44,7 @@ class DesignOptions:
 
 @dataclass(frozen=True)
 class Samples:
-    """X and y, and where they come from.
+    """X and y, and their origin.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Samples:
     y : ndarray of shape (n_samples,)
         Numbers or strings.
     names : sequence of str, or range
-        Of the columns; their numbers in the file where it has no names.
+        Names of the columns; their numbers if the file has no names.
     kind : str
-        What the file is.
+        Description of the file format.
     first : int
         The number that a LIBSVM file gives its first column.
     """
@@ -67,7 +67,7 @@ class Samples:
 
     @property
     def stored(self) -> int:
-        """Entries of X that are stored: all of a dense one."""
+        """Number of stored entries of X: all entries if it is dense."""
         return int(self.X.nnz if scipy.sparse.issparse(self.X) else self.X.size)
 
 
@@ -80,12 +80,12 @@ def read_samples(path: Path, options: DesignOptions, like: Samples | None = None
         The file; text may be compressed.
     options : DesignOptions
     like : Samples, optional
-        Samples that the columns have to be the same as.
+        Samples whose columns must match.
 
     Raises
     ------
     InputError
-        For anything that cannot be used; file and line (or row) are named.
+        For any invalid input; names file and line (or row).
     """
     name = check_file(path)
     if _begins_with(name, _ZIP):
@@ -118,7 +118,7 @@ def _read_npz(path: Path, options: DesignOptions) -> Samples:
             found = set(file.files)
             X: Any = scipy.sparse.load_npz(path) if "format" in found else file["X"] if "X" in found else None
             if hasattr(X, "check_format"):
-                X.check_format()  # compiled code goes wherever indices point to
+                X.check_format()  # compiled code does not check indices
             y = file["y"] if "y" in found and options.labels is None else None
     except (OSError, ValueError, KeyError, BadZipFile, EOFError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as npz: {error}; arrays of Python objects are not read") from error
@@ -143,7 +143,7 @@ def _as_floats(path: Path, X: Any) -> Any:
 
 
 def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
-    """What is to be predicted, from its own file."""
+    """Read the targets from their own file."""
     _refuse_target(path, options, why)
     if options.labels is None:
         raise InputError(

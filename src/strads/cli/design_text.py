@@ -1,4 +1,4 @@
-"""Samples in text files: LIBSVM, MatrixMarket, delimited text. Malformed lines are named."""
+"""Samples in text files: LIBSVM, MatrixMarket, delimited text. Errors name malformed lines."""
 
 import gzip
 import math
@@ -32,13 +32,13 @@ def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, N
     path : Path
         Plain or gzip.
     like : (int, int), optional
-        The number of the first column, and how many there are; others are left out, as no model knows them. By default
-        numbers count from 1 unless 0 occurs.
+        The number of the first column, and the number of columns; others are left out, as the model does not have them.
+        By default columns are numbered from 1 unless 0 occurs.
 
     Raises
     ------
     InputError
-        At a malformed line, or a value that is not finite; file and line are named.
+        At a malformed line or a non-finite value; names file and line.
     """
     try:
         with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
@@ -81,7 +81,7 @@ def read_matrix_market(path: Path) -> Any:
     Raises
     ------
     InputError
-        At a malformed line; file and line are named.
+        At a malformed line; names file and line.
     """
     try:
         with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
@@ -104,7 +104,7 @@ def read_delimited(
     Parameters
     ----------
     path : Path
-        Comma, semicolon, tab or bar separated; compressed or not.
+        File separated by commas, semicolons, tabs or bars; compressed or not.
     target : str or None
         The column to predict: numbers or strings.
     drop : sequence of str
@@ -115,7 +115,7 @@ def read_delimited(
     Raises
     ------
     InputError
-        If there is no such column, or a line is malformed; file and line are named.
+        If there is no such column, or a line is malformed; names file and line.
     """
     dialect, place, header = _header(path)
     where = f"{path}:{place}"
@@ -144,7 +144,7 @@ def read_delimited(
 
 
 def _header(path: Path) -> tuple[Dialect, int, list[str]]:
-    """How the file is cut, the line that its header is on, and the names there."""
+    """The dialect of the file, the line of its header, and the column names."""
     peeked = [(number, line) for number, line in zip(range(1, _PEEKED_LINES), read_lines(path), strict=False)]
     filled = [(number, line) for number, line in peeked if line.strip()]
     if not filled:

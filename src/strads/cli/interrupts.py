@@ -13,16 +13,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt, and are remembered.
+    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt and are recorded.
 
-    To be entered when it has been chosen where programs run: backends have handlers of their own.
+    Enter it after choosing where programs run: backends install their own handlers.
 
     Attributes
     ----------
     received : str or None
-        Name of the signal that came.
+        Name of the signal received.
     on_first : function
-        Called with that name at once, whatever is interrupted.
+        Called immediately with that name, whatever is interrupted.
     """
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class Interrupts:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal has come: compiled code may have swallowed the first one."""
+        """Raise KeyboardInterrupt if a signal was received: compiled code may have swallowed the first one."""
         if self.received is not None:
             raise KeyboardInterrupt
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Remember signals without raising, while what was learnt is written to disk."""
+        """Record signals without raising, while results are written to disk."""
         self._shielded = True
         try:
             yield
@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Leave it to `check` to raise for the first signal, when the model is whole; a later signal raises."""
+        """Let `check` raise for the first signal, when the model is consistent; a later signal raises immediately."""
         self._deferred = True
         try:
             yield

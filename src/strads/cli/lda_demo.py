@@ -1,4 +1,4 @@
-"""What `strads demo lda` does: topics of the standard library's documentation, found twice."""
+"""`strads demo lda`: topics of the standard library's documentation, trained twice."""
 
 import platform
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from strads.progress import EpochProgress
 _TOPICS = 40
 _ITERATIONS = 300
 _SHOWN_EVERY = 20  # iterations: each takes some milliseconds
-_ALPHA, _BETA = 0.05, 0.02  # to begin with: few topics a docstring, few words a topic
+_ALPHA, _BETA = 0.05, 0.02  # initial values: few topics per docstring, few words per topic
 _LEAST_WORDS = 10
 _WORKERS = 16
 _WORDS_SHOWN, _DOCUMENTS_SHOWN = 8, 3
 
 _LETTERS = r"(?u)\b[a-z][a-z_]{2,}\b"
-# What docstrings say whatever they are about.
+# Words that are common in docstrings regardless of their subject.
 _OF_ANY_DOCSTRING = frozenset(
     (
         *("return", "returns", "returned", "returning", "self", "none", "true", "false", "yield", "yields", "print"),
@@ -63,7 +63,7 @@ class LdaDemo:
     _names: list[str] = field(init=False)
 
     def show(self) -> None:
-        """Run the demo and tell what came out."""
+        """Run the demo and report the results."""
         self._read()
         place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
         workers = max(_WORKERS, threads)
@@ -75,7 +75,7 @@ class LdaDemo:
         self._print_topics(model, mixtures)
         self._say()
         tables = [[each.topic_word_counts_.toarray()] for each in (model, again)]
-        warm = model.history_[_SHOWN_EVERY - 1 :]  # all is compiled and has learnt priors once
+        warm = model.history_[_SHOWN_EVERY - 1 :]  # after compilation and one fit of the priors
         print_summary(
             self.console,
             [
@@ -141,7 +141,7 @@ class LdaDemo:
             )
 
     def _typical(self, weights: NDArray[np.float32]) -> list[str]:
-        """Names of the documents with most of a topic, each from another module or class."""
+        """Names of the documents with the largest share of a topic, each from a different module or class."""
         names: dict[str, str] = {}
         for document in np.argsort(-weights, kind="stable"):
             name = self._names[document]

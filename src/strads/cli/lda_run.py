@@ -1,4 +1,4 @@
-"""One training of LDA: which documents, which are held out, what is told of the topics."""
+"""One training of LDA: the documents, the held-out documents, and the report on the topics."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ class LdaRun(TrainRun):
 
     @property
     def ends_iterations(self) -> bool:
-        """The counts are whole between iterations only."""
+        """The counts are consistent only between iterations."""
         return True
 
     def read(self) -> None:
@@ -70,7 +70,7 @@ class LdaRun(TrainRun):
             self._perplexity = self.model.perplexity(self._held_out)
 
     def announcement(self) -> list[str]:
-        """How much text there is, and what its words are."""
+        """The amount of text, and its words."""
         corpus = self._documents.corpus
         held = f"; {len(self._held_out):,} held out" if self._held_out is not None else ""
         lines = [
@@ -99,7 +99,7 @@ class LdaRun(TrainRun):
         }
 
     def figures(self, last: Mapping[str, Any]) -> Record:
-        """How well the topics explain what they were made of, and documents that they were not."""
+        """How well the topics explain the training documents and held-out ones."""
         return {
             "log_likelihood": last.get("log_likelihood"),
             "log_likelihood_per_token": last.get("objective"),
@@ -146,7 +146,7 @@ def _priors(model: LatentDirichletAllocation) -> dict[str, float]:
 
 
 def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus | None]:
-    """Documents to train on, and others to measure on; None for a share of 0."""
+    """Documents for training and held-out documents; None for a share of 0."""
     if share == 0:
         return corpus, None
     if len(corpus) < 2:

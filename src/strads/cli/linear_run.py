@@ -1,4 +1,4 @@
-"""One training of a linear model: one penalty or a path of them, what is told of the coefficients."""
+"""One training of a linear model: one penalty or a path of penalties, and the report on the coefficients."""
 
 import copy
 import math
@@ -28,16 +28,16 @@ _NAMES = {"r2": "R²", "rmse": "RMSE", "auc": "AUC"}
 
 @dataclass(frozen=True)
 class Penalty:
-    """How strong the penalty is; one of these.
+    """Strength of the penalty, given by exactly one of the parameters.
 
     Parameters
     ----------
     value : float or None
         alpha or C.
     share : float or None
-        Of the strength at which all coefficients are 0.
+        Fraction of the strength at which all coefficients are 0.
     steps : int or None
-        So many strengths, down from there.
+        Number of strengths, from there downwards.
     """
 
     value: float | None = None
@@ -47,7 +47,7 @@ class Penalty:
 
 @dataclass(kw_only=True)
 class LinearRun(TrainRun):
-    """What runs of `strads train lasso` and `strads train logistic` have in common."""
+    """Common base of the runs of `strads train lasso` and `strads train logistic`."""
 
     options: DesignOptions
     test: Path | None
@@ -74,15 +74,15 @@ class LinearRun(TrainRun):
 
     @abstractmethod
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
-        """What is to be predicted, as the estimator needs it."""
+        """The targets, in the estimator's format."""
 
     @abstractmethod
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
-        """The value of `alpha` or `C` at which coefficients begin to differ from 0."""
+        """The value of `alpha` or `C` at which coefficients become nonzero."""
 
     @abstractmethod
     def scores(self, y: NDArray[Any]) -> Record:
-        """How well the held-out targets are predicted; the first is what a path chooses by."""
+        """Scores on the held-out targets; a path selects by the first."""
 
     @property
     def period(self) -> str:  # type: ignore[override]
@@ -91,7 +91,7 @@ class LinearRun(TrainRun):
 
     @property
     def measures(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Of each record."""
+        """Measures of each record."""
         fixed = {"objective": "objective", "relative_gap": "duality gap", "active": "nonzero"}
         return (
             {self.strength: self.strength, **fixed, self.score: f"held-out {_NAMES[self.score]}"}
@@ -101,17 +101,17 @@ class LinearRun(TrainRun):
 
     @property
     def ends_iterations(self) -> bool:
-        """There is a solution between iterations only."""
+        """A solution exists only between iterations."""
         return True
 
     @property
     def planned(self) -> int | None:
-        """Steps of a path are known, iterations are not."""
+        """Number of steps of a path; the number of iterations is unknown."""
         return self.penalty.steps
 
     @property
     def history(self) -> list[Record]:
-        """Of the steps, or of the estimator."""
+        """Records of the steps of a path, or of the estimator."""
         return self._steps if self._is_path else super().history
 
     @property
@@ -119,7 +119,7 @@ class LinearRun(TrainRun):
         return self.penalty.steps is not None
 
     def read(self) -> None:
-        """Read the samples, those to test on, and find out how strong the penalty is."""
+        """Read the training and test samples, and determine the strength of the penalty."""
         if self.test is None and self.test_labels is not None:
             raise InputError(f"{self.test_labels}: give the samples that these labels are of as --test")
         self._samples = read_samples(self.data, self.options)
@@ -146,7 +146,7 @@ class LinearRun(TrainRun):
         return [critical * share if self.strength == "alpha" else critical / share for share in shares]
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
-        """Train with one penalty, or with one after the other; of these, the best on the test data is kept."""
+        """Train with one penalty, or with a path of them, keeping the model that is best on the test data."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             if self._is_path:
@@ -177,11 +177,11 @@ class LinearRun(TrainRun):
             self.model.set_params(warm_start=False)
 
     def _is_better(self, record: Record) -> bool:
-        """Whether a step is better than all before it; without test data the latest is."""
+        """Whether a step is better than all previous ones; without test data, the latest always is."""
         return record is max(self._steps, key=self._merit)
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
-        """That of the step which the model is of."""
+        """The record of the step whose model is kept."""
         if not self._is_path or not history:
             return super().kept_record(history)
         return max(history, key=self._merit)
@@ -198,7 +198,7 @@ class LinearRun(TrainRun):
         self._scores = self._measured()
 
     def announcement(self) -> list[str]:
-        """How much data there is, and the penalty."""
+        """The amount of data, and the penalty."""
         samples = self._samples
         rows, columns = samples.X.shape
         stored = "" if samples.stored == rows * columns else f", {samples.stored:,} entries"
@@ -270,7 +270,7 @@ class LinearRun(TrainRun):
         return f"feature {name}" if name.isdecimal() else name
 
     def texts_of_model(self) -> Mapping[str, str]:
-        """The coefficients that are not 0, largest first."""
+        """The nonzero coefficients, largest first."""
         coef = np.ravel(self.model.coef_)
         lines = [f"{self._samples.names[j]}\t{float(coef[j])!r}" for j in _largest_first(coef)]
         return {COEFFICIENTS: "\n".join(["feature\tcoefficient", *lines]) + "\n"}
@@ -300,7 +300,7 @@ class LassoRun(LinearRun):
         return numbers
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
-        """The largest alpha that is of use."""
+        """The largest useful alpha."""
         return alpha_max(self._samples.X, y, **parameters)
 
     def scores(self, y: NDArray[Any]) -> Record:
@@ -326,7 +326,7 @@ class LogisticRun(LinearRun):
         return LogisticRegression(**self.parameters)
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
-        """Labels: whole numbers where they are such, else strings; the same two in both files."""
+        """Labels: integers if possible, else strings; the same two in both files."""
         numbers = _as_numbers(samples.y)
         y = samples.y if numbers is None else numbers
         if numbers is not None and np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all():
@@ -342,11 +342,11 @@ class LogisticRun(LinearRun):
         return y
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
-        """The smallest C that is of use."""
+        """The smallest useful C."""
         return l1_min_c(self._samples.X, y, **parameters)
 
     def scores(self, y: NDArray[Any]) -> Record:
-        """Area under the ROC curve, and the share that is right."""
+        """Area under the ROC curve, and accuracy."""
         assert self._held_out is not None
         z = self.model.decision_function(self._held_out.X)
         second = y == self.model.classes_[1]
@@ -369,6 +369,6 @@ def _is_finite(value: Any) -> bool:
 
 
 def _largest_first(coef: NDArray[Any]) -> NDArray[np.intp]:
-    """The places of coefficients that are not 0, by size."""
+    """Positions of the nonzero coefficients, by decreasing magnitude."""
     places = np.flatnonzero(coef)
     return np.asarray(places[np.argsort(-np.abs(coef[places]), kind="stable")])

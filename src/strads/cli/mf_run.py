@@ -1,4 +1,4 @@
-"""One training of matrix factorization: which ratings, which are held out, what is told of the result."""
+"""One training of matrix factorization: the ratings, the held-out ratings, and the report on the result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class MfRun(TrainRun):
 
     @property
     def ends_iterations(self) -> bool:
-        """Coordinate descent brings the factors home between epochs only."""
+        """Coordinate descent copies the factors back only between epochs."""
         return bool(self.parameters["solver"] == "ccd")
 
     def read(self) -> None:
@@ -48,7 +48,7 @@ class MfRun(TrainRun):
 
     def make_model(self) -> "MatrixFactorization":
         """Return the estimator."""
-        # Only now: wrong data is told of before the estimators are loaded.
+        # Imported only now: errors in the data are reported before the estimators are loaded.
         from strads.models import MatrixFactorization
 
         return MatrixFactorization(**self.parameters)
@@ -58,7 +58,7 @@ class MfRun(TrainRun):
         self.model.fit(self._rest, validation=self._held_out, on_iteration=on_record)
 
     def announcement(self) -> list[str]:
-        """How many ratings there are, and what in the file is user, item and score."""
+        """The number of ratings, and the columns of user, item and score in the file."""
         ratings = self._ratings
         held = f"; {len(self._held_out):,} held out" if self._held_out is not None else ""
         lines = [
@@ -88,7 +88,7 @@ class MfRun(TrainRun):
         }
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
-        """That of the best epoch with early stopping."""
+        """The record of the last epoch or, with early stopping, of the best one."""
         if history and self.model.early_stopping:
             return min(history, key=lambda record: record["validation_rmse"])
         return super().kept_record(history)
@@ -107,7 +107,7 @@ class MfRun(TrainRun):
 
 
 def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, dvector | None]:
-    """Ratings to train on and a random share to measure on, None for a share of 0.
+    """Split ratings into training ratings and a random held-out share, None for a share of 0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ratings generated from known factors, so that it is known how well any model can do."""
+"""Ratings generated from known factors, so that the best possible error is known."""
 
 from dataclasses import dataclass
 
@@ -21,9 +21,9 @@ class PlantedRatings:
     users, items : int
         Ids are 0 … users − 1 and 0 … items − 1.
     draws : int
-        Pairs of user and item that are drawn; those drawn twice count once.
+        Number of pairs of user and item that are drawn; duplicates count once.
     rank : int
-        Planted factors.
+        Number of planted factors.
     noise : float
         σ of the Gaussian noise on each score: the held-out RMSE of the planted model itself.
     """

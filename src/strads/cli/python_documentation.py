@@ -9,7 +9,7 @@ from pathlib import Path
 
 from strads.errors import InputError
 
-# Tests, programs that come along, and grammars of other Pythons; none of them documents the library.
+# Tests, bundled programs, and grammars of other Python versions; none of them documents the library.
 _SKIPPED = {
     *("__hello__.py", "__phello__", "idlelib", "lib2to3", "test", "tests", "turtledemo"),
     *("__pycache__", "dist-packages", "site-packages"),
@@ -23,7 +23,7 @@ def python_documentation(folder: Path | None = None) -> list[tuple[str, str]]:
     Parameters
     ----------
     folder : Path, optional
-        Where to look. By default the standard library of the running Python.
+        Folder to search. By default the standard library of the running Python.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def python_documentation(folder: Path | None = None) -> list[tuple[str, str]]:
     Raises
     ------
     InputError
-        If no documentation is there, as in installations without sources.
+        If no documentation is found, as in installations without sources.
     """
     root = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     documents: list[tuple[str, str]] = []
@@ -42,7 +42,7 @@ def python_documentation(folder: Path | None = None) -> list[tuple[str, str]]:
         name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of escapes in old sources
+                warnings.simplefilter("ignore")  # for invalid escapes in old sources
                 module = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError, RecursionError, OSError):
             continue

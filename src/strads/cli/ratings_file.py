@@ -1,4 +1,4 @@
-"""Ratings from a file of any of the kinds that people have: which columns, which ids."""
+"""Ratings from any supported kind of file: choice of columns, check of ids."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,21 +28,21 @@ _MAP_FIRST = "map ids to 0, 1, 2, … first, for example with numpy.unique(ids, 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings and where they come from.
+    """Ratings and their origin.
 
     Parameters
     ----------
     records : structured ndarray with the fields user, item, score
         In the order of the file.
     columns : tuple of str
-        What the file calls user, item and score; the places "1", "2", "3" without a header.
+        The file's column names for user, item and score; without a header the positions "1", "2", "3".
     """
 
     records: NDArray[np.void]
     columns: tuple[str, ...]
 
     def distinct(self, field: str) -> int:
-        """How many different users or items have a rating."""
+        """Number of distinct users or items with a rating."""
         return int(np.count_nonzero(np.bincount(self.records[field])))
 
 
@@ -57,12 +57,12 @@ def read_ratings(path: Path, columns: tuple[str, ...] | None, delimiter: str | N
         Names of the columns of user, item and score. None: the columns of these very names if the file has
         them, else its first three.
     delimiter : str or None
-        None: found out.
+        None: detected automatically.
 
     Raises
     ------
     InputError
-        For anything that cannot be used; file and line (or row) are named.
+        For any invalid input; names file and line (or row).
     """
     name = check_file(path)
     if _is_parquet(name):
@@ -84,7 +84,7 @@ def read_ratings(path: Path, columns: tuple[str, ...] | None, delimiter: str | N
 
 @dataclass(frozen=True)
 class _FirstLine:
-    """The first line of a text that is not blank; what is true of an empty text is found out elsewhere."""
+    """The first non-blank line of a text; empty texts are handled elsewhere."""
 
     fields: list[str]
     delimiter: str | None
@@ -101,7 +101,7 @@ def _is_parquet(name: str) -> bool:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse spreadsheets, archives of arrays and the like by name, instead of by their garbled lines."""
+    """Reject spreadsheets, archives of arrays and the like by format, not by errors in garbled lines."""
     suffix = path.suffix.lower()
     with open(path, "rb") as file:
         binary = b"\0" in file.read(4096)
@@ -165,7 +165,7 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
 
 
 def _read(read: Callable[..., strads.dvector], path: Path, columns: tuple[str, ...]) -> strads.dvector:
-    """Read the columns; what is wrong with an id is told with the advice that helps there."""
+    """Read the columns; errors in ids come with specific advice."""
     try:
         return read(path, dict(zip(columns, _TYPES, strict=True)))
     except InputError as error:
@@ -197,7 +197,7 @@ def _check_ids(name: str, records: NDArray[np.void]) -> None:
 
 
 def _place(name: str, row: int) -> str:
-    """File and line of the rating `row`, or its row in Parquet; found again only when there is an error."""
+    """File and line of the rating `row`, or its row in Parquet; determined only after an error."""
     if _is_parquet(name):
         return f"{name}: row {row}"
     wanted = row + _first_line(name, None).is_header

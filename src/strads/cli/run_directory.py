@@ -1,4 +1,4 @@
-"""The directory of a training run: its record, the metrics of each epoch, the model, and texts about it."""
+"""The directory of a training run: its record, the metrics of each epoch, the model, and text files."""
 
 import json
 import math
@@ -13,25 +13,25 @@ from strads.models._saving import replacing
 
 RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
 TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"
-_TEXTS = (TOPICS, COEFFICIENTS)  # that runs of any model may have written
+_TEXTS = (TOPICS, COEFFICIENTS)  # files that runs of any model may have written
 
 
 class RunDirectory:
-    """Files of one run. A context manager; what happens inside is recorded in `run.json`.
+    """Files of one run. A context manager that records the outcome in `run.json`.
 
     Parameters
     ----------
     path : Path
-        The directory; made by `begin`.
+        The directory; created by `begin`.
     overwrite : bool
         Whether an earlier run there may be replaced.
     texts : sequence of str
-        Names of further files of this run.
+        Names of additional files of this run.
 
     Raises
     ------
     InputError
-        If the directory cannot be used or holds an earlier run. Nothing has been changed then.
+        If the directory cannot be used or holds an earlier run; nothing has been changed.
     """
 
     def __init__(self, path: Path, *, overwrite: bool, texts: Sequence[str] = ()) -> None:
@@ -51,11 +51,11 @@ class RunDirectory:
 
     @property
     def model(self) -> Path:
-        """Where the model lies."""
+        """Path of the model."""
         return self.path / MODEL
 
     def begin(self, record: Mapping[str, Any]) -> None:
-        """Make the directory, remove an earlier run, and write `run.json` with the status "running".
+        """Create the directory, remove an earlier run, and write `run.json` with the status "running".
 
         Raises
         ------
@@ -71,30 +71,30 @@ class RunDirectory:
                 (self.path / name).unlink(missing_ok=True)
             for name in (MODEL, RUN, *texts):
                 for unfinished in self.path.glob(f".{name}-*"):
-                    unfinished.unlink(missing_ok=True)  # of a process that was killed
+                    unfinished.unlink(missing_ok=True)  # left by a killed process
             self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add the record of an epoch to the metrics, so that it survives whatever comes next."""
+        """Append the record of an epoch to the metrics, so that it survives later failures."""
         assert self._metrics is not None, "begin comes first"
         self._metrics.write(_json(record) + "\n")
         self._metrics.flush()
         self._written += 1
 
     def complete(self, history: list[dict[str, Any]]) -> None:
-        """Add the epochs of a history that an interrupt kept from being appended."""
+        """Append the epochs of a history that were not appended because of an interrupt."""
         for record in history[self._written :]:
             self.append(record)
 
     def finish(self, status: str, result: Mapping[str, Any]) -> None:
-        """Write how the run ended: "finished", "interrupted" or "failed", and its results."""
+        """Record how the run ended ("finished", "interrupted" or "failed"), and its results."""
         self._record |= {"status": status, "ended": _now(), **result}
         self._write_record()
 
     def write(self, name: str, text: str) -> None:
-        """Write one of the texts; one that is there is replaced only when the new one is complete."""
+        """Write one of the texts; an existing one is replaced only when the new one is complete."""
         with replacing(self.path / name, encoding="utf-8") as file:
             file.write(text)
 
@@ -129,7 +129,7 @@ def _json(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """`value` with null for NaN and infinities, which JSON does not know."""
+    """`value` with null for NaN and infinities, which JSON does not support."""
     if isinstance(value, Mapping):
         return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
-"""Saving a model now and then while it is trained."""
+"""Periodic saving of a model during training."""
 
 import time
 from pathlib import Path
 from typing import Protocol
 
-_SHARE = 0.02  # of the time goes into snapshots
+_SHARE = 0.02  # fraction of the time spent on snapshots
 _FIRST = 2.0  # seconds of training before the first one
 
 
@@ -19,21 +19,21 @@ class Savable(Protocol):
 
 
 class Snapshots:
-    """Keeps a model file that is not much older than the model, at a small share of the time.
+    """Keeps a recent model file, at a small fraction of the training time.
 
-    What is lost with a node, or with a process that has no time to save, is then only what was learnt since.
+    If a node is lost, or a process has no time to save, only the progress since then is lost.
 
     Parameters
     ----------
     model : Savable
-        What is trained; between two epochs, `take_if_due` may save it.
+        The model being trained; `take_if_due` may save it between two epochs.
     path : Path
         The model file.
 
     Attributes
     ----------
     epoch : int or None
-        The epoch that the file has the model of.
+        The epoch of the saved model.
     """
 
     def __init__(self, model: Savable, path: Path) -> None:
@@ -43,12 +43,12 @@ class Snapshots:
         self._due = time.monotonic() + _FIRST
 
     def take_if_due(self) -> None:
-        """Save the model if that was not done for long enough."""
+        """Save the model if the last snapshot is old enough."""
         if time.monotonic() >= self._due:
             self.take(self._model.n_iter_)
 
     def take(self, epoch: int) -> None:
-        """Save the model, which is that of the given epoch."""
+        """Save the model of the given epoch."""
         start = time.monotonic()
         self._model.save(self._path)
         self.epoch = epoch

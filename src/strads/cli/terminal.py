@@ -1,4 +1,4 @@
-"""Where a command writes."""
+"""The consoles to which a command writes."""
 
 import os
 import sys
@@ -10,19 +10,19 @@ from rich.console import Console
 
 
 def standard_output() -> Console:
-    """Standard output; as plain lines where it is no real terminal.
+    """Standard output; plain lines if it is not a real terminal.
 
-    `mpiexec` gives its processes a terminal in any case. That has no columns when its own output goes to a file.
+    `mpiexec` always gives its processes a terminal, which has no columns if its own output goes to a file.
     """
     return Console(highlight=False, force_terminal=False if _columns() == 0 else None)
 
 
 @contextmanager
 def last_words(console: Console) -> Iterator[Console]:
-    """Where a process can be read although the `mpiexec` that it runs under is ending: on the terminal itself.
+    """A console whose output is visible even while `mpiexec` is terminating the process: the terminal itself.
 
-    `mpiexec` drops what its processes write from then on, even that which makes the cursor visible again. Without a
-    terminal the console stays what it is.
+    `mpiexec` discards all output of its processes from then on, even that which makes the cursor visible again. Without
+    a terminal the console is unchanged.
     """
     try:
         terminal = Path("/dev/tty").open("w", encoding="utf-8") if console.is_terminal else None  # noqa: SIM115

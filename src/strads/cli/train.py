@@ -1,4 +1,4 @@
-"""`strads train`: one command a model, from a data file to a directory with the trained model."""
+"""`strads train`: one command per model, from a data file to a directory with the trained model."""
 
 import typer
 

@@ -29,7 +29,7 @@ from strads.cli.train_options import (
 
 
 class StopWords(StrEnum):
-    """Words that texts have too many of."""
+    """Lists of stop words."""
 
     english = "english"
     none = "none"
@@ -52,7 +52,7 @@ class Sampler(StrEnum):
 
 
 def _frequency(value: str) -> float:
-    """A number of documents if whole, as `5`; a share of them with a point, as `0.5`."""
+    """A number of documents if an integer, as `5`; a fraction of them with a decimal point, as `0.5`."""
     try:
         return _documents(value)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Options that `strads train lasso` and `strads train logistic` have in common."""
+"""Options common to `strads train lasso` and `strads train logistic`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -144,12 +144,12 @@ IterationsOption = Annotated[int, typer.Option("--max-iter", min=1, help="Iterat
 
 
 def columns(value: str | None) -> tuple[str, ...]:
-    """Names that an option gives, with commas between them."""
+    """Comma-separated names in an option's value."""
     return () if value is None else tuple(name.strip() for name in value.split(","))
 
 
 def one_of(**given: object) -> None:
-    """Refuse more than one of the options that say how strong the penalty is.
+    """Reject more than one of the options for the strength of the penalty.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the commands of `strads train` have in common: options, and checks of their values."""
+"""Options common to the commands of `strads train`, and checks of their values."""
 
 import math
 from pathlib import Path
@@ -17,28 +17,28 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", r
 
 
 def positive(value: float | None) -> float | None:
-    """Refuse an option's value that is not a positive finite number."""
+    """Reject a value of an option that is not a positive finite number."""
     if value is not None and not (math.isfinite(value) and value > 0):
         raise typer.BadParameter(f"{value} is not a positive number")
     return value
 
 
 def not_negative(value: float) -> float:
-    """Refuse an option's value that is negative or not finite."""
+    """Reject a value of an option that is negative or not finite."""
     if not (math.isfinite(value) and value >= 0):
         raise typer.BadParameter(f"{value} is negative or not finite: give 0 or more")
     return value
 
 
 def mixing(value: float) -> float:
-    """Refuse an option's value that is no share of the ℓ1 norm in a penalty."""
+    """Reject a value of an option that is not a valid share of the ℓ1 norm in a penalty."""
     if not 0 < value <= 1:
         raise typer.BadParameter(f"{value} is no share of the ℓ1 norm: give a number above 0, at most 1")
     return value
 
 
 def share(value: float) -> float:
-    """Refuse an option's value that is no share of the data to hold out."""
+    """Reject a value of an option that is not a valid share of the data to hold out."""
     if not 0 <= value < 1:
         raise typer.BadParameter(f"{value} is not a share of the data: give 0 or more, below 1")
     return value

@@ -1,4 +1,4 @@
-"""One training run, whatever the model: read, fit, keep records and snapshots, tell how it ended."""
+"""One training run of any model: read, fit, keep records and snapshots, report the outcome."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 class Estimator(Savable, Protocol):
-    """What a run asks of its model."""
+    """What a run requires of its model."""
 
     max_iter: int
     history_: list[Record]
@@ -32,33 +32,33 @@ class Estimator(Savable, Protocol):
 
 @dataclass(kw_only=True)
 class TrainRun(ABC):
-    """What was asked for on the command line; `execute` does it. A subclass says what is particular to its model.
+    """A run requested on the command line, performed by `execute`. Subclasses define what is specific to their model.
 
     Parameters
     ----------
     data, out : Path
-        The file to learn from, and the directory for what comes out.
+        The data file, and the output directory.
     overwrite : bool
         Whether an earlier run there may be replaced.
     where : dict
-        The options that say where it runs.
+        The options for where it runs.
     parameters : dict
-        Those of the estimator.
+        Parameters of the estimator.
 
     Attributes
     ----------
     command : str
         Name of the model on the command line.
     learnt : str
-        Attribute that the estimator has once it has learnt something.
+        Attribute that the estimator has once it is trained.
     period, unit : str
-        What the model calls a pass over the data, and what it counts in them.
+        The model's name for a pass over the data, and the unit in which it counts them.
     measures : dict of str → str
-        What the progress line shows of a record, and its label.
+        Keys of a record that the progress line shows, and their labels.
     beginning : str
-        What the progress line shows until the first record.
+        Text of the progress line until the first record.
     texts : tuple of str
-        Names of further files that are saved with the model.
+        Names of additional files that are saved with the model.
     saves_while_training : bool
         Whether the model can be saved between iterations.
     """
@@ -84,43 +84,43 @@ class TrainRun(ABC):
 
     @property
     def ends_iterations(self) -> bool:
-        """Whether an interrupt waits for the record of the iteration that is going on: it would leave no model."""
+        """Whether an interrupt waits for the current iteration's record: otherwise no valid model would be left."""
         return False
 
     @abstractmethod
     def read(self) -> None:
-        """Read the data, and hold some out; wrong data and parameters are refused here, before anything is written."""
+        """Read the data and hold some out; invalid data and parameters are rejected before anything is written."""
 
     @abstractmethod
     def make_model(self) -> Estimator:
-        """Return the estimator that is to be trained."""
+        """Return the estimator to train."""
 
     @abstractmethod
     def fit(self, on_record: Callable[[Record], object]) -> None:
-        """Train; `on_record` gets the record of each iteration."""
+        """Train; `on_record` is called with the record of each iteration."""
 
     @abstractmethod
     def announcement(self) -> list[str]:
-        """Lines that say what is going to be learnt from."""
+        """Lines that describe the training data."""
 
     @abstractmethod
     def arguments(self) -> Record:
-        """Options of this model's command that are no parameters of its estimator, for the run's record."""
+        """Options of this model's command that are not parameters of its estimator, for the run's record."""
 
     @abstractmethod
     def about_data(self) -> Record:
-        """What the data are, for the run's record."""
+        """Description of the data, for the run's record."""
 
     @abstractmethod
     def figures(self, last: Mapping[str, Any]) -> Record:
-        """Results for the run's record, as far as they are known; `last` is the record that the model comes from."""
+        """Results for the run's record, if known; `last` is the record that the model comes from."""
 
     @abstractmethod
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Names and values of the results for people."""
 
     def measure(self) -> None:
-        """Measure the trained model on held-out data, if that is not done while it is trained."""
+        """Evaluate the trained model on held-out data, if that is not done during training."""
         return
 
     @property
@@ -130,7 +130,7 @@ class TrainRun(ABC):
 
     @property
     def planned(self) -> int | None:
-        """How many records there are to be; None if that is not known."""
+        """Expected number of records; None if unknown."""
         return self.model.max_iter
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
@@ -142,12 +142,12 @@ class TrainRun(ABC):
         return {}
 
     def execute(self, console: Console, runtime: Runtime) -> int:
-        """Train where the runtime says, and return the exit code: 0, or 130 after an interrupt.
+        """Train on the given runtime, and return the exit code: 0, or 130 after an interrupt.
 
         Raises
         ------
         InputError
-            For data or a directory that cannot be used; nothing has been written then.
+            For data or a directory that cannot be used; nothing has been written.
         RunFailedError
             If training fails; the directory keeps the metrics until then.
         """
@@ -177,7 +177,7 @@ class TrainRun(ABC):
 
     def _train(self, console: Console, signals: Interrupts) -> None:
         def on_record(record: Record) -> None:
-            with signals.shielded():  # no file is left half written
+            with signals.shielded():  # leaves no partially written file
                 if record["iteration"] >= 1:
                     self._directory.append(record)
                 if self.saves_while_training:
@@ -185,7 +185,7 @@ class TrainRun(ABC):
             progress.update(record)
             signals.check()
 
-        # At once: the time for the model may not be enough.
+        # Immediately: there may not be enough time to save the model.
         signals.on_first = lambda signal: self._directory.finish("interrupted", {"signal": signal, **self._result()})
         deferred: AbstractContextManager[None] = signals.deferred() if self.ends_iterations else nullcontext()
         try:
@@ -197,7 +197,7 @@ class TrainRun(ABC):
             with signals.shielded():
                 self._directory.finish("finished", self._result())
         except Exception as error:
-            if signals.received is not None:  # nodes that are being ended fail
+            if signals.received is not None:  # nodes that are being terminated fail
                 raise KeyboardInterrupt from error
             raise self._failure(error) from error
         finally:
@@ -227,7 +227,7 @@ class TrainRun(ABC):
             self._directory.write(name, text)
 
     def _end_early(self, signal: str) -> None:
-        """Save what was learnt; `mpiexec` leaves a quarter of a second for it."""
+        """Save the results so far; `mpiexec` allows a quarter of a second for it."""
         if self._is_trained:
             self._directory.complete(self.history)
             self._save()
@@ -251,7 +251,7 @@ class TrainRun(ABC):
 
     @property
     def _is_trained(self) -> bool:
-        """Whether what the model has learnt is in this process, so that it can be saved."""
+        """Whether the trained parameters are in this process, so that they can be saved."""
         return hasattr(self.model, self.learnt)
 
     def _last(self) -> Mapping[str, Any]:
@@ -311,5 +311,5 @@ class TrainRun(ABC):
 
 
 def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:
-    """Whether it is `mpiexec` that has interrupted the run: on Ctrl-C it ends its processes by SIGTERM."""
+    """Whether `mpiexec` has interrupted the run: on Ctrl-C it terminates its processes by SIGTERM."""
     return runtime.cluster.backend == "mpi" and not runtime.is_local and signals.received == "SIGTERM"

@@ -1,4 +1,4 @@
-"""Loops over shared tables, run in parallel."""
+"""Parallel loops over shared tables."""
 
 from strads.loops.aggregation import register_aggregation
 from strads.loops.async_for import async_for

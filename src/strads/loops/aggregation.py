@@ -1,4 +1,4 @@
-"""How the changes that replicas have made to a table become one (thesis §7.1.3)."""
+"""How the changes that replicas have made to a table are combined (thesis §7.1.3)."""
 
 import weakref
 
@@ -11,24 +11,24 @@ _registered: "weakref.WeakKeyDictionary[dvector, Aggregation]" = weakref.WeakKey
 
 
 def register_aggregation(table: object, function: Aggregation) -> None:
-    """Choose how `sync_for` combines what the tasks of a round have changed in a table.
+    """Choose how `sync_for` combines the changes that the tasks of a round have made to a table.
 
     Parameters
     ----------
     table
         A dvector or a map of numbers.
     function
-        "average", the default: replicas are averaged, over all tasks of the round, those that have not touched a row
-        included. "sum": changes are added. Or a function of the changes of all tasks, array (tasks, rows, …), that
-        returns those of the table, array (rows, …). It is called on each node for the rows that lie there (with
-        `recon=True`: those that some task has touched), so it must treat each row by itself. Tasks are in the order
-        of threads, but those that have touched none of these rows come last, as zeros. It needs rounds: `BSP()` or
-        `Hybrid()`.
+        "average", the default: replicas are averaged over all tasks of the round, including those that have not
+        touched a row. "sum": changes are added. Or a function that maps the changes of all tasks, an array of shape
+        (tasks, rows, …), to those of the table, an array of shape (rows, …). It is called on each node for the rows
+        stored there (with `recon=True`: those that some task has touched), so it must treat each row independently.
+        Tasks are in the order of threads, but those that have touched none of these rows come last, as zeros. A
+        function requires rounds: `BSP()` or `Hybrid()`.
 
     Raises
     ------
     ArgumentError
-        For anything else.
+        For any other argument.
     """
     found = table_of(table)
     if found is None:
@@ -39,5 +39,5 @@ def register_aggregation(table: object, function: Aggregation) -> None:
 
 
 def aggregation_of(table: dvector) -> Aggregation:
-    """Return what has been registered for a table."""
+    """Return the aggregation registered for a table."""
     return _registered.get(table, "average")

@@ -18,12 +18,12 @@ from strads.loops.analysis import Field, TableKind
 from strads.loops.analysis.values import Size
 
 Storage = NDArray[Any] | RaggedArray
-_HUGE = 1 << 62  # a size that fits nowhere
+_HUGE = 1 << 62  # a size larger than any axis
 
 
 @dataclass(frozen=True)
 class TableArgument:
-    """A table, or (without `table`) a NumPy array that the body only reads.
+    """A table or, if `table` is None, a NumPy array that the body only reads.
 
     A map is the table of its values, with an `index` of its keys.
     """
@@ -42,7 +42,7 @@ class TableArgument:
 
     @property
     def ragged(self) -> bool:
-        """Whether the rows have lengths of their own."""
+        """Whether the rows have different lengths."""
         return isinstance(self.storage, RaggedArray)
 
     @property
@@ -58,12 +58,12 @@ class TableArgument:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, whatever the rows."""
+        """All values, regardless of the row structure."""
         return self.storage.values if isinstance(self.storage, RaggedArray) else self.storage
 
     @property
     def can_be_ghost(self) -> bool:
-        """Whether reconnaissance can do without its values: numbers in rows of at most one dimension."""
+        """Whether reconnaissance can do without its values: rows of numbers with at most one dimension."""
         return self.ragged or (not self.record and self.dense.ndim <= 2)
 
     @property
@@ -91,21 +91,21 @@ class TableArgument:
 
     @property
     def raw(self) -> Any:
-        """What compiled code is given: the array, or values and offsets."""
+        """What is passed to compiled code: the array, or values and offsets."""
         if isinstance(self.storage, RaggedArray):
             return self.storage.values, self.storage.offsets
         return self.storage
 
     def by_key(self, storage: Any) -> Any:
-        """Return the storage that the argument's view is made of: that of its rows, and how they are found."""
+        """Return the storage behind the argument's view: that of its rows and, for a map, its index."""
         return storage if self.index is None else Keyed(storage, *self.index.arrays)
 
     def row_name(self, row: int) -> str:
-        """What a user calls a row."""
+        """The user's name for a row: its key in a map, else its number."""
         return f"row {row}" if self.index is None else f"key {self.index.keys[row]}"
 
     def row_names(self, rows: Sequence[int]) -> str:
-        """What a user calls several rows."""
+        """The user's names for several rows."""
         if self.index is None:
             return f"rows {list(rows)}"
         return f"keys {[int(self.index.keys[row]) for row in rows]}"
@@ -122,7 +122,7 @@ class AccumulatorArgument:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Dtype in which the jobs sum."""
+        """Dtype of the jobs' partial sums."""
         return np.dtype(np.float64 if isinstance(self.accumulator.value, float) else np.int64)
 
     @property
@@ -148,10 +148,10 @@ class ScalarArgument:
 
 @dataclass(frozen=True, eq=False)
 class BatchArgument(ScalarArgument):
-    """What minibatches are made of: rows of a table, or the numbers of a range.
+    """The source of minibatches: rows of a table, or the numbers of a range.
 
-    Minibatch b is `starts[b]..stops[b] - 1`. Bound arguments have it last, whereas it is the body's first parameter.
-    Its value is what compiled code is given: rows (or, in a tuple, start and step of the range), starts and stops.
+    Minibatch b is `starts[b]..stops[b] - 1`. It is the last of the bound arguments, but the body's first parameter. Its
+    value is what compiled code is passed: rows (or a tuple of start and step of the range), starts and stops.
     """
 
     rows: TableArgument | range
@@ -162,7 +162,7 @@ class BatchArgument(ScalarArgument):
     def of(
         cls, name: str, rows: TableArgument | range, starts: NDArray[np.int64], stops: NDArray[np.int64]
     ) -> "BatchArgument":
-        """Make an argument of rows, and of the first and last of each minibatch."""
+        """Create an argument from rows and the bounds of each minibatch."""
         raw = (np.array([rows.start, rows.step]),) if isinstance(rows, range) else rows.raw
         return cls(name, read_only((raw, starts, stops)), rows, starts, stops)
 
@@ -172,7 +172,7 @@ class BatchArgument(ScalarArgument):
         return TableKind(1, readonly=True) if isinstance(self.rows, range) else replace(self.rows.kind, readonly=True)
 
     def __getitem__(self, number: int) -> Any:
-        """Return a minibatch as the interpreter reads it."""
+        """Return a minibatch, for the interpreter."""
         chosen = slice(int(self.starts[number]), int(self.stops[number]))
         if isinstance(self.rows, range):
             return np.array(self.rows[chosen])
@@ -186,10 +186,10 @@ Argument = TableArgument | AccumulatorArgument | ScalarArgument
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """All arguments of one call, in the order of the body's parameters after the first; then minibatches, if any."""
+    """All arguments of one call, in the order of the body's parameters after the first; then any minibatches."""
 
     arguments: tuple[Argument, ...]
-    same: tuple[int, ...]  # for each argument the first one with the same table
+    same: tuple[int, ...]  # for each argument, the first one with the same table
     float_dtype: np.dtype[Any]
     overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory, but are not the same table
 
@@ -199,7 +199,7 @@ class BoundArguments:
         return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype, self.overlaps
 
     def float_scalars(self) -> frozenset[int]:
-        """Positions of the numbers of a floating type, tuples with one among them."""
+        """Positions of floating-point scalars, and of tuples that contain one."""
         return frozenset(
             position
             for position, argument in enumerate(self.arguments)
@@ -208,20 +208,20 @@ class BoundArguments:
 
     @property
     def sums_floats(self) -> bool:
-        """Whether the body adds up floats: then the bits of the sum depend on which job runs which task."""
+        """Whether the body accumulates floats: then the bits of the sum depend on which job runs which task."""
         return any(isinstance(a, AccumulatorArgument) and a.dtype.kind == "f" for a in self.arguments)
 
     def tuples(self) -> dict[int, Any]:
-        """Position → what a tuple of numbers looks like: for each item None, or the same of a tuple in it."""
+        """Position → structure of a tuple of numbers: for each item None, or the same for a nested tuple."""
         values = {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
         return {position: _form(value) for position, value in values.items() if isinstance(value, tuple)}
 
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
-        """Whether of each pair of sizes the first is not the larger one."""
+        """Whether the first size of each pair is at most the second."""
         return all(self._size(first, _HUGE) <= self._size(second, -1) for first, second in pairs)
 
     def _size(self, size: Size, unknown: int) -> int:
-        """Return a size that a body names."""
+        """Return the value of a symbolic size."""
         kind, of, *rest = size
         if kind == "constant":
             return int(of)
@@ -236,7 +236,7 @@ class BoundArguments:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
 
     def by_key(self, storages: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the storages of all arguments, those of maps with what finds their rows."""
+        """Return the storages of all arguments; those of maps include the index."""
         return tuple(
             argument.by_key(storage) if isinstance(argument, TableArgument) else storage
             for argument, storage in zip(self.arguments, storages, strict=True)
@@ -256,11 +256,11 @@ def bind_arguments(
     body
         The function.
     arguments
-        Of its parameters after the first.
+        Arguments for its parameters after the first.
     batches
         What the first parameter is a minibatch of, if it is not an index.
     overlaps
-        Arguments that share memory at the driver, as `overlaps` finds them.
+        Arguments that share memory at the driver, as found by `overlaps`.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def _rows_of(batches: BatchArgument | None) -> list[TableArgument]:
 
 
 def table_of(value: Any) -> dvector | None:
-    """Return the table behind an argument, for a map that of its values; None if there is none."""
+    """Return the table behind an argument (for a map, that of its values); None if there is none."""
     table = value.table if isinstance(value, Relaxed | Readonly | KeyedTable) else value
     if isinstance(table, KeyedTable):
         table = table.table
@@ -305,7 +305,7 @@ def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:
 
 
 def _memory_of(argument: Any) -> NDArray[Any] | None:
-    """Return the array behind an argument, as far as it is here."""
+    """Return the array behind an argument, if it is in this process."""
     table = table_of(argument)
     memory = argument if table is None else table.memory
     return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None
@@ -318,7 +318,7 @@ def map_of(value: Any) -> KeyedTable | None:
 
 
 def check_call(body: Callable[..., Any], arguments: Sequence[Any], first: str = "the loop index") -> None:
-    """Refuse what is no loop body, or maps that none can read, before anything is sent anywhere."""
+    """Reject invalid loop bodies, and maps that no body can read, before anything is sent."""
     for name, value in zip(_parameter_names(body, arguments, first), arguments, strict=True):
         found = map_of(value)
         if found is not None:
@@ -342,7 +342,7 @@ def _check_map(name: str, keyed: KeyedTable) -> None:
 
 
 def read_only(raw: Any) -> Any:
-    """Return arrays that compiled code cannot write: should the analysis miss a write, the body does not compile."""
+    """Return arrays that compiled code cannot write: if the analysis misses a write, the body does not compile."""
     if isinstance(raw, tuple):
         return tuple(map(read_only, raw))
     view = raw.view()
@@ -437,7 +437,7 @@ def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _float_dtype(arguments: Sequence[Argument]) -> np.dtype[Any]:
-    """Return the widest floating dtype of the tables; of the records' fields if no table has one; else double."""
+    """Return the widest floating dtype of the tables; if none has one, of the records' fields; else double."""
     tables = [argument for argument in arguments if isinstance(argument, TableArgument)]
     plain = [table.storage.dtype for table in tables if table.storage.dtype.kind == "f"]
     fields = [

@@ -33,9 +33,9 @@ def async_for(
 ) -> LoopStatistics:
     """Run `body(k, *arguments)` for every k in `indices`, in parallel; the result is that of some serial order.
 
-    On its first call a loop is run once without effect, to find which rows each task touches and to check every
-    index; from that a plan is made in which no two threads ever touch the same written row. Plans are kept: a call
-    with the same body, indices and index tables goes straight to work.
+    On its first call a loop is run once without side effects, to find which rows each task touches and to check every
+    index; from that a plan is made in which no two threads ever touch the same written row at the same time. Plans are
+    kept: a call with the same body, indices and index tables starts immediately.
 
     Parameters
     ----------
@@ -43,27 +43,27 @@ def async_for(
         A range, a number of iterations, or a one-dimensional sequence of integers.
     body
         A plain Python function in the subset that Numba compiles. Its first parameter is the loop index. It may
-        call other functions; it must not choose rows by values that the loop itself changes.
+        call other functions; it must not select rows by values that the loop itself changes.
     *arguments
         dvectors, maps (of existing whole-number keys), `strads.relaxed(v)`, `strads.readonly(v)`,
         `strads.accumulator(...)`, numbers, tuples of numbers, and NumPy arrays that it only reads. A Python float
         takes the floating dtype of the tables, as do float literals in the body.
     strategy
-        "auto", or the one to use: "independent", "rotation", "buckets", "components", "wavefront", "sequential",
-        "locked". The result of a "locked" loop depends on timing; that of all others on the plan alone.
+        "auto", or one of "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked". The
+        result of a "locked" loop depends on timing; that of all others depends on the plan alone.
     order
-        "any": the result is that of some serial order; "sequential": that of the order of `indices`, bit for bit as
-        the sequential loop computes it, in parallel as far as its dependences allow. For loops whose iterations read
-        what earlier ones wrote: dynamic programming, triangular solves, games in the order of time.
+        "any": the result is that of some serial order; "sequential": that of the order of `indices`, bitwise equal to
+        the sequential loop, in parallel as far as its dependences allow. For loops whose iterations read what earlier
+        ones wrote: dynamic programming, triangular solves, games in chronological order.
     mode
         "compiled", or "python": run by the interpreter, one task at a time in the plan's order, each access
         checked against the recorded ones. Slow; for debugging.
     fastmath
         Whether sums may be reordered, which lets the compiler vectorize them.
     threads
-        Number of threads; by default that of `strads.init`, which alone decides on a cluster.
+        Number of threads; by default that of `strads.init`, which must not be overridden on a cluster.
     seed
-        Decides the order of tasks where a strategy samples them.
+        Determines the order of tasks if a strategy samples them.
     record_order
         Whether `order` of the result gives an equivalent serial order.
 
@@ -75,19 +75,19 @@ def async_for(
     Raises
     ------
     ArgumentError
-        For a wrong argument.
+        For an invalid argument.
     CompileError
-        For a body that Numba cannot compile; the offending line first.
+        For a body that Numba cannot compile; the message starts with the offending line.
     BodyIndexError
-        For an index out of range: line, table, index, bound. No table has been changed.
+        For an index out of range; names line, table, index and bound. No table has been changed.
     BodyKeyError
-        For a key that a map does not have: line, map, key. No table has been changed.
+        For a key that a map does not contain; names line, map and key. No table has been changed.
     AccessPatternError
-        When the rows that a task touches change while the loop runs. Tables are as before the call.
+        If the rows that a task touches change while the loop runs. Tables are as before the call.
     BodyError
-        When the body raises.
+        If the body raises.
     PlanError
-        For a strategy that cannot serve this loop.
+        For a strategy that is not applicable to this loop.
     """
     _check_options(strategy, order, mode, seed)
     runtime = cluster.current()
@@ -104,7 +104,7 @@ def async_for(
 
 
 def check_node_threads(threads: int | None, of_node: int) -> None:
-    """Refuse another number of threads than the nodes have."""
+    """Reject a number of threads that differs from that of the nodes."""
     if threads is not None and cluster.check_threads(threads) != of_node:
         raise ArgumentError(
             f"threads={threads}: the nodes of this cluster have {of_node} threads each; strads.init(threads=…) chooses"

@@ -1,4 +1,4 @@
-"""A body of minibatches, compiled: its analysis, the check of its indices, and the loop of a thread."""
+"""Compiled minibatch bodies: the analysis, the index check, and the loop of a thread."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ from strads.schedule.minibatches import TouchedRows
 
 
 class BatchProgram(LoopProgram):
-    """A body of minibatches, compiled for one combination of argument types."""
+    """A minibatch body, compiled for one combination of argument types."""
 
     _chunk = 64  # each is many rows
     _step: Any = None
@@ -48,7 +48,7 @@ class BatchProgram(LoopProgram):
         return make_task(body)
 
     def explain(self, bound: BoundArguments, index: int) -> None:
-        """Run a minibatch that has failed in the interpreter, to raise what went wrong with its line."""
+        """Run a failed minibatch in the interpreter, to raise the error with its line."""
         function = plain_function(self.body)
         batches = bound.arguments[-1]
         assert isinstance(batches, BatchArgument)
@@ -64,20 +64,20 @@ class BatchProgram(LoopProgram):
         return tuple(plain.get(role, role) for role in self.cast.roles)
 
     def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
-        """Whether rows are indexed within by what nothing has checked."""
+        """Whether rows are indexed by values that have not been checked."""
         facts = self.facts
         unfit = facts.volatile_parts or not bound.fit(facts.volatile_fits)
         return bool(self._indices_are_unchecked or facts.volatile_reads or unfit)
 
     @property
     def may_stop_half_way(self) -> bool:
-        """Whether something that nothing has checked beforehand may stop a run."""
+        """Whether something that was not checked beforehand may stop a run."""
         return self._indices_are_unchecked or not self.facts.is_certain
 
     def compile_check(self, bound: BoundArguments) -> bool:
-        """Compile what checks indices before a run; False if each access of the run has to be checked instead.
+        """Compile the index check before a run; False if each access of the run has to be checked instead.
 
-        That is so for a body that uses a table as a whole, as in `np.dot(w, x)`.
+        This is the case for a body that uses a table as a whole, as in `np.dot(w, x)`.
         """
         if self._is_checked:
             return not self._indices_are_unchecked
@@ -134,7 +134,7 @@ class BatchProgram(LoopProgram):
 
 
 def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:
-    """Let threads work on replicas of whatever is written, as on relaxed tables; or record the accesses to it."""
+    """Make threads work on replicas of the written tables, like relaxed tables; or record the accesses to them."""
     arguments = tuple(
         replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
         if isinstance(item, TableArgument)
@@ -156,18 +156,18 @@ def _check_parameter(argument: TableArgument) -> None:
 def touched_rows(
     record: Callable[[LoopIndices], AccessRecords], tables: int, numbers: range, parts: int
 ) -> list[TouchedRows]:
-    """Return what minibatches touch of each table.
+    """Return the rows of each table that minibatches touch.
 
     Parameters
     ----------
     record
         Runs reconnaissance over some minibatches (a collective).
     tables
-        How many are recorded.
+        Number of recorded tables.
     numbers
-        Of the minibatches of this node.
+        Numbers of this node's minibatches.
     parts
-        Into which these are cut, because records are large: as many on all nodes.
+        Number of parts that these are processed in, because records are large: the same on all nodes.
     """
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
     for begin, end in pairwise(np.linspace(numbers.start, numbers.stop, parts + 1).astype(int).tolist()):

@@ -1,4 +1,4 @@
-"""Casting: which role each argument of a loop plays, and the numbers of the tables in the access records."""
+"""Casting: the role of each argument of a loop, and the numbers of the tables in the access records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Cast:
     table_of
         Position of each argument whose accesses are recorded → number of its table in the records.
     by_element
-        Those of whose tables the elements are recorded, not the rows; by ghosts alone.
+        Arguments for which elements are recorded rather than rows; with ghosts only.
     """
 
     roles: tuple[Role, ...]
@@ -30,7 +30,7 @@ class Cast:
 
     @classmethod
     def of(cls, bound: BoundArguments, facts: BodyAnalysis, *, by_element: bool = False) -> "Cast":
-        """Cast the arguments by what the analysis says of them."""
+        """Assign roles to the arguments according to the analysis."""
         roles = tuple(_role(position, argument, facts) for position, argument in enumerate(bound.arguments))
         numbers: dict[int, int] = {}
         table_of = {
@@ -46,7 +46,7 @@ class Cast:
         return [position for position, role in enumerate(self.roles) if role in roles]
 
     def in_plan_order(self, segments: Mapping[int, int]) -> frozenset[int]:
-        """Return the positions of what lies in plan order, and of what says how."""
+        """Return the positions of arguments stored in plan order, and of those that define their segments."""
         segmented = self.with_role(Role.SEGMENTED)
         return frozenset([*self.with_role(Role.ALIGNED, Role.OFFSETS), *segmented, *(segments[p] for p in segmented)])
 
@@ -60,7 +60,7 @@ class Cast:
         return any(role.is_relaxed for role in self.roles)
 
     def table_shapes(self, bound: BoundArguments, *, by_row: bool = False) -> tuple[TableShape, ...]:
-        """Return the shapes of the recorded tables, in the order of their numbers; `by_row` of all as rows."""
+        """Return the shapes of the recorded tables, in the order of their numbers; with `by_row`, all as rows."""
         shapes: dict[int, TableShape] = {}
         for position, table in self.table_of.items():
             argument = bound.tables()[position]
@@ -85,7 +85,7 @@ def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
         return Role.GUARDED if position in facts.volatile else Role.WRITTEN
     if position in facts.aligned:
         return Role.ALIGNED
-    # Where nothing else needs it, the content of an array is not worth looking through in each call.
+    # If nothing else needs it, an array's content is not worth hashing in each call.
     knows_changes = argument.table is not None or position in facts.deciding
     if position in facts.segments and knows_changes:
         return Role.SEGMENTED

@@ -1,7 +1,7 @@
-"""Machine code of loop bodies on disk, where later processes find it instead of compiling anew.
+"""On-disk cache of the machine code of loop bodies, so that later processes need not recompile it.
 
-Numba's own cache knows a function by its source file and by its closure, and does not look at the globals and helpers
-that the code was made from. Here everything that decides the machine code is in the name of a file.
+Numba's own cache identifies a function by its source file and its closure, and ignores the globals and helpers that
+the code was made from. Here everything that determines the machine code is part of the file name.
 """
 
 import contextlib
@@ -29,26 +29,26 @@ from strads.dds.user_functions import ById
 from strads.engine.roles import Role
 
 _MOST_FILES = 1_000
-_PUT_IN_LATER = ".numba.unresolved$"  # how such names begin
+_PUT_IN_LATER = ".numba.unresolved$"  # prefix of symbols that are resolved later
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key
-_SOURCES = ("dds", "engine", "loops")  # folders of strads with what compiled code is made from
+_SOURCES = ("dds", "engine", "loops")  # folders of strads that contribute to compiled code
 
-# Numba numbers functions from 1 in each process and has the numbers in the names of symbols. Code of two processes in a
-# third one must not define a symbol twice: LLVM would take the first for both.
+# Numba numbers functions from 1 in each process and uses the numbers in symbol names. Code of two processes must not
+# define the same symbol when loaded into a third one: LLVM would use the first definition for both.
 FunctionIdentity._unique_ids = count(1 + secrets.randbits(60))
 
 
 def keep_on_disk(dispatcher: Any, *inputs: Any) -> None:
-    """Have a function loaded from disk, or saved there once it is compiled, if it can be known again.
+    """Load a function from disk, or save it there once it is compiled, if it can be identified in other processes.
 
     Parameters
     ----------
     dispatcher
-        Numba's, of the function; not yet compiled.
+        Numba's dispatcher of the function; not yet compiled.
     inputs
-        All that its code is made from, but for the types of its arguments: numbers, strings, dtypes, enumerators, code,
-        fingerprints of functions, and containers of these.
+        Everything that determines its code except the types of its arguments: numbers, strings, dtypes, enumerators,
+        code, fingerprints of functions, and containers of these.
     """
     encoded = hashlib.sha256()
     with contextlib.suppress(_UnknownError):
@@ -57,17 +57,17 @@ def keep_on_disk(dispatcher: Any, *inputs: Any) -> None:
 
 
 def is_on_disk(dispatcher: Any, argument_types: tuple[Any, ...]) -> bool:
-    """Whether a function lies on disk, compiled for these types."""
+    """Whether a function compiled for these types is on disk."""
     kept = dispatcher._cache
     return isinstance(kept, _CodeCache) and kept.has(argument_types, dispatcher.targetctx)
 
 
 class _UnknownError(Exception):
-    """Something in a key has no name that it has in every process."""
+    """Something in a key has no name that is the same in every process."""
 
 
 class _CodeCache(_Cache):
-    """What Numba asks before it compiles a function, and tells afterwards."""
+    """The cache interface that Numba queries before it compiles a function, and updates afterwards."""
 
     def __init__(self, inputs: str):
         self._inputs = inputs
@@ -79,20 +79,20 @@ class _CodeCache(_Cache):
         return None if folder is None else str(folder)
 
     def has(self, sig: Any, target_context: Any) -> bool:
-        """Whether the compiled function of these argument types lies there."""
+        """Whether the function compiled for these argument types is in the cache."""
         target_context.refresh()
         folder = code_folder()
         return folder is not None and (folder / self._name(sig, target_context.codegen())).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
-        """Return the compiled function of these argument types, if it lies there."""
+        """Return the function compiled for these argument types, if it is in the cache."""
         target_context.refresh()
         folder, name = code_folder(), self._name(sig, target_context.codegen())
         if folder is None:
             return None
-        with contextlib.suppress(Exception):  # a damaged file counts as none
+        with contextlib.suppress(Exception):  # a corrupt file counts as missing
             found = CompileResult._rebuild(target_context, *_files(folder)._load_data(name))
-            os.utime(folder / name)  # used: others are removed first
+            os.utime(folder / name)  # marks it as recently used
             return found
         return None
 
@@ -101,18 +101,18 @@ class _CodeCache(_Cache):
         folder, name = code_folder(), self._name(sig, data.codegen)
         if folder is None or data.lifted or data.library.has_dynamic_globals or _calls_itself(data.library):
             return
-        with contextlib.suppress(Exception):  # a full disk, say: the function is there all the same
+        with contextlib.suppress(Exception):  # for example a full disk: the function is still usable
             _make_room(folder)
             _files(folder)._save_data(name, data._reduce())
 
     def enable(self) -> None:
-        """Nothing: it always is."""
+        """Do nothing: it is always enabled."""
 
     def disable(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def flush(self) -> None:
-        """Nothing: a name never stands for other code."""
+        """Do nothing: a name always identifies the same code."""
 
     def _name(self, sig: Any, codegen: Any) -> str:
         key = self._inputs, str(sig), repr(_fields(sig)), repr(codegen.magic_tuple()), _surroundings()
@@ -127,17 +127,17 @@ def _fields(kind: Any) -> Any:
 
 
 def _calls_itself(library: Any) -> bool:
-    """Whether a function is called by an address that is put in later, as by recursion: only in this process."""
+    """Whether a function has a call that is resolved later, such as recursion: it is valid in this process only."""
     return any(variable.name.startswith(_PUT_IN_LATER) for variable in library._final_module.global_variables)
 
 
 def _files(folder: Path) -> IndexDataCacheFile:
-    """Numba's reading and writing of files; its index has no part in it, as names say all."""
+    """Return Numba's file reader and writer; its index is not used, as names carry all information."""
     return IndexDataCacheFile(str(folder), "", "")
 
 
 def code_folder() -> Path | None:
-    """Return the folder of this user, whom alone it must belong to: code is run from it. None where there is none."""
+    """Return this user's folder, which must be private because code is run from it. None if there is none."""
     root = config.CACHE_DIR or AppDirs(appname="strads", appauthor=False).user_cache_dir
     folder = Path(root) / "strads-bodies"
     with contextlib.suppress(OSError, RuntimeError):
@@ -150,7 +150,7 @@ def code_folder() -> Path | None:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove what has not been used for longest, where there are too many files."""
+    """Remove the least recently used files if there are too many."""
     codes = list(folder.glob("*.nbc*"))
     if len(codes) < _MOST_FILES:
         return
@@ -161,7 +161,7 @@ def _make_room(folder: Path) -> None:
 
 @cache
 def _surroundings() -> str:
-    """Describe all besides the function that machine code depends on: Python, packages, settings, this code."""
+    """Describe what machine code depends on besides the function: Python, packages, settings, this code."""
     found = hashlib.sha256(repr((sys.version, config.OPT, config.BOUNDSCHECK)).encode())
     for package in _PACKAGES:
         found.update(version(package).encode())
@@ -172,7 +172,7 @@ def _surroundings() -> str:
 
 
 def _encode(value: Any, encoded: Any) -> None:
-    """Add a value to a hash, so that different values add different bytes, in every process the same."""
+    """Add a value to a hash: different values add different bytes, which are the same in every process."""
     if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes):
         parts: tuple[Any, ...] = ()
         text = f"{type(value).__name__} {value!r}"
@@ -204,13 +204,13 @@ def _digest(value: Any) -> bytes:
 def _parts_of(code: types.CodeType) -> tuple[Any, ...]:
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    place = (code.co_filename, code.co_firstlineno, code.co_linetable)  # errors may tell it
+    place = (code.co_filename, code.co_firstlineno, code.co_linetable)  # error messages may contain it
     exceptions = getattr(code, "co_exceptiontable", b"")
     return code.co_name, code.co_code, exceptions, code.co_consts, names, counts, place
 
 
 def _name_of(value: Any) -> str:
-    """Return the name of what a library has made, such as `math.exp`."""
+    """Return the name of an object of a library, such as `math.exp`."""
     module, name = getattr(value, "__module__", None) or "numpy", getattr(value, "__qualname__", None)
     name = name or getattr(value, "__name__", None)
     if name is not None and module.partition(".")[0] in _STABLE_MODULES:

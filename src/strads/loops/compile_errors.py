@@ -1,4 +1,4 @@
-"""Turns what Numba says of a body into an error that names the offending line first."""
+"""Converts Numba's errors about a body into one that starts with the offending line."""
 
 import builtins
 import dis
@@ -22,18 +22,18 @@ _MAX_REASON = 300
 
 
 def explain(error: Exception, body: Callable[..., Any]) -> StradsError:
-    """Return the error for a body that could not be compiled; Numba's full text stays in `__cause__`."""
+    """Return the error for a body that could not be compiled; Numba's full text is kept in `__cause__`."""
     if isinstance(error, StradsError):
         return error
     text = _ANSI.sub("", str(error))
-    if isinstance(error, KeyError):  # Numba looks a record's field up in a plain dict
+    if isinstance(error, KeyError):  # Numba looks up a record's field in a plain dict
         line = _names(body, "LOAD_ATTR").get(error.args[0], body.__code__.co_firstlineno)
         return compile_error(body.__code__.co_filename, line, f"a record has no field {error.args[0]!r}")
     return compile_error(*_location(error, text, body), _reason(text))
 
 
 def _location(error: Exception, text: str, body: Callable[..., Any]) -> tuple[str, int]:
-    """Return file and line of what Numba complains about; it names the innermost line first."""
+    """Return the file and line of Numba's error; Numba names the innermost line first."""
     location = getattr(error, "loc", None)
     found = [(match[1], int(match[2])) for match in _PLACE.finditer(text)]
     if location is not None:
@@ -54,12 +54,12 @@ def compile_error(filename: str, line: int, reason: str) -> CompileError:
 
 
 def check_names(function: types.FunctionType) -> None:
-    """Refuse a function that uses a global name which is not there, or stands for a table.
+    """Reject a function that uses an undefined global name, or a global that is a table.
 
     Raises
     ------
     CompileError
-        Naming the first such line.
+        Names the first such line.
     """
     filename = function.__code__.co_filename
     for name, line in _names(function, "LOAD_GLOBAL").items():
@@ -73,7 +73,7 @@ def check_names(function: types.FunctionType) -> None:
 
 
 def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:
-    """Names that an operation of the bytecode uses, with the first line of each."""
+    """Names used by a bytecode operation, with the first line of each."""
     line = function.__code__.co_firstlineno
     names: dict[str, int] = {}
     for instruction in dis.get_instructions(function):
@@ -84,7 +84,7 @@ def _names(function: Callable[..., Any], operation: str) -> dict[str, int]:
 
 
 def _reason(text: str) -> str:
-    """Return the sentence that says what is wrong, out of pages of compiler output."""
+    """Extract the sentence that describes the error from the compiler output."""
     text = re.sub(r"\.* ?Raised from .*", "", text)
     own = _OWN_REASON.findall(text)
     if own:

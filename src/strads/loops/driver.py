@@ -1,6 +1,6 @@
-"""The driver's side of a loop: prepares it when anything that decides it has changed, and starts each execution.
+"""The driver's side of a loop: prepares it whenever something that determines it has changed, and starts each run.
 
-There is one path: the nodes of a cluster, or this process as the only node, run the same node programs.
+There is only one code path: the nodes of a cluster, or this process as the only node, run the same node programs.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _MAX_KEPT = 8
 
 @dataclass(eq=False)
 class _KeptLoop:
-    """A loop that is prepared on the nodes, and what it was prepared for."""
+    """A loop that is prepared on the nodes, and the arguments that it was prepared for."""
 
     cluster: Cluster
     name: str
@@ -44,12 +44,12 @@ class _KeptLoop:
     tables: "tuple[weakref.ref[dvector], ...]"
     facts: LoopFacts
     contents: dict[int, Hashable]
-    wanders: bool  # whether tasks have left the rows that were recorded in an earlier call
-    changes: bool  # whether what decides the rows was another in the call before
-    users: int = 0  # calls at work: until they end it keeps its memory and its place on the nodes
+    wanders: bool  # whether tasks left their recorded rows in an earlier call
+    changes: bool  # whether the data that determine the rows changed since the previous call
+    users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
 
     def serves(self, call: "_Call") -> bool:
-        """Whether the plan holds for a call."""
+        """Whether the plan is valid for a call."""
         return (
             self.cluster is call.cluster
             and self.key == call.key
@@ -60,7 +60,7 @@ class _KeptLoop:
         )
 
     def _holds_for(self, found: dict[int, Hashable]) -> bool:
-        """Whether rows that are decided by this are those of the plan; where the run checks them, any are."""
+        """Whether the contents determine the same rows as those of the plan; any do if the run checks them."""
         if not self.facts.checks_all or not self.changes:
             return self.facts.checks_all or self.contents == found
         same, self.contents = self.contents == found, found
@@ -73,9 +73,9 @@ class _KeptLoop:
         return np.array_equal(table.bounds, self.facts.placed[position])  # type: ignore[arg-type]
 
 
-# Most recently used last. Several threads may call loops: the lock is held while the list, or who uses it, changes.
+# Most recently used last. Several threads may call loops: the lock is held while the list or its users change.
 _kept: list[_KeptLoop] = []
-_keeping = threading.RLock()  # tables die, and drop their loops, at any time on any thread
+_keeping = threading.RLock()  # tables may be collected, and drop their loops, at any time on any thread
 
 
 @dataclass
@@ -116,8 +116,8 @@ def run_loop(
         except AccessPatternError:
             if is_new and not _runs_alone(call):
                 raise
-    # All is as it was. The rows may have been those of an earlier call: look again where tasks go now. In this process
-    # one job can own all rows.
+    # Tables are restored. The rows may have been those of an earlier call: record again. In this process one job can
+    # own all rows.
     with _prepared(call, wanders=True) as (kept, is_new):
         return _compiled(call, kept, is_new, start, record_order)
 
@@ -145,9 +145,10 @@ def _compiled(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_o
 
 
 def _order(facts: LoopFacts, indices: LoopIndices, results: list[NodeResult]) -> NDArray[np.integer]:
-    """Return the loop indices in a serial order with the same result.
+    """Return the loop indices in an equivalent serial order.
 
-    That of the plan: jobs are numbered by priority, so it obeys every precedence. Under row locks timing decides.
+    It is that of the plan: jobs are numbered by priority, so it obeys every precedence. Under row locks it depends on
+    timing.
     """
     sequences = [result.sequence for result in results if result.sequence is not None]
     return indices.at(sequences[0] if sequences else facts.plan.order)
@@ -178,9 +179,9 @@ def _interpreted(call: _Call, kept: _KeptLoop, is_new: bool, start: float, recor
 
 @contextmanager
 def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop, bool]]:
-    """Yield the loop as it is kept on the nodes, prepared anew if anything that decides it has changed; whether it is.
+    """Yield the prepared loop and whether it is new: it is prepared again if anything that determines it has changed.
 
-    With `wanders` it is prepared anew in any case: tasks have left the rows that were recorded in an earlier call.
+    With `wanders` it is always prepared again: tasks have left the rows that were recorded in an earlier call.
     """
     _drop_dead()
     kept = None if wanders else _find(call)
@@ -195,11 +196,11 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
 
 
 def _find(call: _Call) -> _KeptLoop | None:
-    """Return a loop that serves a call, as one that is used, if there is one."""
+    """Return a kept loop that is valid for a call, marked as in use; None if there is none."""
     for kept in reversed(_kept.copy()):
         if kept.serves(call):
             with _keeping:
-                if kept in _kept:  # else another thread has just dropped it
+                if kept in _kept:  # otherwise another thread has just dropped it
                     _kept.remove(kept)
                     _kept.append(kept)
                     kept.users += 1
@@ -208,12 +209,12 @@ def _find(call: _Call) -> _KeptLoop | None:
 
 
 def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
-    """Prepare a loop; returns it as one that is used."""
+    """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
     replaces = None if outdated is None else outdated.name
-    # What has run in sequence does so for good. Nobody knows whether its rows change in each call: only once they have
-    # been the same in two, it is worth while to look ahead.
+    # A loop that has run in sequence continues to do so. Whether its rows change in each call is unknown: only once
+    # they have been the same in two calls is reconnaissance worthwhile.
     deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
     changes = outdated is not None and outdated.contents != deciding
     in_sequence = outdated is not None and outdated.facts.plan.strategy == "sequential"
@@ -236,12 +237,12 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
 
 
 def _runs_alone(call: _Call) -> bool:
-    """Whether one job may run a loop whose tasks leave the rows that were recorded."""
+    """Whether a loop whose tasks leave their recorded rows may run as one job."""
     return call.cluster.is_local and call.options.strategy == "auto" and not call.options.keep_records
 
 
 def _retire_outdated(call: _Call) -> _KeptLoop | None:
-    """Drop what a new plan makes obsolete; returns a loop whose memory the new one may use."""
+    """Drop loops that a new plan makes obsolete; returns one whose memory the new loop may reuse."""
     with _keeping:
         idle = [k for k in _kept if k.key == call.key and k.indices == call.indices and k.users == 0]
         for kept in idle[:-1]:
@@ -261,7 +262,7 @@ def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
         return cluster.run(run, kept.name, references, held, call.options.team, record_order)
     except BaseException as error:
         if not isinstance(error, NodeFailure):
-            with contextlib.suppress(Exception):  # the first error tells more
+            with contextlib.suppress(Exception):  # the first error is more informative
                 cluster.run(recover, kept.name, cluster.runs)
         raise
     finally:
@@ -269,7 +270,7 @@ def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
 
 
 def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeResult]) -> None:
-    """Add up what the jobs have summed, in the order of the jobs."""
+    """Add up the jobs' partial sums, in the order of the jobs."""
     for position, argument in enumerate(arguments):
         if isinstance(argument, Accumulator):
             totals = zero_totals(facts.plan.jobs, argument.dtype)
@@ -280,7 +281,7 @@ def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeRe
 
 
 def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterable[int]) -> None:
-    """Note which tables a loop has, or may have, changed, where its rows lie."""
+    """Mark the tables that a loop has, or may have, changed, on the nodes that store them."""
     written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
     for table in written.values():
         if cluster.is_local:
@@ -290,7 +291,7 @@ def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterab
 
 
 def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
-    """Return what stands for an argument in a message to the nodes; where this process is the only one, itself."""
+    """Return the reference to an argument in messages to the nodes; the argument itself in a single process."""
     table, keyed = table_of(argument), map_of(argument)
     if cluster.is_local:
         return argument
@@ -317,9 +318,9 @@ def _drop_dead() -> None:
 
 
 def _drop_with(table: "weakref.ref[dvector]", kept: list[_KeptLoop] = _kept, keeping: Any = _keeping) -> None:
-    """Let go of the plans of a table that is gone, and of the copies that they hold.
+    """Release the plans of a table that has been collected, and the copies that they hold.
 
-    List and lock are default arguments because tables die, too, while the interpreter ends and globals are gone.
+    List and lock are default arguments because tables may also be collected at interpreter shutdown, without globals.
     """
     with keeping:
         dead = [loop for loop in kept if table in loop.tables]

@@ -1,4 +1,4 @@
-"""What becomes of an exception that a loop raises while it runs."""
+"""Converts exceptions that a loop raises while it runs."""
 
 from strads.engine.keyed import NO_SUCH_KEY
 from strads.engine.stopping import INTERRUPTED

@@ -1,4 +1,4 @@
-"""Prepares a loop body, and the functions that it calls, for compilation by Numba."""
+"""Prepares a loop body and the functions that it calls for compilation by Numba."""
 
 from functools import cache
 from types import MappingProxyType
@@ -40,11 +40,11 @@ def compile_function(
     float_dtype
         Dtype of float literals.
     records
-        Whether it is for reconnaissance, which gives up where a run may go on.
+        Whether it is for reconnaissance, which gives up in cases where a run may continue.
     outcomes
-        Of branches, chosen beforehand.
+        Outcomes of branches, chosen beforehand.
     options
-        Passed to `numba.njit`, besides those of functions that only compiled code calls.
+        Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
     provide()
     safety: type[Any] = RecordingSafety if records else Safety
@@ -61,7 +61,7 @@ def compile_function(
 
 @cache
 def _compiler_with(passes: tuple[type[Any], ...]) -> type[CompilerBase]:
-    """Return Numba's compiler with further passes, which run as soon as there is an IR."""
+    """Return Numba's compiler with additional passes, which run as soon as the IR exists."""
 
     class BodyCompiler(CompilerBase):
         def define_pipelines(self) -> list[Any]:

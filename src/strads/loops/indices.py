@@ -26,7 +26,7 @@ class LoopIndices:
         Raises
         ------
         ArgumentError
-            For anything else.
+            For any other argument.
         """
         if isinstance(indices, bool | float | str):
             raise ArgumentError(f"indices={indices!r}: give a range, a number of iterations, or integers")
@@ -58,7 +58,7 @@ class LoopIndices:
         return len(self.values) == 0 and self.start == 0 and self.step == 1
 
     def bounds(self) -> tuple[int, int]:
-        """Return the lowest and the highest index; (0, -1) when there is none."""
+        """Return the lowest and the highest index; (0, -1) if there are none."""
         if len(self) == 0:
             return 0, -1
         if len(self.values) > 0:
@@ -67,7 +67,7 @@ class LoopIndices:
         return min(first, last), max(first, last)
 
     def at(self, positions: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return the indices at the given positions; shares memory with them where it can."""
+        """Return the indices at the given positions; shares memory with them if possible."""
         if self.is_counting:
             return positions
         if len(self.values) > 0:

@@ -1,8 +1,8 @@
-"""The one key: all that records, checks and plan of a loop were derived from.
+"""The key of a prepared loop: everything that its records, checks and plan depend on.
 
-It has two halves. What the arguments *are* (types, shapes, which tables, how many keys a map has) decides what is
-compiled and checked; what they *hold* matters only for those arguments whose content decides which rows are touched, or
-whether an index exists. Threads, nodes and `sync_for` all make their keys here.
+It has two halves. What the arguments *are* (types, shapes, which tables, how many keys a map has) determines what is
+compiled and checked; what they *hold* matters only for arguments whose content determines which rows are touched, or
+whether an index exists. Threads, nodes and `sync_for` all build their keys here.
 """
 
 import weakref
@@ -22,17 +22,17 @@ _next_number = count()
 
 
 def _number_of(thing: dvector | HashIndex) -> int:
-    """Return a number that no other object has, or has had: an address may be used again."""
+    """Return a number that no other object has or has had: an address may be reused."""
     if thing not in _numbers:
         _numbers[thing] = next(_next_number)
     return _numbers[thing]
 
 
 def kind_key(argument: Any) -> Any:
-    """Return what an argument is, apart from its content."""
+    """Return a key of what an argument is, apart from its content."""
     table, keyed = table_of(argument), map_of(argument)
     if table is not None:
-        index = None if keyed is None else _number_of(keyed.index)  # other keys have another index
+        index = None if keyed is None else _number_of(keyed.index)  # a map with other keys has another index
         return type(argument), _number_of(table), table.shape, table.dtype, table.is_ragged, index
     if isinstance(argument, Accumulator):
         return Accumulator, argument.dtype
@@ -40,12 +40,12 @@ def kind_key(argument: Any) -> Any:
         return np.ndarray, argument.dtype, argument.shape, argument.strides
     try:
         return type(argument), typeof(argument)
-    except Exception:  # binding will say what is wrong with it
+    except Exception:  # binding will report the error
         return type(argument)
 
 
 def content_key(argument: Any) -> Hashable:
-    """Return what an argument holds: of a table its version, of an array its digest."""
+    """Return a key of what an argument holds: the version of a table, the digest of an array."""
     table = table_of(argument)
     if table is not None:
         return _number_of(table), table.version
@@ -53,9 +53,9 @@ def content_key(argument: Any) -> Hashable:
         return digest(argument)
     if isinstance(argument, Accumulator):
         return None
-    return repr(argument)  # equal numbers of different types, and zeros of different signs, differ
+    return repr(argument)  # distinguishes equal numbers of different types, and zeros of different signs
 
 
 def contents(arguments: tuple[Any, ...], positions: Collection[int]) -> dict[int, Hashable]:
-    """Return what some of the arguments hold, by position."""
+    """Return the content keys of the given arguments, by position."""
     return {position: content_key(arguments[position]) for position in sorted(positions)}

@@ -16,7 +16,7 @@ _CONVERSIONS = {"int", "round", "floor", "ceil", "trunc", "range", "intp", "int8
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class SingleLiterals(FunctionPass):
-    """Replaces float literals by float32 values where these can hold them."""
+    """Replaces float literals by float32 values if these can represent them."""
 
     _name = "strads_single_literals"
 
@@ -31,7 +31,7 @@ class SingleLiterals(FunctionPass):
             for statement in block.find_insts(ir.Assign):
                 constant = statement.value
                 if isinstance(constant, ir.Const) and _fits(constant.value) and statement.target.name not in exact:
-                    # Not a constant again: array expressions are rebuilt as Python source, which has no float32.
+                    # Not a constant: array expressions are rebuilt as Python source, which has no float32.
                     value = np.float32(constant.value)
                     statement.value = ir.FreeVar(0, f"literal {value}", value, constant.loc)
                     changed = True
@@ -39,10 +39,10 @@ class SingleLiterals(FunctionPass):
 
 
 def _index_arithmetic(function_ir: Any) -> set[str]:
-    """Variables that serve to compute an integer, as in `x[int(k * 0.7)]`: their literals stay exact.
+    """Names of the variables used to compute an integer, as in `x[int(k * 0.7)]`: their literals stay exact.
 
-    The way back from each conversion to an integer goes through its whole expression, and on through variables that
-    have not to do with tables.
+    The search goes backwards from each conversion to an integer through its whole expression, and further through
+    variables that do not depend on tables.
     """
     definitions = function_ir._definitions
     from_tables = _computed_from_tables(definitions)
@@ -65,13 +65,13 @@ def _index_arithmetic(function_ir: Any) -> set[str]:
 
 
 def _converts(function_ir: Any, expression: Any) -> bool:
-    """Whether an expression makes an integer of a number."""
+    """Whether an expression converts a number to an integer."""
     name = guard(find_callname, function_ir, expression) if expression.op == "call" else None
     return name is not None and name[0] in _CONVERSIONS
 
 
 def _computed_from_tables(definitions: Any) -> set[str]:
-    """Names of the variables whose value depends on what is read by an index."""
+    """Names of the variables whose value depends on an indexed read."""
     found: set[str] = set()
     before = -1
     while len(found) > before:

@@ -1,6 +1,6 @@
-"""A compiler pass for powers of a constant, as in `10.0 ** (x / 400.0)`: four times as fast by `exp2`.
+"""A compiler pass for powers of a constant, as in `10.0 ** (x / 400.0)`: `exp2` is four times as fast.
 
-LLVM does the same if it may take it that there are no NaNs, which bodies need not promise.
+LLVM does the same if it may assume that there are no NaNs, which bodies need not guarantee.
 """
 
 import math
@@ -31,7 +31,7 @@ def _compiled_power(base, exponent, logarithm):  # type: ignore[no-untyped-def]
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class PowersOfConstants(FunctionPass):
-    """Replaces powers of positive literals, where approximations are allowed."""
+    """Replaces powers of positive literals if approximations are allowed."""
 
     _name = "strads_powers_of_constants"
 

@@ -22,8 +22,8 @@ from strads.loops.reconnaissance import CHUNK, Recorder
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
 
-# What vectorizing sums takes. The rest of LLVM's fast mathematics would have NaN and infinity never occur, so
-# that `math.isnan` in a body is always False.
+# The flags needed to vectorize sums. The rest of LLVM's fast math assumes that NaN and infinity never occur, so
+# that `math.isnan` in a body would always be False.
 _REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 
@@ -93,14 +93,14 @@ class LoopProgram:
         return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars(), bound.tuples())
 
     def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
-        """Return the program whose reconnaissance chooses outcomes of undecided branches; None where that is no use."""
+        """Return the program whose reconnaissance chooses outcomes of undecided branches; None if that is no use."""
         if self._with_outcomes is None and self.facts.with_outcomes is not None:
             facts = self.facts.with_outcomes
             self._with_outcomes = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts)
         return self._with_outcomes
 
     def by_element(self, bound: BoundArguments) -> "LoopProgram | None":
-        """Return the program whose reconnaissance tells the elements of rows apart; None where that is no use."""
+        """Return the program whose reconnaissance distinguishes the elements of rows; None if that is no use."""
         if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
             self._by_element = LoopProgram(
                 self.body, bound, fastmath=self._may_reorder, facts=self.facts, by_element=True
@@ -108,7 +108,7 @@ class LoopProgram:
         return self._by_element
 
     def _task(self, body: Any) -> Any:
-        """Return the compiled function of an index and of all arguments, given that of the body."""
+        """Return the compiled function of an index and all arguments, given that of the body."""
         return body
 
     # -- reconnaissance ------------------------------------------------------------------------------------
@@ -159,11 +159,11 @@ class LoopProgram:
             return self.compile_scratch_recorder(bound, indices)
         try:
             return self._recorder(bound, indices, scratch=False)
-        except Exception:  # the body treats rows as arrays: it needs real ones
+        except Exception:  # the body treats rows as arrays: it needs real rows
             return self.compile_scratch_recorder(bound, indices)
 
     def _is_known_to_need_rows(self, bound: BoundArguments, indices: LoopIndices) -> bool:
-        """Whether an earlier process has found that ghosts do not do."""
+        """Whether an earlier process has found that ghosts are not sufficient."""
         with self._compiling():
             with_ghosts, with_rows = (self._new_recorder(bound, scratch=scratch) for scratch in (False, True))
             return with_rows.is_on_disk(bound, indices) and not with_ghosts.is_on_disk(bound, indices)
@@ -176,7 +176,7 @@ class LoopProgram:
             raise explain(error, plain_function(self.body)) from error
 
     def explain(self, bound: BoundArguments, index: int) -> None:
-        """Run a task that has failed in the interpreter, to raise what went wrong with its line."""
+        """Run a failed task in the interpreter, to raise the error with its line."""
         explain_failure(self.body, bound, self.cast.table_of, index)
 
     # -- execution -----------------------------------------------------------------------------------------
@@ -214,14 +214,14 @@ class LoopProgram:
         return self._workers[key]
 
     def _keep_on_disk(self, function: Any, bound: BoundArguments, *inputs: Any) -> None:
-        """Have a function kept on disk that is made of the body, of its arguments' views and of other inputs."""
+        """Cache on disk a function made from the body, its arguments' views and other inputs."""
         views = [(argument.ragged, argument.keyed) for argument in bound.arguments]
         keep_on_disk(function, type(self).__name__, self._fingerprint, str(bound.float_dtype), views, *inputs)
 
     def _live(
         self, bound: BoundArguments, checking: Checking = Checking.OWNERS, *, in_loop_order: bool = False
     ) -> tuple[Any, tuple[Any | None, ...]]:
-        """Return the task over live views, and the constructors of these."""
+        """Return the task over live views, and the constructors of the views."""
         roles, checks_parts = self.live_roles(checking, in_loop_order=in_loop_order), self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking)
         key = checks_parts, bool(fastmath)
@@ -240,7 +240,7 @@ class LoopProgram:
         )
 
     def _fastmath(self, checking: Checking) -> set[str] | bool:
-        """Return which sums a run may reorder: not those that decide what was recorded, or checked beforehand."""
+        """Return the fast-math flags of a run: none if sums affect what was recorded or checked beforehand."""
         decides = self.facts.rounding_decides and checking is not Checking.ALL
         return _REORDERING if self._may_reorder and not decides else False
 
@@ -250,13 +250,13 @@ class LoopProgram:
         return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
 
     def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
-        """Whether rows are indexed within by what no reconnaissance has checked."""
+        """Whether rows are indexed by values that reconnaissance has not checked."""
         if checking is Checking.ALL:
             return self.facts.parts or not bound.fit(self.facts.fits)
         return self.facts.volatile_parts or not bound.fit(self.facts.volatile_fits)
 
     def is_certain(self, bound: BoundArguments) -> bool:
-        """Whether what reconnaissance has found possible, the run does to its end."""
+        """Whether a run of a loop that reconnaissance has accepted is certain to complete."""
         return self.facts.is_certain and bound.fit(self.facts.volatile_fits)
 
 
@@ -266,7 +266,7 @@ def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: b
 
 
 def find_kept(kind: type[Program], body: Callable[..., Any], bound: BoundArguments, fastmath: bool) -> Program:
-    """Return the compiled program of a kind, the one of an earlier call if there was one."""
+    """Return the compiled program of a kind, reusing that of an earlier call if there is one."""
     key = (kind, fingerprint(body), bound.type_key, fastmath)
     program = _programs.pop(key, None) or kind(body, bound, fastmath=fastmath)
     _programs[key] = program  # the most recently used is last

@@ -1,4 +1,4 @@
-"""The debugger's view: a loop run by the Python interpreter, one task after the other, every access checked.
+"""Python mode, for debugging: the interpreter runs a loop one task at a time, with every access checked.
 
 The same tables also explain a failed reconnaissance: the task is run again on private copies, and Python's
 traceback gives the line.
@@ -40,7 +40,7 @@ class _Unrecorded(Exception):
 
 
 class _Record(np.record):  # type: ignore[misc]
-    """A record whose fields come before its methods: `r.item` is a field, if there is one of this name."""
+    """A record whose fields take precedence over its methods: `r.item` is a field if there is one of this name."""
 
     def __getattribute__(self, name: str) -> Any:
         fields = object.__getattribute__(self, "dtype").fields or {}
@@ -55,10 +55,10 @@ class _Record(np.record):  # type: ignore[misc]
 
 @dataclass
 class _Task:
-    """What is allowed to the task at work, and what it has done."""
+    """The accesses allowed to the current task, and those that it has made."""
 
     index: int
-    recorded: set[tuple[int, int]] | None  # (table, row); None: everything is allowed
+    recorded: set[tuple[int, int]] | None  # pairs (table, row); None: everything is allowed
     seen: set[tuple[int, int]] = field(default_factory=set)
 
 
@@ -72,7 +72,7 @@ class CheckedTable(NDArrayOperatorsMixin):
     number
         Its number in the access records, or None for a table that is only read.
     private
-        Whether rows are copies that last as long as the task.
+        Whether rows are copies that are discarded after the task.
     """
 
     def __init__(self, argument: TableArgument, number: int | None, *, private: bool):
@@ -87,7 +87,7 @@ class CheckedTable(NDArrayOperatorsMixin):
             self._data = argument.dense.view((_Record, argument.dense.dtype))
 
     def begin(self, task: _Task) -> None:
-        """Start a task: private copies are forgotten."""
+        """Start a task: private copies are discarded."""
         self._task = task
         self._copies.clear()
 
@@ -219,7 +219,7 @@ class CheckedMap:
         self._table[self._with_row(index)] = value
 
     def _with_row(self, index: Any) -> Any:
-        """Return an index of the table: the row in place of the key."""
+        """Return an index of the table, with the key replaced by its row."""
         key, *rest = index if isinstance(index, tuple) else (index,)
         row = self._find(key)
         if row == NOT_FOUND:
@@ -235,7 +235,7 @@ class CheckedMap:
 
 
 class _Ignored:
-    """An accumulator whose sum is not wanted."""
+    """An accumulator whose sum is not needed."""
 
     def add(self, amount: Any) -> None:
         """Add nothing."""
@@ -244,7 +244,7 @@ class _Ignored:
 def _arguments(
     bound: BoundArguments, table_of: dict[int, int], *, private: bool
 ) -> tuple[list[Any], list[CheckedTable]]:
-    """Return what the body is given, and the tables among or behind it."""
+    """Return the arguments passed to the body, and the tables among or behind them."""
     tables: dict[int, CheckedTable] = {}
     result: list[Any] = []
     for position, argument in enumerate(bound.arguments):
@@ -279,7 +279,7 @@ def run_checked(
     AccessPatternError
         At the first access that differs from the recorded ones; the message names task, line, table and row.
     BodyIndexError, BodyError
-        When the body fails.
+        If the body fails.
     """
     arguments, tables = _arguments(bound, cast.table_of, private=False)
     function = plain_function(body)
@@ -287,7 +287,7 @@ def run_checked(
     with np.errstate(all="ignore"):
         for first, last in pairwise(plan.offsets.tolist()):
             of_tasks = [records.of_task(int(task)) for task in plan.order[first:last]]
-            # As in a compiled run: what another task of the job touches may be touched, if values choose it.
+            # As in a compiled run: rows that another task of the job touches are allowed if values select them.
             of_job = {access for own in of_tasks for access in own if access[0] in guarded}
             for position, own in zip(plan.order[first:last].tolist(), of_tasks, strict=True):
                 task = _Task(indices[position], own | of_job)
@@ -310,7 +310,7 @@ def _check_complete(
 
 
 def explain_failure(body: Callable[..., Any], bound: BoundArguments, table_of: dict[int, int], index: int) -> None:
-    """Run one task on private copies; raises what went wrong with its line, or returns if nothing does."""
+    """Run one task on private copies; raises any error with its line, and returns if there is none."""
     arguments, tables = _arguments(bound, table_of, private=True)
     with np.errstate(all="ignore"):
         _run_task(plain_function(body), _Task(index, None), arguments, tables, "; no table was changed")

@@ -1,4 +1,4 @@
-"""Reconnaissance execution: one read-only run of a loop that finds which rows each task touches (thesis §7.2.2)."""
+"""Reconnaissance: one read-only run of a loop that finds which rows each task touches (thesis §7.2.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from strads.schedule.access import AccessRecords, SparseRecords, TableShape, Uni
 from strads.schedule.crowding import some_tasks
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
-_PROBE = 64  # tasks whose accesses suggest the pattern of all
+_PROBE = 64  # tasks whose accesses suggest a pattern for all
 _FIRST_SCRATCH_ROWS = 64
 
 
@@ -44,14 +44,14 @@ class _Log:
 
 
 class _Copies:
-    """Memory of one thread for private copies of rows; it serves chunk after chunk."""
+    """One thread's memory for private copies of rows, reused for all its chunks."""
 
     def __init__(self) -> None:
         self.rows = _FIRST_SCRATCH_ROWS
         self._found: dict[int, tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]] = {}
 
     def of(self, position: int, argument: TableArgument) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
-        """Return the copies of a table's rows, which task has copied each row, and whereto."""
+        """Return the copies of a table's rows, the task that has copied each row, and its position."""
         if position not in self._found:
             rows = len(argument.storage)
             copies = np.empty((self.rows, *_row_shape(argument)), argument.storage.dtype)
@@ -59,12 +59,12 @@ class _Copies:
         return self._found[position]
 
     def forget(self) -> None:
-        """Start anew: tasks are run again."""
+        """Discard the copies, as tasks are run again."""
         for _, stamps, _ in self._found.values():
             stamps[:] = -1
 
     def grow(self) -> None:
-        """Make room for more rows of a task."""
+        """Make room for more rows per task."""
         self.rows *= 4
         self._found.clear()
 
@@ -79,12 +79,12 @@ def _is_uniform(counts: NDArray[np.int32], tags: NDArray[np.uint8], pattern: NDA
 
 
 class Recorder:
-    """Records the accesses of one body; compiled once, used for every reconnaissance.
+    """Records the accesses of one body; compiled once and used for every reconnaissance.
 
     Parameters
     ----------
     bodies
-        Numba dispatchers of the body: a task goes through all of them.
+        Numba dispatchers of the body: a task runs all of them.
     bound, cast
         The arguments and their roles.
     scratch
@@ -114,11 +114,11 @@ class Recorder:
         self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch)
 
     def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
-        """Return the shapes of the tables as they are recorded."""
+        """Return the shapes of the tables as recorded."""
         return self.cast.table_shapes(bound, by_row=self.scratch)
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
-        """Compile for these arguments, so that errors come before any thread starts."""
+        """Compile for these arguments, so that errors are raised before any thread starts."""
         self.compiled.compile(self._types(bound, indices))
 
     def is_on_disk(self, bound: BoundArguments, indices: LoopIndices) -> bool:
@@ -133,12 +133,12 @@ class Recorder:
     def run(
         self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, memory: NDArray[Any] | None = None
     ) -> AccessRecords:
-        """Record all tasks; uniform records are laid into `memory` if they find room there.
+        """Record all tasks; uniform records are stored in `memory` if they fit.
 
         Raises
         ------
         TaskFailed
-            When a task raises, an index out of range above all. Nothing has been written.
+            If a task raises, typically because of an index out of range. Nothing has been written.
         """
         shapes = self.table_shapes(bound)
         dtype = self._row_dtype(bound)
@@ -156,19 +156,19 @@ class Recorder:
         return self._run_sparse(bound, indices, team, shapes, dtype, each)
 
     def check(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> None:
-        """Run all tasks without keeping what they touch: only to know that no index is out of range.
+        """Run all tasks without keeping the records, only to check that no index is out of range.
 
         Raises
         ------
         TaskFailed
-            When a task raises. Nothing has been written.
+            If a task raises. Nothing has been written.
         """
         dtype = self._row_dtype(bound)
         chunks = iter(range(self._chunks(len(indices))))  # shared by the threads
 
         def run(thread: int) -> None:
             copies = _Copies()
-            buffer = self._new_log(self._chunk, 4 * self._chunk, dtype)  # what finds no room there is not written
+            buffer = self._new_log(self._chunk, 4 * self._chunk, dtype)  # excess accesses are not written
             for chunk in chunks:
                 first, count = self._chunk_bounds(chunk, len(indices))
                 self._call(bound, indices, first, count, buffer, copies)
@@ -177,7 +177,7 @@ class Recorder:
             team.run(run, on_interrupt=stop)
 
     def copied_bytes(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> float:
-        """Return how many bytes of rows a task copies, on average over some: 0 with ghosts."""
+        """Return the bytes of rows that a task copies, averaged over a sample of tasks: 0 with ghosts."""
         if not self.scratch or len(indices) == 0:
             return 0.0
         log = self._probe(bound, indices, team, self._row_dtype(bound), range(min(len(indices), _PROBE)))
@@ -185,12 +185,12 @@ class Recorder:
         return sum(row_bytes[tag >> 1] for tag in log.tags.tolist()) / len(log.counts)
 
     def run_some(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
-        """Record some tasks from all over the loop.
+        """Record a sample of tasks from the whole loop.
 
         Raises
         ------
         TaskFailed
-            When a task raises.
+            If a task raises.
         """
         shapes, dtype = self.table_shapes(bound), self._row_dtype(bound)
         logs = [self._probe(bound, indices, team, dtype, tasks) for tasks in some_tasks(len(indices))]
@@ -201,7 +201,7 @@ class Recorder:
     def _probe(
         self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer], tasks: range
     ) -> _Log:
-        """Record some tasks; on a thread of the team, so that the one that waits can be interrupted."""
+        """Record a sample of tasks on a thread of the team, so that the waiting thread can be interrupted."""
         logs: list[_Log] = []
 
         def record(_: int) -> None:
@@ -220,14 +220,14 @@ class Recorder:
         pattern: NDArray[np.uint8],
         rows: NDArray[np.integer],
     ) -> bool:
-        """Record straight into the array of rows; False as soon as a chunk does not follow the pattern."""
+        """Record directly into the array of rows; False as soon as a chunk does not match the pattern."""
         arity, dtype = len(pattern), rows.dtype.type
         flat = rows.reshape(-1)
         chunks = iter(range(self._chunks(len(indices))))  # shared by the threads
         follows = [True]
 
         def record(thread: int) -> None:
-            # One buffer a thread: fresh memory for each chunk would cost more than recording it.
+            # One buffer per thread: fresh memory for each chunk would cost more than recording it.
             buffer, copies = self._new_log(self._chunk, self._chunk * arity, dtype, rows=flat), _Copies()
             for chunk in chunks:
                 first, count = self._chunk_bounds(chunk, len(indices))
@@ -252,7 +252,7 @@ class Recorder:
         dtype: type[np.integer],
         each: int,
     ) -> SparseRecords:
-        """Record tasks that make about `each` accesses; the memory of a log follows the longest so far."""
+        """Record tasks that make about `each` accesses; a log's capacity follows the longest chunk so far."""
         logs: list[_Log | None] = [None] * self._chunks(len(indices))
         spare: list[_Copies] = []
         longest = [each]
@@ -290,7 +290,7 @@ class Recorder:
     ) -> _Log:
         log = self._new_log(count, capacity, dtype)
         used = self._call(bound, indices, first, count, log, copies)
-        if used > capacity:  # now its size is known
+        if used > capacity:  # now the required size is known
             log = self._new_log(count, used, dtype)
             copies.forget()
             used = self._call(bound, indices, first, count, log, copies)
@@ -382,7 +382,7 @@ def _row_shape(argument: TableArgument) -> tuple[int, ...]:
 
 
 def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer]:
-    """Return an array, in the given memory if that is large enough."""
+    """Return an array, in the given memory if it is large enough."""
     needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if memory is None or memory.nbytes < needed or needed == 0:
         return np.empty(shape, dtype)

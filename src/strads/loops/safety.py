@@ -1,7 +1,7 @@
-"""Compiler passes that add to bodies what Numba leaves out: loops that can be stopped, shapes and indices that fit.
+"""Compiler passes that add what Numba lacks: interruptible loops, and checks of shapes and indices.
 
-Numba's `a += b` and `np.add(x, y, out)` read and write as far as the target is long, however short the others are. In
-functions with a list comprehension it drops `row = W[k]` where nobody uses the row, with the check of k.
+Numba's `a += b` and `np.add(x, y, out)` read and write over the length of the target, even if other operands are
+shorter. In functions with a list comprehension it drops `row = W[k]` if the row is unused, and with it the check of k.
 """
 
 from functools import cache
@@ -22,7 +22,7 @@ from strads.loops.analysis.structure import is_counted
 
 
 def fits(target: Any, source: Any) -> None:
-    """Raise ValueError if an array cannot be broadcast to the shape of another, which is written."""
+    """Raise ValueError if the source cannot be broadcast to the shape of the target, which is written."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -48,7 +48,7 @@ def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
 
 
 def use(value: Any) -> None:
-    """Do nothing with a value, so that it counts as used."""
+    """Do nothing; marks a value as used."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -58,10 +58,10 @@ def _compiled_use(value):  # type: ignore[no-untyped-def]
 
 
 class _Safety(FunctionPass):
-    """Has `while` loops look at the flag of `engine.stopping`, and checks shapes before arrays are written in place."""
+    """Makes `while` loops test the flag of `engine.stopping`, and checks shapes before in-place writes to arrays."""
 
-    _outcomes: frozenset[tuple[Branch, bool]] = frozenset()  # of branches, chosen beforehand
-    _turn: Any  # called in each turn of a `while` loop with the number of turns; returns the next
+    _outcomes: frozenset[tuple[Branch, bool]] = frozenset()  # outcomes of branches, chosen beforehand
+    _turn: Any  # called in each iteration of a `while` loop with the iteration count; returns the next count
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class _Safety(FunctionPass):
         return True
 
     def _choose(self, code: CodeType, function_ir: Any) -> list[tuple[int, bool]]:
-        """Have branches go where reconnaissance wants them to go; returns their blocks and outcomes."""
+        """Fix branches to the outcomes chosen by reconnaissance; returns their blocks and outcomes."""
         wanted = {name: outcome for (of, name), outcome in self._outcomes if of == code}
         chosen = []
         for label, block in function_ir.blocks.items():
@@ -98,7 +98,7 @@ class _Safety(FunctionPass):
         return chosen
 
     def _count(self, function_ir: Any, header: Any, check: Any) -> None:
-        """Count the turns of a loop in a variable that begins with the function."""
+        """Count the iterations of a loop in a variable that is initialized at the start of the function."""
         loc = header.body[0].loc
         turns = header.scope.redefine("$strads_turns", loc)
         entry = function_ir.blocks[min(function_ir.blocks)]
@@ -152,12 +152,12 @@ def _never() -> bool:
 
 
 def _unused_items(function_ir: Any) -> set[str]:
-    """Names of the variables that an item is assigned to and nobody reads, where Numba would drop them."""
+    """Names of the variables that are assigned an item but never read, if Numba would drop them."""
     statements = [statement for block in function_ir.blocks.values() for statement in block.body]
     values = [statement.value for statement in statements if isinstance(statement, ir.Assign)]
     if not any(isinstance(value, ir.Expr) and value.op == "make_function" for value in values):
         return set()
-    # A copy to another variable is no use: that may be as unused.
+    # A copy to another variable does not count as a use: the copy may be unused as well.
     used = {variable.name for value in values if isinstance(value, ir.Expr) for variable in value.list_vars()}
     others = [statement for statement in statements if not isinstance(statement, ir.Assign | ir.Del)]
     used |= {variable.name for statement in others for variable in statement.list_vars()}
@@ -185,7 +185,7 @@ def _with_checks(function_ir: Any, block: Any, unused: set[str]) -> list[Any]:
 
 
 def _written_in_place(function_ir: Any, expression: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of an array that an expression writes, and one that it reads for that."""
+    """Return pairs of an array that an expression writes and an array that it reads."""
     if expression.op == "inplace_binop":
         return [(expression.lhs, expression.rhs)]
     if expression.op != "call":

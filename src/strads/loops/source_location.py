@@ -1,4 +1,4 @@
-"""Where in a user's program something went wrong."""
+"""Locates errors in a user's program."""
 
 import linecache
 import os
@@ -9,7 +9,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def describe(filename: str, line: int) -> str:
-    """Return `file:line: source text` (without text when the source is not there)."""
+    """Return `file:line: source text` (without the text if the source is not available)."""
     text = linecache.getline(filename, line).strip()
     return f"{filename}:{line}: {text}" if text else f"{filename}:{line}"
 

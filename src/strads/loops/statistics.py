@@ -1,4 +1,4 @@
-"""What a loop tells about one call."""
+"""Statistics of one call of a loop."""
 
 from dataclasses import dataclass, field
 
@@ -24,20 +24,20 @@ class LoopStatistics:
     seconds
         Time of the whole call.
     compile_seconds, reconnaissance_seconds, planning_seconds, execution_seconds
-        Its parts. The first three are 0 when an earlier call's results could be used.
+        Its parts. The first three are 0 if an earlier call's results could be reused.
     copy_seconds
-        The part of `planning_seconds` that went into copying tables in the order of the finished plan; a rotation
-        copies the largest while it is made.
+        The part of `planning_seconds` spent on copying tables into the order of the finished plan; a rotation copies
+        the largest one while it is made.
     strategy
         How conflicts were avoided (DESIGN §4.4).
     parallelism
-        How many threads the plan can keep busy: all work over the work of the longest chain of jobs.
+        Number of threads that the plan can keep busy: total work over the work of the longest chain of jobs.
     threads
         Number of threads that ran it.
     plan
-        The plan; `plan.explain()` tells why it is as it is.
+        The plan; `plan.explain()` gives the reasons for it.
     nodes
-        What each node did, sent and waited, by rank; one entry on a single process.
+        Work, traffic and waiting time of each node, by rank; one entry for a single process.
     order
         With `record_order=True`, the loop indices in a serial order that gives the same result; else None.
     """
@@ -64,20 +64,20 @@ class SyncStatistics:
     Attributes
     ----------
     batches, workers
-        Minibatches that were run, and threads of all nodes.
+        Number of minibatches that were run, and of threads of all nodes.
     consistency
-        The rules.
+        The consistency model.
     seconds
         Time of the whole call.
     compile_seconds, reconnaissance_seconds, execution_seconds
-        Its parts. The first two are 0, or nearly so, when an earlier call's results could be used.
+        Its parts. The first two are 0, or nearly so, if an earlier call's results could be reused.
     computing, communicating
-        In bodies, and in exchanges with the parameter server, of each replica: one for each thread, or under
-        `Hybrid()` for each node, on one node summed over its threads.
+        Time of each replica in bodies, and in exchanges with the parameter server: one entry per thread or, under
+        `Hybrid()`, per node; on one node summed over its threads.
     bytes_sent, messages_sent
-        By each node to others.
+        Sent by each node to the others.
     staleness
-        By position of a written table among the arguments: clock differentials of the reads of its rows. Empty where
+        Position of a written table among the arguments → clock differentials of the reads of its rows. Empty if
         nothing was exchanged.
     """
 

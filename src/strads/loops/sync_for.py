@@ -37,59 +37,59 @@ def sync_for(
     seed: int | None = None,
     fastmath: bool = True,
 ) -> SyncStatistics:
-    """Run `body(batch, *arguments)` for all minibatches of data, in parallel, each on a replica of what it writes.
+    """Run `body(batch, *arguments)` for all minibatches of data, in parallel, each on a replica of the written tables.
 
-    The data are cut into minibatches of `batch_size` rows, and these shared out to the threads of all nodes as
-    contiguous parts. After a minibatch, what a thread has changed goes to a parameter server, and from there to the
-    others under the rules of a consistency model. Replicas are averaged unless `register_aggregation` says otherwise.
+    The data are cut into minibatches of `batch_size` rows, which are divided among the threads of all nodes in
+    contiguous parts. After a minibatch, a thread's changes go to a parameter server, and from there to the others under
+    the rules of a consistency model. Replicas are averaged unless `register_aggregation` says otherwise.
 
     Parameters
     ----------
     data
-        A dvector of rows, records or ragged rows; or a range, or a number of rows, of which the body gets the numbers.
+        A dvector of rows, records or ragged rows; or a range or a number of rows, in which case the body gets numbers.
     body
         A plain Python function in the subset that Numba compiles. Its first parameter is a minibatch: `len(batch)`,
-        `batch[i]`, read only; of dense rows and records, an array.
+        `batch[i]`, read only; an array for dense rows and records.
     *arguments
         As in `async_for`: dvectors and maps, `strads.readonly(v)`, `strads.accumulator(...)`, numbers, tuples of
         numbers, and NumPy arrays that it only reads. Tables that the body writes are the parameters: rows of numbers,
         which it may also use as a whole (`w -= rate * gradient`, `np.dot(w, x)`).
     batch_size
-        Rows of a minibatch; the last one may have fewer.
+        Number of rows per minibatch; the last one may have fewer.
     consistency
-        `BSP()`, the default: a round is a minibatch of each thread, and all see the sum of all earlier rounds.
+        `BSP()`, the default: a round is one minibatch per thread, and all threads see the sum of all earlier rounds.
         `Hybrid()`: threads of a node work on one replica without locks; on one node, on the tables themselves.
-        `SSP(s)`, `ESSP(s)`, `ASP()`, `VAP(v0)`: see there.
+        `SSP(s)`, `ESSP(s)`, `ASP()`, `VAP(v0)`: see these classes.
     recon
-        Whether to find out which rows of the parameters each minibatch touches, so that only these travel: for sparse
-        access. Otherwise all rows do. Tables that are only read are on every node in any case.
+        Whether to determine which rows of the parameters each minibatch touches, so that only these are sent: for
+        sparse access. Otherwise all rows are sent. Tables that are only read are always replicated on every node.
     threads
-        Number of threads; by default that of `strads.init`, which alone decides on a cluster.
+        Number of threads; by default that of `strads.init`, which must not be overridden on a cluster.
     seed
-        Decides the order in which each thread takes its minibatches; by default they are taken as they lie.
+        Determines the order in which each thread takes its minibatches; by default the storage order.
     fastmath
         Whether sums may be reordered, which lets the compiler vectorize them.
 
     Returns
     -------
     SyncStatistics
-        Times, bytes, and how stale the parameters were that minibatches saw.
+        Times, bytes sent, and the staleness of the parameters that minibatches read.
 
     Raises
     ------
     ArgumentError
-        For a wrong argument.
+        For an invalid argument.
     CompileError
-        For a body that Numba cannot compile; the offending line first.
+        For a body that Numba cannot compile; the message starts with the offending line.
     BodyIndexError, BodyKeyError
-        For an index out of range, or a key that is not there. No table has been changed.
+        For an index out of range, or a missing key. No table has been changed.
     BodyError
-        When the body raises. No table has been changed; under `Hybrid()` on one node it keeps what was done so far.
+        If the body raises. No table has been changed; under `Hybrid()` on one node, tables keep the changes so far.
 
     Notes
     -----
-    Under `BSP()` the result depends on data, `batch_size`, `seed` and the number of all threads alone: the same bits on
-    any number of nodes and on every backend. The data are laid out so that each node has whole minibatches.
+    Under `BSP()` the result depends only on data, `batch_size`, `seed` and the total number of threads: it is bitwise
+    identical on any number of nodes and every backend. The data are laid out so that each node has whole minibatches.
     """
     start = time.perf_counter()
     rules = BSP() if consistency is None else consistency
@@ -110,7 +110,7 @@ def sync_for(
     try:
         results = runtime.run(run_minibatches, call)
     finally:
-        # After a failure nobody knows what has changed.
+        # After a failure it is unknown what has changed.
         mark_written(runtime.cluster, arguments, results[0].written if results else range(len(arguments)))
     _add_sums(arguments, minibatches.workers, results)
     return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
@@ -144,7 +144,7 @@ def _call(
     fastmath: bool,
     threads: int | None,
 ) -> SyncCall:
-    """Describe a call to the nodes."""
+    """Return the description of a call for the nodes."""
     nodes: Cluster = runtime.cluster
     tables = [*map(table_of, arguments), data if isinstance(data, dvector) else None]
     aggregations = {position: aggregation_of(table) for position, table in enumerate(tables[:-1]) if table is not None}
@@ -178,7 +178,7 @@ def _call(
 
 
 def _add_sums(arguments: tuple[Any, ...], workers: int, results: list[SyncResult]) -> None:
-    """Add up what the threads have summed, in their order."""
+    """Add up the threads' partial sums, in their order."""
     for position, argument in enumerate(arguments):
         if isinstance(argument, Accumulator):
             totals = zero_totals(workers, argument.dtype)

@@ -1,4 +1,4 @@
-"""Checks of an estimator's parameters; every error names the parameter, its value, and what to give instead."""
+"""Checks of an estimator's parameters; every error names the parameter, its value, and the valid values."""
 
 import math
 import numbers
@@ -9,7 +9,7 @@ from strads.errors import ArgumentError
 
 
 def check_whole_numbers(estimator: Any, *names: str, least: int = 1) -> None:
-    """Refuse parameters that are not whole numbers of at least `least`."""
+    """Reject parameters that are not integers of at least `least`."""
     for name in names:
         value = getattr(estimator, name)
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
@@ -17,7 +17,7 @@ def check_whole_numbers(estimator: Any, *names: str, least: int = 1) -> None:
 
 
 def check_positive(estimator: Any, *names: str, or_zero: bool = False) -> None:
-    """Refuse parameters that are not positive (or zero) finite numbers."""
+    """Reject parameters that are not positive (or zero) finite numbers."""
     for name in names:
         value = getattr(estimator, name)
         if not is_number(value) or value < 0 or (value == 0 and not or_zero):
@@ -25,21 +25,21 @@ def check_positive(estimator: Any, *names: str, or_zero: bool = False) -> None:
 
 
 def check_share(estimator: Any, name: str) -> None:
-    """Refuse a parameter that is not between 0 and 1, both excluded."""
+    """Reject a parameter that is not strictly between 0 and 1."""
     value = getattr(estimator, name)
     if not is_number(value) or not 0 < value < 1:
         raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1")
 
 
 def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
-    """Refuse a parameter that is none of the choices."""
+    """Reject a parameter that is not one of the choices."""
     value = getattr(estimator, name)
     if value not in choices:
         raise ArgumentError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse a number of threads that is neither None, -1 (all cores), nor 1 or more."""
+    """Reject a number of threads that is neither None, -1 (all cores), nor 1 or more."""
     if n_jobs is None:
         return
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)

@@ -1,4 +1,4 @@
-"""Early stopping: when to give up waiting for an error to fall."""
+"""Early stopping: when to stop waiting for an error to decrease."""
 
 import math
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def wants_to_stop(answer: object) -> bool:
-    """Whether what a callback returned is True, as Python or NumPy has it; anything else, None above all, goes on."""
+    """Whether a callback returned Python's or NumPy's True; anything else, such as None, means to continue."""
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 class Patience:
-    """Waits for an error to fall by `tolerance` within so many epochs."""
+    """Waits for an error to decrease by `tolerance` within a number of epochs."""
 
     def __init__(self, tolerance: float, epochs: int):
         self._tolerance = tolerance
@@ -20,7 +20,7 @@ class Patience:
         self._waited = 0
 
     def see(self, error: float) -> bool:
-        """Take note of an epoch's error; returns whether it is the lowest so far."""
+        """Record an epoch's error; returns whether it is the lowest so far."""
         if error < self._reference - self._tolerance:
             self._reference, self._waited = error, 0
         else:
@@ -31,5 +31,5 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether the error has not fallen for long enough."""
+        """Whether the error has not decreased for `epochs` epochs."""
         return self._waited >= self._epochs

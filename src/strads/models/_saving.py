@@ -1,4 +1,4 @@
-"""Model files: arrays and parameters in one `.npz`, no pickle, never half written."""
+"""Model files: arrays and parameters in one `.npz`, without pickle, written atomically."""
 
 import json
 import os
@@ -21,14 +21,14 @@ _VERSION = 1
 def save_model(
     path: str | os.PathLike[str], kind: str, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a model file; a file that is there is replaced only when the new one is complete.
+    """Write a model file; an existing file is replaced only when the new one is complete.
 
     Parameters
     ----------
     path
         Where to write.
     kind
-        Class of the model; `load_model` refuses files of another.
+        Class of the model; `load_model` rejects files of other classes.
     parameters
         Everything that is not an array; must be representable in JSON.
     arrays
@@ -41,20 +41,20 @@ def save_model(
 
 @contextmanager
 def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `target` when the context ends, and vanishes if it fails.
+    """Open a file that replaces `target` when the context ends, and is removed if it fails.
 
-    Its permissions are those that the umask gives to new files.
+    Its permissions are those of new files under the umask.
 
     Parameters
     ----------
     target
-        What it replaces.
+        The file to replace.
     encoding
-        Of a text file; by default it takes bytes.
+        Encoding of a text file; by default the file is binary.
     """
-    # In the target's own folder, so that the final rename stays on one file system; by a name that nobody can foresee.
+    # In the target's own folder, so that the final rename stays on one file system; with an unpredictable name.
     temporary = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
-    mode = "xb" if encoding is None else "x"  # exclusive: follows no link, overwrites nothing
+    mode = "xb" if encoding is None else "x"  # exclusive: follows no link and overwrites nothing
     unfinished = open(temporary, mode, encoding=encoding)  # noqa: SIM115
     try:
         with unfinished as file:
@@ -66,9 +66,9 @@ def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
 
 
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's parameters as JSON needs them: Python's numbers and lists for NumPy's, pairs for a dict.
+    """Convert an estimator's parameters for JSON: NumPy numbers and arrays to Python's, a dict to pairs.
 
-    Names in JSON are strings; the labels in `class_weight` need not be.
+    Keys in JSON are strings; the labels in `class_weight` need not be.
     """
 
     def plain_value(value: Any) -> Any:
@@ -85,7 +85,7 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
     Raises
     ------
     InputError
-        If the file is missing, damaged, or of another kind of model.
+        If the file is missing, corrupt, or of another kind of model.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

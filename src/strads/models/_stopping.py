@@ -1,4 +1,4 @@
-"""What may stop training between two iterations: a Ctrl-C, which waits until then, and a callback."""
+"""Stopping of training between two iterations: by Ctrl-C, which is deferred until then, or by a callback."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from strads.models._patience import wants_to_stop
 
 
 class Stopping:
-    """A context in which Ctrl-C waits for `look`, and whatever is raised there for the end, when a model is whole.
+    """A context that defers Ctrl-C to `look`, and exceptions raised there to the end, when the model is consistent.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Stopping:
         self._has_come = self._calm.enter_context(interrupted_later(cluster.current().cluster))
 
     def look(self, record: Any, on_iteration: Callable[[Any], object] | None) -> bool:
-        """Hear a Ctrl-C that has waited, then the callback; returns whether to stop. Training may not go on then."""
+        """Handle a deferred Ctrl-C, then call the callback; returns whether to stop. Training must then end."""
         if on_iteration is None and not self._has_come():
             return self.is_wanted
         try:

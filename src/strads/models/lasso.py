@@ -18,70 +18,70 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
     """Linear regression with a sparse solution.
 
     Minimizes 1/(2n) ‖y − Xw − b‖² + alpha (l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²), the objective of scikit-learn's
-    `Lasso` and `ElasticNet`; with sample weights s, n is Σ s_i and a square counts s_i times. Stops as soon as a
-    duality gap proves how close the minimum is.
+    `Lasso` and `ElasticNet`; with sample weights s, n is Σ s_i and each square is multiplied by s_i. Stops as soon as
+    the duality gap certifies the required accuracy.
 
     Parameters
     ----------
     alpha : float, default 1.0
-        Strength of the penalty, above 0. `strads.models.lasso_path` fits many.
+        Strength of the penalty, above 0. `strads.models.lasso_path` fits many values.
     l1_ratio : float, default 1.0
-        Share of the ℓ1 norm in the penalty, above 0; 1 is the Lasso, less is an elastic net.
+        Share of the ℓ1 norm in the penalty, above 0; 1 is the Lasso, smaller values an elastic net.
     fit_intercept : bool, default True
-        Whether to fit b. Columns are not centred for it: sparse ones stay sparse.
+        Whether to fit b. Columns are not centred explicitly: sparse ones stay sparse.
     standardize : bool, default False
         Penalize the coefficients of columns divided by their (weighted) standard deviations, so that units do not
-        matter. `coef_` is of the columns as they are, and nothing is copied. Constant columns get 0.
+        matter. `coef_` refers to the original columns, and nothing is copied. Constant columns get 0.
     schedule : {"working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"} or function
         Which coefficients are updated together, and when. "working_set", the default, is the fastest on one machine.
-        The others run by the Dynamic Engine on all nodes of `strads.init`: "dynamic_regression" draws coefficients by
-        their last change and drops those that depend on others (thesis §5.1), "resting" does so too, but seldom draws
-        those that stay as they are, "kkt_violation" draws them by their violation of the optimality conditions,
-        "random" is Shotgun. A function makes a schedule of your own; see
+        The others run on the Dynamic Engine, on all nodes of `strads.init`: "dynamic_regression" draws coefficients by
+        their last change and drops those that depend on others (thesis §5.1), "resting" does the same but seldom draws
+        those that no longer change, "kkt_violation" draws them by their violation of the optimality conditions,
+        "random" is Shotgun. A function creates a custom schedule; see
         `strads.models.regression.scheduled.solve_scheduled`.
     concurrency : int or None, default None
-        Coefficients that are updated together; None: what suits the schedule. Not of "working_set", as are all of
-        the following up to `reorder`.
+        Number of coefficients that are updated together; None: a default for the schedule. Not used by "working_set";
+        nor are the following parameters up to `reorder`.
     pipeline_depth : int, default 3
-        Rounds that may be on their way at once.
+        Largest number of rounds in flight.
     prioritize, check_dependencies : bool, default True
-        Whether "dynamic_regression", "resting" and "kkt_violation" draw by priority, and drop what depends on others.
+        Whether "dynamic_regression", "resting" and "kkt_violation" draw by priority, and drop dependent coefficients.
     threshold : float, default 0.3
-        Largest correlation of two columns that do not count as dependent.
+        Largest correlation of two columns that are not considered dependent.
     reorder : bool, default True
-        Whether the coordinator lets the coefficients of high priority go first.
+        Whether the coordinator dispatches coefficients of high priority first.
     max_iter : int, default 1000
-        Most iterations. Each begins with a look at the gap; the last ends with it.
+        Largest number of iterations. Each begins with an evaluation of the gap; the last one ends with it.
     tol : float, default 1e-6
-        Largest duality gap, as a share of the objective at w = 0 (with the best b).
+        Duality gap to reach, relative to the objective at w = 0 (with the best b).
     warm_start : bool, default False
-        Whether `fit` begins with the coefficients of the fit before.
+        Whether `fit` starts from the coefficients of the previous fit.
     random_state : int, default 0
-        Seed of the schedules that draw. With the same seed, nodes and threads the bits are the same.
+        Seed of randomized schedules. With the same seed, nodes and threads the result is bitwise identical.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         w, of the dtype of X if that is float32 or float64, else float64.
     sparse_coef_ : csr_array of shape (1, n_features)
-        The same, sparse.
+        The same in sparse form.
     intercept_ : float
         b; 0 without `fit_intercept`.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     dual_gap_ : float
-        The gap at the end: the objective is at most so far above the minimum.
+        The final duality gap: an upper bound on the suboptimality of the objective.
     history_ : list of dict
-        One record an iteration: `iteration`; `seconds` of training so far; `samples`, entries of X touched so far;
-        `objective`; `gap`; `relative_gap`, what `tol` is compared with; `active`, coefficients that are not 0.
+        One record per iteration: `iteration`; `seconds` of training so far; `samples`, entries of X touched so far;
+        `objective`; `gap`; `relative_gap`, which is compared with `tol`; `active`, the number of nonzero coefficients.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, if X was a data frame with names.
 
     Notes
     -----
-    X is used where it lies if it is of float32 or float64, and in C order, Fortran order or CSC. Other types and CSR
-    are converted, which makes a copy.
+    X is used in place if it is float32 or float64 and in C order, Fortran order or CSC. Other types and CSR are
+    converted, which makes a copy.
 
     Examples
     --------
@@ -144,14 +144,14 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or float, optional
-            Not negative; only their ratios matter.
+            Non-negative weights; only their ratios matter.
         on_iteration
             Called with the record of each iteration, see `history_`; fitting stops when it returns True.
 
         Raises
         ------
         ArgumentError, InputError
-            For parameters or data that make no sense; the message names the first.
+            For invalid parameters or data; the message names the first.
         NodeFailure
             If a node is lost.
 
@@ -162,7 +162,7 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
 
         Notes
         -----
-        Ctrl-C lets the iteration end; the model then holds what was found, and can be used and saved.
+        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
         """
         return self._fit(X, y, sample_weight, on_iteration)
 
@@ -172,7 +172,7 @@ class Lasso(RegressorMixin, PenalizedLinearModel):
         Raises
         ------
         InputError
-            If X has another number of columns than in `fit`, or entries that are not finite.
+            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
         return self._linear(X)
 

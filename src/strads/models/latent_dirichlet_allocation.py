@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation by collapsed Gibbs sampling, words rotating over documents."""
+"""Latent Dirichlet allocation by collapsed Gibbs sampling, with words rotating over documents."""
 
 import json
 import numbers
@@ -35,11 +35,11 @@ _LEARN_EVERY = 10  # iterations
 class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
 
-    Draws the topic of every token from its distribution given all others, p(k) ∝ (n_dk + α_k)(n_wk + β)/(n_k + Vβ)
-    (Griffiths & Steyvers 2004), again and again. Documents stay with logical workers, the words' counts rotate over
-    them (thesis algorithm 5), so no two workers ever change one count; the only numbers that a worker knows late are
-    the topics' totals n_k, and `history_` tells by how much (*s-error*, supplement eq. 1). The result depends on the
-    seed and `n_workers` alone, not on threads, nodes, backend or timing.
+    Repeatedly draws the topic of every token from its distribution given all others,
+    p(k) ∝ (n_dk + α_k)(n_wk + β)/(n_k + Vβ) (Griffiths & Steyvers 2004). Documents stay with logical workers, and the
+    words' counts rotate over them (thesis algorithm 5), so no two workers ever change the same count; only the topics'
+    totals n_k may be stale, and `history_` reports by how much (*s-error*, supplement eq. 1). The result depends only
+    on the seed and `n_workers`, not on threads, nodes, backend or timing.
 
     Parameters
     ----------
@@ -50,48 +50,48 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     topic_word_prior : float, optional
         β of the topics' words; 1 / n_components by default.
     learn_priors : {"no", "symmetric", "asymmetric"}, default "no"
-        Whether to fit α and β to the counts every 10 iterations (Minka 2000); α as one number, or one a topic.
+        Whether to fit α and β to the counts every 10 iterations (Minka 2000); α as one number, or one per topic.
     max_iter : int, default 100
         Iterations; each draws every token's topic once.
     sampler : {"auto", "sparse", "dense"}, default "auto"
-        How draws are made; all are exact. "dense" goes over all topics in vector registers, "sparse" over those of the
-        document only. "auto" takes what is faster for so many topics.
+        Sampling algorithm; all are exact. "dense" visits all topics in vector registers, "sparse" only those of the
+        document. "auto" takes the faster one for the number of topics.
     start : {"sequential", "random"}, default "sequential"
-        First topics: drawn one token after the other given those before, or uniformly.
+        Initial topics: drawn sequentially, each token given the previous ones, or uniformly.
     n_workers : int, optional
-        Logical workers, in whose order tokens are drawn; the same number gives the same model anywhere. By default 16,
-        or the number of threads of all nodes together if that is larger.
+        Number of logical workers, which determines the order of draws; the same number gives the same model anywhere.
+        By default 16, or the total number of threads of all nodes if that is larger.
     synchronizations : int, optional
-        How often in an iteration workers hear of each other's changes of n_k; by default n_workers / 4.
+        How often per iteration workers exchange their changes of n_k; by default n_workers / 4.
     evaluate_every : int, default 1
-        Compute the log-likelihood in every so many iterations; 0: never.
+        Number of iterations between computations of the log-likelihood; 0: never.
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training takes the threads that `strads.init` has given to each of them.
+        training uses the threads that `strads.init` has assigned to each of them.
     random_state : int, default 0
         Seed.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features), float64
-        n_wk + β: pseudocounts of each topic's words, as in scikit-learn. Made when asked for: K × V numbers.
+        n_wk + β: pseudocounts of each topic's words, as in scikit-learn. Computed on access: K × V numbers.
     topic_word_counts_ : scipy.sparse.csr_array of shape (n_features, n_components), int32
-        n_wk as it is kept.
+        n_wk as stored.
     doc_topic_prior_, topic_word_prior_ : ndarray of shape (n_components,), float
-        α and β that were used, or learnt.
+        α and β as given or learnt.
     log_likelihood_ : ndarray of shape (evaluations,)
         log p(words, topics | α, β) of the training data in nats after each evaluated iteration: the complete formula,
         see `strads.models.kernels.lda_likelihood`.
     n_iter_ : int
         Iterations run.
     history_ : list of dict
-        One record an iteration: `iteration`; `seconds` of sampling so far, first topics included, evaluations not;
-        `samples` (tokens drawn so far); `s_error`; where evaluated `log_likelihood`, and `objective`, the same per
-        token; `nodes`, what each node did, as in `MatrixFactorization`.
+        One record per iteration: `iteration`; `seconds` of sampling so far, including the initial topics but not
+        evaluations; `samples` (tokens drawn so far); `s_error`; if evaluated, `log_likelihood`, and `objective`, the
+        same per token; `nodes`, statistics of each node, as in `MatrixFactorization`.
     start_seconds_ : float
-        What drawing the first topics took.
+        Time taken to draw the initial topics.
     vocabulary_ : list of str or None
-        The words, if they are known.
+        The words, if known.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     (1, 2)
     """
 
-    _training: TopicTraining | None = None  # while it trains
+    _training: TopicTraining | None = None  # set during training
 
     def __init__(
         self,
@@ -152,21 +152,21 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         y
             Ignored.
         vocabulary
-            The words of the columns of X, if X does not know them.
+            The words of the columns of X, if X does not contain them.
         on_iteration
             Called with the record of each iteration; fitting stops when it returns True.
 
         Raises
         ------
         ArgumentError, InputError
-            For parameters or documents that make no sense; the message names the first.
+            For invalid parameters or documents; the message names the first.
         NodeFailure
             If a node is lost.
 
         Notes
         -----
-        Ctrl-C lets the iteration end; the model then holds what was learnt, and can be used and saved. After the loss
-        of a node it does not; `save` in `on_iteration` keeps what there was then.
+        After Ctrl-C the current iteration is completed; the model then holds what was learnt, and can be used and
+        saved. After the loss of a node it does not: call `save` in `on_iteration` to keep intermediate results.
         """
         self._fit(X, vocabulary, on_iteration, transform=False)
         return self
@@ -179,7 +179,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         vocabulary: Iterable[str] | None = None,
         on_iteration: Callable[[IterationRecord], object] | None = None,
     ) -> NDArray[np.float32]:
-        """Fit to documents and return their mixtures of topics as the last draw has them, (documents, K), float32."""
+        """Fit to documents and return their topic mixtures according to the last draw, (documents, K), float32."""
         mixtures = self._fit(X, vocabulary, on_iteration, transform=True)
         assert mixtures is not None
         return mixtures
@@ -194,7 +194,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float32] | None:
         priors = self._check_parameters()
         corpus = as_corpus(X, vocabulary)
-        self.__dict__.pop("_counts", None)  # what is learnt from now on does not fit what was learnt before
+        self.__dict__.pop("_counts", None)  # new results do not match the old ones
         self.history_: list[IterationRecord] = []
         self.n_features_in_ = corpus.n_words
         self.vocabulary_ = corpus.vocabulary
@@ -214,7 +214,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
             try:
                 self._iterate(training, on_iteration)
             except NodeFailure:
-                raise  # what was learnt lay on the nodes
+                raise  # the results were on the nodes
             except BaseException:
                 if training.is_intact:
                     self._take_over(training)
@@ -245,7 +245,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def _iterate(self, training: TopicTraining, on_iteration: Callable[[IterationRecord], object] | None) -> None:
         self.start_seconds_ = seconds = training.start_seconds
         for number in range(1, self.max_iter + 1):
-            with interrupted_later(cluster.current().cluster):  # the records tell of what the counts are
+            with interrupted_later(cluster.current().cluster):  # records and counts must agree
                 record = self._iterate_once(training, number, seconds)
                 self.history_.append(record)
                 self.n_iter_ = number
@@ -270,7 +270,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         return record | {"nodes": nodes}
 
     def _take_over(self, training: TopicTraining) -> None:
-        """Make what was learnt the model's attributes; brings it home if it lies on nodes."""
+        """Make the results attributes of the model; copies them here if they are on nodes."""
         self._set(training.counts(), training.priors)
 
     def _set(self, counts: TopicCounts, priors: Priors) -> None:
@@ -295,7 +295,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         return self._counts.by_word.toarray().T + self._priors.beta
 
     def top_words(self, n: int = 10) -> list[list[str]]:
-        """Return the most probable words of each topic, best first; their numbers as text if there is no vocabulary."""
+        """Return the most probable words of each topic, best first; numbers as strings if there is no vocabulary."""
         self._check_fitted()
         if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
             raise ArgumentError(f"n={n!r}: give a whole number of words, 1 or more")
@@ -305,20 +305,20 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         return [[self.vocabulary_[word] for word in words] for words in best]
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the mixtures of topics of documents, seen before or not.
+        """Return the topic mixtures of documents, seen before or not.
 
-        Topics of their tokens are drawn with the words' counts held fixed, and θ_dk = (n_dk + α_k)/(n_d + Σα) is
-        averaged over draws.
+        Topics of their tokens are drawn with the word counts held fixed, and θ_dk = (n_dk + α_k)/(n_d + Σα) is
+        averaged over the draws.
 
         Parameters
         ----------
         X
-            As in `fit`. Texts may have unknown words: they are left out, and a warning says how many.
+            As in `fit`. Texts may have unknown words: they are left out, and a warning gives their number.
 
         Returns
         -------
         ndarray of shape (documents, n_components), float32
-            Rows sum to 1; an empty document has the prior's mixture.
+            Rows sum to 1; an empty document has the mixture of the prior.
         """
         self._check_fitted()
         return infer_topics(self._corpus(X), self._counts, self._priors, int(self.random_state), self._team())
@@ -353,7 +353,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         return cluster.current().team(self._threads)
 
     def _check_fitted(self) -> None:
-        if self._training is not None:  # asked by `on_iteration`
+        if self._training is not None:  # called from `on_iteration`
             self._take_over(self._training)
         if not hasattr(self, "_counts"):
             raise NotFittedError("this LatentDirichletAllocation is not fitted yet: call fit first")
@@ -363,7 +363,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle); `LatentDirichletAllocation.load` reads it.
 
-        May be called in `on_iteration`, like all other methods: then with what has been learnt so far.
+        May be called in `on_iteration`, like all other methods: then it saves what has been learnt so far.
         """
         self._check_fitted()
         matrix = self._counts.by_word
@@ -390,7 +390,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If the file is missing, damaged, or holds another kind of model.
+            If the file is missing, corrupt, or holds another kind of model.
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:

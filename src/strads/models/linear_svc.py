@@ -31,16 +31,16 @@ from strads.models.regression.solution import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, solve_dual
 
 _LOSSES = ("hinge", "squared_hinge")
-_LARGEST = 1e100  # C or constant: squares of larger ones may overflow
+_LARGEST = 1e100  # largest C or constant: squares of larger ones may overflow
 
 
 class LinearSVC(LinearClassifierMixin, BaseEstimator):
     """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
-    By coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and w is what all of them share.
-    Samples are drawn as `schedule.DynamicRegression` draws parameters, by how much they changed last: those whose dual
-    variable has settled at a bound are seldom looked at, as with shrinking. Several classes are one against the rest.
-    On one machine as compiled rounds, on several nodes by the Dynamic Engine: each has some of the features.
+    Uses coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and all of them share w. Samples
+    are drawn as `schedule.DynamicRegression` draws parameters, by their last change: those whose dual variable has
+    settled at a bound are seldom visited, as with shrinking. Several classes are handled one-vs-rest. Runs as compiled
+    rounds on one machine, and on the Dynamic Engine on several nodes, each of which holds some of the features.
 
     Parameters
     ----------
@@ -48,26 +48,27 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         Inverse strength of the regularization.
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
     fit_intercept : bool, default True
-        Whether to append a constant feature to every sample; as in liblinear its weight is regularized too.
+        Whether to append a constant feature to every sample; as in liblinear, its weight is regularized as well.
     intercept_scaling : float, default 1.0
-        The constant; the larger, the less its weight is regularized.
+        Value of the constant feature; the larger, the less its weight is regularized.
     tol : float, default 1e-4
         Duality gap to reach, relative to the primal objective at w = 0.
     max_iter : int, default 1000
-        Most epochs; an epoch updates as many dual variables as there are samples.
+        Largest number of epochs; an epoch updates as many dual variables as there are samples.
     concurrency : int, default 1
-        Most dual variables that are updated at a time, of samples that hardly correlate. With 1, the algorithm is
-        sequential; on several nodes each time costs a message there and back, so that dozens are of use. With an
-        intercept, which all samples share, about ten: steps are shorter the more samples there are at a time.
+        Largest number of dual variables updated at a time, of nearly uncorrelated samples. With 1, the algorithm is
+        sequential; on several nodes each update costs a round trip, so that dozens are useful. With an intercept, which
+        all samples share, about ten: steps get shorter the more samples are updated at a time.
     class_weight : dict or "balanced", optional
-        What C of each class is multiplied by; "balanced": the inverse of its share of the samples' weights. Of several
-        classes it counts, as in liblinear, where a class is the one against the rest.
+        Factor of C for each class; "balanced": the inverse of its share of the samples' weights. With several classes
+        it applies, as in liblinear, where a class is the one against the rest.
     n_jobs : int or None, default None
-        Threads on one machine, of use with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
+        Threads on one machine, useful with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
     warm_start : bool, default False
-        Whether `fit` begins with the dual variables of the fit before, of as many samples and classes.
+        Whether `fit` starts from the dual variables of the previous fit, if it had as many samples and classes.
     random_state : int, default 0
-        Seed of the draws. With the same seed the bits are the same on one machine, and on as many nodes and threads.
+        Seed of the draws. With the same seed the result is bitwise identical on one machine, and on equally many nodes
+        and threads.
 
     Attributes
     ----------
@@ -75,15 +76,15 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
     n_iter_ : int
-        Epochs; of several classes, the most.
+        Number of epochs; with several classes, the largest.
     dual_gap_ : float
-        The gap at the end, of several classes the largest: the objective is at most so far above the minimum.
+        The final duality gap, with several classes the largest: an upper bound on the suboptimality of the objective.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
-        The dual variables times y_i, which `warm_start` begins with; not in files.
+        The dual variables times y_i, from which `warm_start` starts; not saved to files.
     history_ : list of dict
-        One record a look at the gap: `class_index`; `iteration` (epochs; 0 is the start), `seconds` and `samples`
-        (entries of X touched) that this class has taken so far; `objective`; `gap`; `relative_gap`, what `tol` is
-        compared with; `active` (support vectors).
+        One record per evaluation of the gap: `class_index`; `iteration` (epochs; 0 is the start), `seconds` and
+        `samples` (entries of X touched) that this class has taken so far; `objective`; `gap`; `relative_gap`, which is
+        compared with `tol`; `active` (support vectors).
     """
 
     def __init__(
@@ -130,14 +131,14 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
             Labels.
         sample_weight : array of shape (n_samples,), optional
-            What C of each sample is multiplied by.
+            Factor of C for each sample.
         on_iteration
-            Called with the record of each look, see `history_`; fitting stops when it returns True.
+            Called with the record of each evaluation, see `history_`; fitting stops when it returns True.
 
         Raises
         ------
         ArgumentError, InputError
-            For parameters or data that make no sense.
+            For invalid parameters or data.
         NodeFailure
             If a node is lost.
 
@@ -148,8 +149,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        Ctrl-C lets the epochs up to the next look end; the model then holds what was found, and can be used and saved.
-        Classes that it has not come to are where they began, by default at 0.
+        After Ctrl-C the epochs up to the next evaluation are completed; the model then holds the result so far, and can
+        be used and saved. Classes not yet reached keep their initial values, by default 0.
         """
         self._check_parameters()
         X = as_rows(self, X)
@@ -181,7 +182,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         return self
 
     def _begin(self, problems: int, samples: int) -> list[NDArray[np.float64] | None]:
-        """Where each problem begins; what an earlier fit has found is forgotten."""
+        """Return the starting point of each problem, and discard the results of an earlier fit."""
         earlier = self.__dict__.pop("dual_coef_", None)
         self.__dict__.pop("coef_", None)
         if not self.warm_start or earlier is None:
@@ -201,7 +202,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         stopping: Stopping,
         on_iteration: OnIteration | None,
     ) -> DualSolution:
-        """Separate one class from the rest; after a stop, only find out how far the start is from that."""
+        """Separate one class from the rest; after a stop, only evaluate the starting point."""
         began, is_late = time.perf_counter(), stopping.is_wanted
 
         def look(progress: Progress) -> bool:
@@ -247,13 +248,13 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
 
     @property
     def _constant(self) -> float:
-        """The feature that all samples share."""
+        """Value of the constant feature."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
     def _strengths(
         self, codes: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> list[tuple[int, NDArray[np.float64]]]:
-        """Return for each problem its positive class and what C is for each sample, as in liblinear."""
+        """Return, for each problem, its positive class and the C of each sample, as in liblinear."""
         totals = np.bincount(codes, weights).astype(np.float64)
         of_class = as_class_factors(self.class_weight, self.classes_, totals)
         if len(of_class) == 2:
@@ -271,12 +272,12 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         check_n_jobs(self.n_jobs)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return x_iᵀw + b of each class, of shape (n_samples, n_classes); of two, of the second: (n_samples,).
+        """Return x_iᵀw + b of each class, of shape (n_samples, n_classes); for two classes of the second, (n_samples,).
 
         Raises
         ------
         InputError
-            If X has another number of columns than in `fit`, or entries that are not finite.
+            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
         check_is_fitted(self, "coef_")
         scores = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
@@ -305,7 +306,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If the file is missing, damaged, or holds another kind of model.
+            If the file is missing, corrupt, or holds another kind of model.
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:

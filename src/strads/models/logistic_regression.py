@@ -20,19 +20,19 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
     """Logistic regression of two classes with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
-    second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (by
-    liblinear it is). Stops as soon as a duality gap proves how close the minimum is.
+    second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (unlike
+    in liblinear). Stops as soon as the duality gap certifies the required accuracy.
 
     Parameters
     ----------
     penalty : {"l1", "elasticnet"}, default "l1"
-        "elasticnet" mixes both norms by `l1_ratio`.
+        "elasticnet" mixes both norms according to `l1_ratio`.
     C : float, default 1.0
-        Weight of the loss against the penalty, above 0. `strads.models.logistic_path` fits many.
+        Weight of the loss relative to the penalty, above 0. `strads.models.logistic_path` fits many values.
     l1_ratio : float, default 1.0
         Share of the ℓ1 norm in the penalty, above 0; less than 1 needs `penalty="elasticnet"`.
     class_weight : dict of label → float, "balanced" or None, default None
-        What the samples of a class count more; "balanced": so that both classes count the same.
+        Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
     fit_intercept, standardize, schedule, concurrency, pipeline_depth, prioritize, check_dependencies
         As of `Lasso`.
     threshold, reorder, max_iter, tol, warm_start, random_state
@@ -47,9 +47,9 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
     intercept_ : ndarray of shape (1,)
         b; 0 without `fit_intercept`.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     dual_gap_ : float
-        The gap at the end: the objective is at most so far above the minimum.
+        The final duality gap: an upper bound on the suboptimality of the objective.
     history_ : list of dict
         As of `Lasso`.
     n_features_in_ : int
@@ -122,14 +122,14 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         y : array of shape (n_samples,)
             Labels of two classes: numbers, strings or booleans.
         sample_weight : array of shape (n_samples,) or float, optional
-            s, not negative.
+            Non-negative weights s.
         on_iteration
             Called with the record of each iteration, see `history_`; fitting stops when it returns True.
 
         Raises
         ------
         ArgumentError, InputError
-            For parameters or data that make no sense; the message names the first.
+            For invalid parameters or data; the message names the first.
         NodeFailure
             If a node is lost.
 
@@ -140,7 +140,7 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
 
         Notes
         -----
-        Ctrl-C lets the iteration end; the model then holds what was found, and can be used and saved.
+        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
         """
         return self._fit(X, y, sample_weight, on_iteration)
 
@@ -150,7 +150,7 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         Raises
         ------
         InputError
-            If X has another number of columns than in `fit`, or entries that are not finite.
+            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
         return self._linear(X)
 

@@ -43,50 +43,51 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
     Minimizes Σ [(score − prediction)² + λ(‖w‖² + ‖h‖² + biases²)] over the ratings, by stochastic gradient descent or
-    coordinate descent. With either the result depends on the seed alone, not on the number of threads and nodes nor on
-    timing. On the nodes that `strads.init` has chosen the factors stay there while it trains.
+    coordinate descent. With either, the result depends only on the seed, not on the number of threads and nodes or on
+    timing. On a cluster started by `strads.init`, the factors stay on the nodes during training.
 
     Parameters
     ----------
     n_components : int, default 32
-        Rank: factors of each user and item.
+        Rank: number of factors of each user and item.
     solver : {"sgd", "ccd"}, default "sgd"
-        "sgd" takes one rating at a time, as a serializable parallel loop: the result is that of a sequential pass. Its
-        bits are the same with up to 8 threads together.
+        "sgd" takes one rating at a time, as a serializable parallel loop: the result is that of a sequential pass, and
+        bitwise identical with up to 8 threads in total.
         "ccd" minimizes exactly over one factor of all users, then of all items, and so on (CCD++, Yu et al. 2012;
-        supplement §2 of Lee et al. 2014), without parallelization error: it needs no step, its objective never rises,
-        and few epochs do; each of them takes longer. Its bits are the same with up to 16 threads together.
+        supplement §2 of Lee et al. 2014), without parallelization error: it needs no step size, its objective never
+        increases, and it needs few epochs, each of which takes longer. Its result is bitwise identical with up to 16
+        threads in total.
     max_iter : int, default 20
-        Epochs, passes over the ratings. An epoch of "ccd" moves every factor once.
+        Number of epochs, passes over the ratings. An epoch of "ccd" updates every factor once.
     step : {"adagrad", "constant"}, default "adagrad"
         "adagrad" divides the step of each row by the root of its summed squared gradients (Chin et al. 2015). Only
         for `solver="sgd"`.
     learning_rate : float, default 0.1
-        Step η; for `step="constant"` 0.01 is a good start. Only for `solver="sgd"`.
+        Step size η; for `step="constant"` 0.01 is a good start. Only for `solver="sgd"`.
     learning_rate_schedule : {"linear", "constant"}, default "linear"
-        "linear" lets the step fall from epoch to epoch, towards 0 after `max_iter` of them. Only for
+        "linear" decreases the step size from epoch to epoch, towards 0 after `max_iter` of them. Only for
         `solver="sgd"`.
     regularization : float, default 0.1
-        λ, in the unit of squared scores.
+        λ, in units of squared scores.
     weighted_regularization : bool, default True
-        Whether the penalty of a user or an item counts once for each of its ratings, as above (Zhou et al. 2008), or
-        once, as in equation 2 of the supplement: then larger λ suit. False needs `solver="ccd"`.
+        Whether the penalty of a user or an item is applied once per rating, as above (Zhou et al. 2008), or only once,
+        as in equation 2 of the supplement, which calls for a larger λ. False needs `solver="ccd"`.
     biases : bool, default True
         Whether to fit μ and the biases of users and items.
     early_stopping : bool, default False
-        Hold out `validation_fraction` of the ratings, stop when their RMSE has not improved by `tol` for
+        Whether to hold out `validation_fraction` of the ratings, stop when their RMSE has not improved by `tol` for
         `n_iter_no_change` epochs, and keep the best epoch's model.
     validation_fraction : float, default 0.1
-        Share of ratings held out by `early_stopping`.
+        Fraction of ratings held out by `early_stopping`.
     n_iter_no_change : int, default 3
         Patience of `early_stopping`, in epochs.
     tol : float, default 1e-4
-        Least improvement of the held-out RMSE that counts.
+        Smallest improvement of the held-out RMSE that counts.
     remember_ratings : bool, default True
-        Keep which items each user rated, for `recommend`.
+        Whether to keep the items that each user rated, for `recommend`.
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training takes the threads that `strads.init` has given to each of them, and `n_jobs` counts for `predict` only.
+        training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to `predict` only.
     random_state : int, default 0
         Seed of the initial factors, of the order of ratings and of the held-out sample.
 
@@ -97,17 +98,17 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     mean_ : float
         μ, the mean score; 0 without biases.
     n_iter_ : int
-        Epochs run.
+        Number of epochs run.
     history_ : list of dict
-        One record an epoch: `iteration`; `seconds` of training so far; `samples` (ratings visited so far);
-        `objective` and `rmse`: of "sgd" the mean squared error, each rating measured just before its step, and its
-        root; of "ccd" all that is minimized, and the root mean squared error, both after the epoch;
-        `validation_rmse` if some are held out; `nodes`, what each node did in the epoch, as a dict of the fields of
-        `strads.loops.statistics.NodeStatistics` (bytes sent, seconds computed and waited, length of the queue, …).
+        One record per epoch: `iteration`; `seconds` of training so far; `samples` (ratings visited so far);
+        `objective` and `rmse`: for "sgd" the mean squared error, each rating measured just before its step, and its
+        square root; for "ccd" the full objective and the root mean squared error, both after the epoch;
+        `validation_rmse` if ratings are held out; `nodes`, statistics of each node in the epoch, as a dict of the
+        fields of `strads.loops.statistics.NodeStatistics` (bytes sent, seconds computed and waited, queue length, …).
 
     Notes
     -----
-    On several nodes the attributes are set when `fit` ends, also when it is interrupted.
+    On several nodes the attributes are set when `fit` ends, even if it is interrupted.
 
     Ids are 0, 1, 2, …; a user or item without ratings is predicted by the other's bias. Entries that a sparse
     matrix does not store are unknown, not zero; stored zeros are ratings of zero.
@@ -184,15 +185,15 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Raises
         ------
         ArgumentError, InputError
-            For parameters or ratings that make no sense; the message names the first.
+            For invalid parameters or ratings; the message names the first.
         NodeFailure
             If a node is lost.
 
         Notes
         -----
-        After an interrupt (Ctrl-C) the model holds what was learnt so far, with `early_stopping` that of the best
-        epoch, and can be used and saved. After the loss of a node it does not: call `save` in `on_iteration` to keep
-        what there was.
+        After an interrupt (Ctrl-C) the model holds what was learnt so far (with `early_stopping`, that of the best
+        epoch), and can be used and saved. After the loss of a node it does not: call `save` in `on_iteration` to keep
+        intermediate results.
         """
         self._check_parameters()
         ratings, held_out = self._split(as_ratings(X, y), validation)
@@ -204,7 +205,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             try:
                 self._run_epochs(solver, len(data), time.perf_counter() - start, on_iteration)
             except NodeFailure:
-                raise  # what was learnt lay on the nodes
+                raise  # the results were on the nodes
             except BaseException:
                 self._finish(solver)
                 raise
@@ -311,7 +312,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 self._check_finite(epoch)
                 record = self._record(epoch, ratings, seconds, solver.held_out_rmse())
                 is_best = self.early_stopping and patience.see(record["validation_rmse"])
-                if is_best or on_iteration is not None:  # who is called may use or save the model
+                if is_best or on_iteration is not None:  # the callback may use or save the model
                     solver.update_tables()
                 if is_best:
                     best_tables = self._tables.copy()
@@ -345,12 +346,12 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return record
 
     def _finish(self, solver: Solver) -> None:
-        if self._tables is solver.tables:  # not the best of an earlier epoch
+        if self._tables is solver.tables:  # not the best model of an earlier epoch
             solver.update_tables()
         self._publish()
 
     def _publish(self) -> None:
-        """Make what was learnt so far the model's attributes; brings it home if it lies on nodes."""
+        """Make the results so far attributes of the model; copies them here if they are on nodes."""
         self._tables = self._tables.at_home()
         self.user_factors_, self.item_factors_ = self._tables.factors
         self.user_biases_, self.item_biases_ = self._tables.biases
@@ -377,7 +378,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            For ids that the model has not been fitted for.
+            For ids that were not in the training data's range.
         """
         self._check_fitted()
         users, items = as_pairs(X)
@@ -409,9 +410,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         user
             Id of the user.
         n
-            How many items, at most.
+            Largest number of items to return.
         exclude_rated
-            Leave out what the user rated in the training data (needs `remember_ratings`).
+            Whether to leave out the items that the user rated in the training data (needs `remember_ratings`).
 
         Returns
         -------
@@ -465,7 +466,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If the file is missing, damaged, or holds another kind of model.
+            If the file is missing, corrupt, or holds another kind of model.
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:

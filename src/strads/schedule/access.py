@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class TableShape:
-    """What planning has to know of one written table."""
+    """What the planner needs to know about one written table."""
 
     name: str
     rows: int
     row_bytes: int
-    columns: int = 0  # where each "row" is an element of a table with so many columns
+    columns: int = 0  # if > 0, each "row" is one element of a table with this many columns
 
     def row_name(self, row: int) -> str:
-        """Say which row it is."""
+        """Return a readable name of a row."""
         if self.columns > 0:
             return f"element {divmod(row, self.columns)} of {self.name}"
         return f"row {row} of {self.name}"
@@ -26,11 +26,11 @@ class TableShape:
 class UniformRecords:
     """Records of a loop in which every task makes the same sequence of accesses (MF: one row of W, one of H).
 
-    Only tables that the body writes are recorded; rows that are only read from other tables cannot conflict.
+    Only tables that the body writes are recorded; reads of other tables cannot conflict.
     """
 
     tables: tuple[TableShape, ...]
-    access_tables: tuple[int, ...]  # table of access c, an index into `tables`
+    access_tables: tuple[int, ...]  # table of access c, as an index into `tables`
     access_writes: tuple[bool, ...]  # whether access c writes
     rows: NDArray[np.integer]  # (tasks, accesses): the row that access c of a task touches
     checked: bool = False  # whether every row is known to be inside its table
@@ -49,7 +49,7 @@ class UniformRecords:
 class SparseRecords:
     """Records of a loop whose tasks touch varying numbers of rows, in compressed form.
 
-    The accesses of task t are `offsets[t]:offsets[t + 1]`; one row may occur several times.
+    The accesses of task t are `offsets[t]:offsets[t + 1]`; a row may occur several times.
     """
 
     tables: tuple[TableShape, ...]

@@ -1,4 +1,4 @@
-"""Which node runs which job, and what the jobs use: the input of `placement`."""
+"""Which node runs which job, and which units of rows the jobs use: the input of `placement`."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ from strads.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class Assignment:
-    """Nodes of the jobs of a plan, the units that its jobs use, and how the tables should lie.
+    """The node of each job of a plan, the units that the jobs use, and the preferred layout of the tables.
 
     Attributes
     ----------
     node_of : (jobs,)
-        Node of each job; NOWHERE for barriers, which a plan on nodes does without: the moves of rows order its jobs.
+        Node of each job; NOWHERE for barriers, which a plan on nodes does not need: the moves of rows order its jobs.
     units
-        What the jobs use.
+        Units of rows that the jobs use.
     bounds
-        Table → (nodes + 1,) rows at which to cut it between nodes, where the plan has an opinion.
+        Table → (nodes + 1,) rows at which to cut it between nodes, for tables whose layout the plan prescribes.
     """
 
     node_of: NDArray[np.int32]
@@ -36,20 +36,20 @@ def assign(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], 
     Parameters
     ----------
     plan
-        As `build_plan` made it: without lanes or barriers.
+        A plan from `build_plan`, without lanes or barriers.
     records
-        What its tasks touch.
+        The rows that its tasks touch.
     bounds
-        How each recorded table lies on the nodes at present.
+        Current row bounds of each recorded table on the nodes.
     nodes
         Number of nodes.
 
     Notes
     -----
-    Of the tables of a rotation, the largest is *pinned*: its rows, and the tasks that touch them, stay on their
-    node, and the blocks of the others travel from node to node (thesis §4.2: a ring, because a stage is a diagonal
-    of the grid of blocks). Other plans are cut by stage into parts of equal work. Row locks do not reach over
-    nodes: a locked plan runs on node 0.
+    The largest table of a rotation is *pinned*: its rows, and the tasks that touch them, stay on their node, and
+    the blocks of the other tables travel from node to node (thesis §4.2: a ring, because a stage is a diagonal of
+    the grid of blocks). Other plans are split by stage into parts of equal work. Row locks do not span nodes: a
+    locked plan runs on node 0.
     """
     if plan.strategy == "rotation" and "cells" in plan.details:
         return _assign_rotation(plan, records, bounds, nodes)
@@ -84,7 +84,7 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
 
 
 def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:
-    """Node of each block: contiguous runs of about equal work, none of them empty where there are blocks enough."""
+    """Node of each block: contiguous runs of about equal work, none of them empty if there are enough blocks."""
     before = np.concatenate([[0], np.cumsum(np.bincount(block, work, minlength=blocks))])
     middle = (before[:-1] + before[1:]) / 2
     node = np.minimum((middle * nodes / max(before[-1], 1)).astype(np.int32), nodes - 1)
@@ -92,7 +92,7 @@ def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, 
 
 
 def _first_users(block: NDArray[np.int32], node_of: NDArray[np.int32], blocks: int) -> NDArray[np.int32]:
-    """Home of each block: where it is used first, as far as that leaves every node one range of rows."""
+    """Home of each block: the node that uses it first, provided that every node still has one range of rows."""
     home = np.full(blocks, -1, np.int32)
     used, first = np.unique(block, return_index=True)
     home[used] = node_of[first]
@@ -115,13 +115,13 @@ def _units_read_elsewhere(
     high: NDArray[np.int64],
     bounds: NDArray[np.int64],
 ) -> Units:
-    """Make a unit of each row of a rotating table that a job touches outside of its block, `low..high - 1`.
+    """Make a unit of each row of a rotating table that a job touches outside its block, `low..high - 1`.
 
-    No task writes such a row, or the rotation would not have been possible: who reads it gets a copy from its home.
+    No task writes such a row, or the rotation would not have been possible: readers get a copy from its home.
     """
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords) and records.access_tables.count(table) == 1:
-        task, row = none, none  # what each task touches of it has made the block
+        task, row = none, none  # the block is made of the rows of it that each task touches
     else:
         task, _, row, _ = _accesses(records, [table])
     job = job_of_task(plan)[task]
@@ -158,7 +158,7 @@ def _distinct_pairs(unit: NDArray[np.integer], job: NDArray[np.integer], jobs: i
 def _accesses(
     records: AccessRecords, tables: list[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Task, table, row and kind of every access to some tables."""
+    """Task, table, row and kind of every access to the given tables."""
     if isinstance(records, UniformRecords):
         columns = [column for column, table in enumerate(records.access_tables) if table in tables]
         tasks, arity = records.tasks, len(columns)
@@ -182,16 +182,16 @@ def job_of_task(plan: Plan) -> NDArray[np.int64]:
 
 
 def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None = None) -> Assignment:
-    """Carry an assignment over to a plan whose jobs are merged jobs of another, with barriers between them.
+    """Carry an assignment over to a plan made by merging the jobs of another, with barriers between them.
 
     Parameters
     ----------
     assignment
-        Of the old plan.
+        The assignment of the old plan.
     old, new
         The plans; the new one has the same tasks.
     lanes
-        Lanes of each node, if the new plan has lanes: they decide on which node a job runs.
+        Lanes of each node, if the new plan has lanes: the lane determines the node of a job.
     """
     first = np.append(old.order, 0)[old.offsets[:-1]] if old.tasks else np.zeros(old.jobs, np.int64)
     filled = np.diff(old.offsets) > 0
@@ -209,7 +209,7 @@ def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None =
 
 
 def _balanced(plan: Plan, nodes: int) -> NDArray[np.int32]:
-    """Node of each job: those of a stage in parts of equal work, contiguous where there is one stage only."""
+    """Node of each job: each stage is split into parts of equal work, contiguous if there is only one stage."""
     filled = np.diff(plan.offsets) > 0
     node_of = np.where(filled, 0, NOWHERE).astype(np.int32)
     if plan.locks is not None:
@@ -227,7 +227,7 @@ def _balanced(plan: Plan, nodes: int) -> NDArray[np.int32]:
 
 
 def _joined(parts: list[Units]) -> Units:
-    """Number the units of several tables through."""
+    """Concatenate the units of several tables, numbered consecutively."""
     first = np.concatenate([[0], np.cumsum([len(part.table) for part in parts])])
     users = [part.users + np.array([start, 0]) for part, start in zip(parts, first, strict=False)]
     return Units(

@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 from strads.schedule.parallel import TILE, Parallel, chunk_bounds, index_dtype
 from strads.schedule.touches import Touches
 
-CACHE_BYTES = 512 * 1024  # rows of one block of a table that stay in a core's own cache
+CACHE_BYTES = 512 * 1024  # a block of this size stays in a core's private cache
 
 
 def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]:
     """Cut the rows of a table into contiguous blocks of about equal work.
 
-    Each block takes its share of the work that is left, so that a row heavier than a block's share costs the
-    other blocks nothing.
+    Each block takes its share of the remaining work, so a row heavier than a block's share does not unbalance
+    the other blocks.
 
     Parameters
     ----------
     work : (rows,)
-        How often each row is touched.
+        Number of accesses to each row.
     blocks
         How many blocks to cut, at least 1.
 
@@ -27,7 +27,7 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
     -------
     (cut + 1,) int64
         Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at
-        all; with fewer touched rows than `blocks` there are fewer blocks.
+        all; if fewer than `blocks` rows are touched, there are fewer blocks.
     """
     before = np.concatenate([[0], np.cumsum(work, dtype=np.int64)])
     total = before[-1]
@@ -52,12 +52,12 @@ def block_lookup(bounds: NDArray[np.int64], values: NDArray[np.integer]) -> NDAr
 
 
 def blocks_for_cache(table_bytes: int, most: int) -> int:
-    """Blocks of which each fits a core's cache, at most `most`."""
+    """Number of blocks, at most `most`, such that each fits in a core's cache."""
     return min(most, -(-table_bytes // CACHE_BYTES))
 
 
 def apportion(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]:
-    """Share blocks among tables in proportion to their work; at least one for each table that has any."""
+    """Divide blocks among tables in proportion to their work; each table with any work gets at least one."""
     given = np.minimum(work, 1).astype(np.int64)
     for _ in range(blocks - int(given.sum())):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,12 +76,13 @@ def _count_columns(
     end: int,
     counts: NDArray[np.integer],
 ) -> None:
+    """Count accesses of the tasks begin..end - 1 in `columns`; `base` (arity,) is each column's first row number."""
     width = np.uint64(arity)
     for tile in range(begin, end, TILE):
         last = np.uint64(min(tile + TILE, end))
         for column in columns:
             first, offset = base[column], np.uint64(column)
-            for task in range(np.uint64(tile), last):  # unsigned: no index is tested for being negative
+            for task in range(np.uint64(tile), last):  # unsigned: no check for negative indices
                 counts[np.uint64(first + rows[task * width + offset])] += 1
 
 
@@ -100,7 +101,7 @@ def column_work(
     threads: int,
     parallel: Parallel,
 ) -> NDArray[np.integer]:
-    """How often each row is touched, counted in the records as they are.
+    """Number of accesses to each row, counted directly in the records.
 
     Parameters
     ----------
@@ -111,9 +112,9 @@ def column_work(
     base : (arity,)
         Number of the first row of each column's table.
     count
-        How many rows are numbered.
+        Total number of rows.
     threads, parallel
-        How the pass is spread.
+        How the pass is parallelized.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def column_work(
 
 
 def touch_work(touches: Touches, count: int, threads: int, parallel: Parallel) -> NDArray[np.integer]:
-    """How often each of `count` rows is touched; shape (count,)."""
+    """Number of accesses to each of `count` rows; shape (count,)."""
     bounds = _chunks(len(touches.rows), count, threads)
     counts = np.zeros((len(bounds) - 1, count), index_dtype(len(touches.rows)))
     parallel(lambda c: _count_rows(touches.rows, bounds[c], bounds[c + 1], counts[c]), len(counts))
@@ -136,7 +137,7 @@ def touch_work(touches: Touches, count: int, threads: int, parallel: Parallel) -
 
 
 def _chunks(length: int, count: int, threads: int) -> NDArray[np.int64]:
-    """Chunks of a counting pass: every one has counters of its own, no more than the pass is worth."""
+    """Chunks of a counting pass: few enough that their private counters do not cost more than the pass."""
     return chunk_bounds(length, max(1, min(threads, length // max(count, 1))))
 
 

@@ -1,4 +1,4 @@
-"""Strategy *buckets*: tasks that touch few rows, such as both ends of a graph edge, by blocks of rows."""
+"""Strategy *buckets*: groups tasks that touch few rows, such as both ends of a graph edge, by blocks of rows."""
 
 import numpy as np
 from numba import njit
@@ -13,8 +13,8 @@ from strads.schedule.precedence import chain
 from strads.schedule.problem import Problem
 from strads.schedule.touches import Touches, span
 
-MOST_ROWS = 4  # of one task
-BLOCKS = 32  # of all tables together
+MOST_ROWS = 4  # touched by one task
+BLOCKS = 32  # over all tables
 MOST_FOR_CACHE = 128
 MOST_KEYS = 2**20
 FREE_JOBS = 32  # for tasks that touch no written row
@@ -22,7 +22,7 @@ FREE_JOBS = 32  # for tasks that touch no written row
 
 @njit(nogil=True, cache=True)
 def _most_rows(touches: Touches, tasks: int, enough: int) -> int:
-    """Largest number of distinct rows that a task touches; stops at the first task with `enough`."""
+    """Largest number of distinct rows that a task touches; stops at the first task that reaches `enough`."""
     found = np.empty(enough, np.int64)
     most = 0
     for task in range(tasks):
@@ -55,7 +55,7 @@ def _bucket_keys(
     keys: NDArray[np.unsignedinteger],
     counts: NDArray[np.integer],
 ) -> None:
-    """Key of each task: its sorted distinct blocks as digits, the last one repeated up to `width` digits."""
+    """Key of each task: its sorted distinct blocks as digits, padded to `width` digits by repeating the last."""
     found = np.empty(width, np.int64)
     tasks = len(keys)
     for task in range(begin, end):
@@ -86,9 +86,9 @@ def _bucket_keys(
 
 @njit(nogil=True, cache=True)
 def _first_fit(buckets: NDArray[np.int32], blocks: int) -> NDArray[np.int64]:
-    """First stage in which all blocks of a bucket are free, bucket by bucket; −1 stands for no block.
+    """First stage in which all blocks of a bucket are free, bucket by bucket; −1 denotes no block.
 
-    The same as filling stage by stage with the first buckets that are disjoint from those already in it.
+    Equivalent to filling each stage in turn with the first buckets that are disjoint from those already in it.
     """
     degree = np.zeros(blocks, np.int64)
     for bucket in buckets:
@@ -117,7 +117,7 @@ def _first_fit(buckets: NDArray[np.int32], blocks: int) -> NDArray[np.int64]:
 
 
 def buckets(problem: Problem) -> Plan:
-    """Tasks with the same set of blocks are a job; disjoint sets share a stage, the heaviest first.
+    """Tasks with the same set of blocks form a job; disjoint sets share a stage, the heaviest first.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
 def _keys(
     problem: Problem, cuts: list[NDArray[np.int64]], blocks: int, width: int
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64]]:
-    """Number of each task's set of blocks; how often each occurs in each chunk of tasks; the chunks."""
+    """Number of each task's set of blocks, its count in each chunk of tasks, and the chunks."""
     block_of = np.zeros(problem.rows, np.int32)
     first_block, cut = 0, iter(cuts)
     for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
@@ -205,7 +205,7 @@ def _keys(
 
 
 def _decode(keys: NDArray[np.int64], blocks: int, width: int) -> NDArray[np.int32]:
-    """Blocks of each key; shape (keys, width); −1 throughout for tasks that touch no written row."""
+    """Blocks of each key; shape (keys, width); all −1 for tasks that touch no written row."""
     sets = np.full((len(keys), width), -1, np.int32)
     bound = keys < blocks**width
     for position in range(width):

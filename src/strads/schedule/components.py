@@ -13,8 +13,8 @@ from strads.schedule.problem import Problem
 from strads.schedule.touches import Touches, span
 
 MOST_JOBS = 32  # of a batch; a fixed number, so that plans do not depend on the number of threads
-SMALLEST_BATCH = 64  # tasks a thread, so that a barrier costs little beside the batch
-WORTH_BARRIERS = 1.2  # with less parallelism than that in a batch, barriers cost more than they bring
+SMALLEST_BATCH = 64  # tasks per thread, so that a barrier costs little compared with the batch
+WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
 
 
 @njit(nogil=True, cache=True)
@@ -27,7 +27,7 @@ def _root(parent: NDArray[np.integer], row: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _join_rows(touches: Touches, tasks: NDArray[np.integer], parent: NDArray[np.integer]) -> None:
-    """Union–find: rows that one of the tasks touches together get the same root."""
+    """Union–find: rows that are touched by the same task get the same root."""
     for task in tasks:
         first, last = span(touches, task)
         for access in range(first, last):
@@ -55,7 +55,7 @@ def _find_components(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Component of each of the tasks, numbered by first appearance, and the work of each component.
 
-    `parent` and `label` are scratch memory, one entry a row; `label` is −1 throughout, before and after.
+    `parent` and `label` are scratch memory with one entry per row; `label` is all −1 before and after the call.
     """
     _join_rows(touches, tasks, parent)
     component = np.empty(len(tasks), np.int32)
@@ -86,7 +86,7 @@ def _find_components(
 
 
 class _Finder:
-    """Finds components of sets of tasks, in scratch memory of one entry a row."""
+    """Finds components of sets of tasks, using scratch memory with one entry per row."""
 
     def __init__(self, problem: Problem) -> None:
         self._touches = problem.touches
@@ -99,15 +99,15 @@ class _Finder:
 
 
 def components(problem: Problem) -> Plan:
-    """Components of all tasks at once, or, where one is too heavy, of random batches parted by barriers.
+    """Components of all tasks together or, if one is too heavy, of random batches separated by barriers.
 
-    Serves every loop; the parallelism is 1 when even small batches hang together.
+    Applies to every loop; the parallelism is 1 if even small batches are connected.
     """
     batches, batch_order = _split(problem)
     job_of = np.empty(problem.tasks, np.int32)
     bounds = np.arange(batches + 1) * problem.tasks // batches
     of_batch: list[tuple[NDArray[np.int32], int]] = [(job_of, 0)] * batches
-    finders: list[_Finder] = []  # of the threads
+    finders: list[_Finder] = []  # one per thread
     count = [0]
 
     def find(batch: int) -> None:
@@ -130,7 +130,7 @@ def components(problem: Problem) -> Plan:
 
 
 def _balance(work: NDArray[np.int64]) -> float:
-    """How many times the work of the heaviest component all of them have."""
+    """Total work divided by the work of the heaviest component."""
     return float(work.sum() / work.max()) if len(work) else 1.0
 
 
@@ -141,7 +141,7 @@ def _wanted(problem: Problem) -> int:
 def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     """How many random batches to cut the tasks into, and the tasks by batch, in loop order within each.
 
-    Batches are doubled as long as the components of the first one balance; the smallest count if those do not.
+    Batches are doubled as long as the components of the first one balance; if they do not, the smallest count is used.
     """
     shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     find = _Finder(problem)

@@ -1,10 +1,10 @@
-"""Consistency models: how old what a worker reads may be, and when servers tell it more (thesis §2.1; ESSP).
+"""Consistency models: how stale a worker's reads may be, and when servers push updates (thesis §2.1; ESSP).
 
 A worker's clock starts at 0 and advances by 1 with `clock()`. An update made at clock c carries that clock. A row has
 *age* a when it holds all updates of all workers made before clock a; it may hold some later ones. The *table's clock*
 is that of the slowest worker.
 
-A model is an object of the few rules below: derive from `Consistency` to try another one.
+A model is a small set of rules: derive from `Consistency` to try another one.
 """
 
 import math
@@ -17,11 +17,11 @@ from strads.errors import ArgumentError
 
 
 class Push(Enum):
-    """When a server sends rows to those who have read them before, without being asked."""
+    """When a server sends rows, unasked, to those that have read them before."""
 
     NEVER = "never"
-    CLOCK = "clock"  # those that have changed, when the table's clock advances
-    UPDATE = "update"  # those that have changed, as soon as the receiver has taken in what it was sent before
+    CLOCK = "clock"  # changed rows, when the table's clock advances
+    UPDATE = "update"  # changed rows, as soon as the receiver has applied the previous push
 
 
 class Consistency(ABC):
@@ -30,14 +30,14 @@ class Consistency(ABC):
     Attributes
     ----------
     push
-        When servers send rows by themselves.
+        When servers push rows.
     pushes_between
-        With `Push.CLOCK`: n pushes more between two advances of the table's clock. They follow each 1/(n + 1) of the
-        updates that the workers send in a clock, so their number does not depend on that of the workers.
+        With `Push.CLOCK`: n additional pushes between two advances of the table's clock. One follows each 1/(n + 1)
+        of the updates that the workers send in a clock, so their number does not depend on that of the workers.
     in_order
         Whether servers hold an update back until the table's clock has passed it, and apply those of one clock in
-        the order of workers. If `required` is the reader's clock, too, then what is read depends on nothing but the
-        program: the same bits on every backend.
+        the order of workers. If `required` is also the reader's clock, reads depend on nothing but the program: they
+        are bitwise identical on every backend.
     """
 
     push: Push = Push.NEVER
@@ -46,18 +46,18 @@ class Consistency(ABC):
 
     @abstractmethod
     def required(self, clock: int) -> int:
-        """Return the age that rows must have for a read at a clock; with the slowest worker behind it, workers wait."""
+        """Return the age that rows must have for a read at a clock; workers wait while the slowest one is behind it."""
 
     def bound(self, clock: int) -> float:
-        """Return how large the sum of all updates that not every worker can see may be, in any entry.
+        """Return the upper bound, in any entry, on the sum of all updates that not every worker can see.
 
-        Less than infinity it needs `Push.UPDATE`: receivers confirm what they are sent.
+        A finite bound needs `Push.UPDATE`: receivers acknowledge what they are sent.
         """
         return math.inf
 
 
 class BSP(Consistency):
-    """Bulk synchronous parallel (thesis §2.1.1): at clock c a worker sees all updates made before c, and no other."""
+    """Bulk synchronous parallel (thesis §2.1.1): at clock c a worker sees all updates made before c, and no others."""
 
     in_order = True
 
@@ -73,7 +73,7 @@ class Hybrid(BSP):
     """Hogwild! within a node, BSP between nodes (thesis §7.1.3).
 
     In `sync_for` all threads of a node work on one replica without locks, and nodes synchronize after each round of
-    minibatches, one for each thread. To a table of a parameter server it is BSP.
+    minibatches, one per thread. For a table of a parameter server it is BSP.
     """
 
     def __repr__(self) -> str:
@@ -84,8 +84,8 @@ class Hybrid(BSP):
 class SSP(Consistency):
     """Stale synchronous parallel (Ho et al. 2013; ESSP, "SSP Condition").
 
-    At clock c a worker sees all updates made up to clock c − staleness − 1. It goes on with the rows that it has while
-    they are new enough and asks for new ones only then.
+    At clock c a worker sees all updates made up to clock c − staleness − 1. It keeps using its cached rows while they
+    are fresh enough and requests new ones only when they are not.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class SSP(Consistency):
 class ESSP(SSP):
     """Eager SSP (ESSP, "ESSPTable"): the guarantee of SSP; servers push rows to their readers.
 
-    They do so when the table's clock advances, as the paper's, and three times between: with that alone a worker ahead
-    of the slowest would not see what others have long sent. If the network is the bottleneck, derive a class with
+    They do so when the table's clock advances, as in the paper, and three times in between: otherwise a worker ahead of
+    the slowest would not see updates that others sent long ago. If the network is the bottleneck, derive a class with
     `pushes_between = 0`.
 
     Parameters
@@ -124,12 +124,12 @@ class ESSP(SSP):
 
 
 class ASP(Consistency):
-    """Asynchronous parallel (thesis §2.1.2): nobody waits for anybody, and nothing bounds the age of what is read."""
+    """Asynchronous parallel (thesis §2.1.2): no worker waits for another, and the staleness of reads is unbounded."""
 
     push = Push.UPDATE
 
     def required(self, clock: int) -> int:
-        """Return 0: any row will do."""
+        """Return 0: rows of any age are acceptable."""
         return 0
 
     def __repr__(self) -> str:
@@ -141,15 +141,15 @@ class VAP(ASP):
     """Value-bounded asynchronous parallel (ESSP, "VAP condition").
 
     Updates are in transit until all workers can see them. Their sum stays below vₜ = v0 / (t + 1)^decay in every
-    entry, t the clock of the slowest worker: each of P workers may have vₜ / P of its own in transit, t its own clock,
-    and waits with the rest.
+    entry, where t is the clock of the slowest worker: each of P workers may have vₜ / P of its own in transit, where
+    t is its own clock, and waits before sending more.
 
     Parameters
     ----------
     v0
         The bound at clock 0.
     decay
-        How fast it shrinks.
+        How fast the bound shrinks.
     """
 
     v0: float

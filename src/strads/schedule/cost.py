@@ -1,4 +1,4 @@
-"""What a loop takes on one thread, guessed from its accesses: to weigh plans by, as plans must not depend on clocks."""
+"""Estimates the time of a loop on one thread from its accesses: plans must not depend on measured times."""
 
 import numpy as np
 from numba import njit
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from strads.schedule.touches import Touches, span
 
 TASK = 5.0  # nanoseconds of a task that does nothing
-HIT, MISS = 1.0, 5.0  # of an access to a line that is in the first cache, or is not
-BYTES = 32.0  # of a row that are worked on in a nanosecond
-LINES, LINE_BYTES = 512, 64  # a first cache of 32 KiB
-HANDOVER = 20.0  # nanoseconds until a line that another core has written is here
-SAMPLES, SAMPLE = 8, 2048  # stretches of the loop that stand for all, and their tasks
+HIT, MISS = 1.0, 5.0  # nanoseconds of an access to a line that is in the L1 cache, or is not
+BYTES = 32.0  # of a row that are processed per nanosecond
+LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
+HANDOVER = 20.0  # nanoseconds to fetch a line that another core has written
+SAMPLES, SAMPLE = 8, 2048  # number of sampled ranges of the loop, and tasks in each
 
 
 @njit(nogil=True, cache=True)
@@ -24,7 +24,7 @@ def _of_tasks(
     row_bytes: NDArray[np.int64],
     cached: NDArray[np.int64],
 ) -> float:
-    """Nanoseconds of consecutive tasks of an order, with a cache of one place for each line."""
+    """Nanoseconds of consecutive tasks of an order, with a direct-mapped cache."""
     total = 0.0
     for position in range(begin, end):
         task = order[position] if len(order) > 0 else position
@@ -51,20 +51,20 @@ def nanoseconds_per_task(
     row_bytes: NDArray[np.int64],
     order: NDArray[np.integer],
 ) -> float:
-    """Return what a task takes at least, on average.
+    """Return a lower bound on the average time of a task.
 
     Parameters
     ----------
     touches
-        The accesses that can conflict; all others are left out, as is arithmetic.
+        The accesses that can conflict; all others are ignored, as is arithmetic.
     tasks
-        How many there are.
+        Number of tasks.
     first_row : (tables + 1,)
         Number of each table's first row.
     row_bytes : (tables,)
         Bytes of a row of each table.
     order : (tasks,)
-        In which the tasks run; empty where that is their own.
+        Order in which the tasks run; empty for the order of the loop.
     """
     if tasks == 0 or len(row_bytes) == 0:
         return TASK

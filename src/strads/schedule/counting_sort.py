@@ -12,16 +12,16 @@ from strads.schedule.prefetch import prefetch_ahead
 
 @dataclass(frozen=True)
 class Cargo:
-    """Rows to be copied into plan order while that is made: one pass, where the tasks are known by number."""
+    """Rows to be copied into plan order while that order is computed, in one pass."""
 
     source: NDArray[np.void]  # (tasks or more,): the row of each task
-    target: NDArray[np.void]  # (tasks,); may hold the records of the plan that is made
-    order: NDArray[np.integer]  # memory for the order of a plan; if it is that of the plan made, `target` is filled
+    target: NDArray[np.void]  # (tasks,); may overlap the records that the plan is built from
+    order: NDArray[np.integer]  # memory for the order of a plan; if the plan uses it, `target` has been filled
 
 
 @njit(nogil=True, cache=True)
 def count_keys(keys: NDArray[np.integer], begin: int, end: int, counts: NDArray[np.integer]) -> None:
-    """Add to `counts` how often each key occurs in `keys[begin:end]`."""
+    """Add to `counts` the number of occurrences of each key in `keys[begin:end]`."""
     for task in range(begin, end):
         counts[keys[task]] += 1
 
@@ -30,7 +30,7 @@ def count_keys(keys: NDArray[np.integer], begin: int, end: int, counts: NDArray[
 def _scatter(
     keys: NDArray[np.integer], begin: int, end: int, start: NDArray[np.integer], order: NDArray[np.integer]
 ) -> None:
-    for task in range(np.uint64(begin), np.uint64(end)):  # unsigned: no index is tested for being negative
+    for task in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for negative indices
         key = keys[task]
         position = np.uint64(start[key])
         order[position] = task
@@ -48,6 +48,7 @@ def _scatter_rows(
     source: NDArray[np.void],
     target: NDArray[np.void],
 ) -> None:
+    """Like `_scatter`, and also copy each task's row of `source` into its place in `target`."""
     for task in range(np.uint64(begin), np.uint64(end)):
         key = keys[task]
         position = np.uint64(start[key])
@@ -66,20 +67,20 @@ def group_by_key(
     parallel: Parallel,
     cargo: Cargo | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    """Order tasks by key, tasks of one key in loop order.
+    """Order tasks by key, keeping tasks with the same key in loop order.
 
     Parameters
     ----------
     keys : (tasks,)
         Key of each task.
     counts : (chunks, keys)
-        How often each key occurs in each chunk of tasks.
+        Occurrences of each key in each chunk of tasks.
     key_order : (groups,)
-        Keys in the order wanted; every key that occurs is among them.
+        Keys in the desired order; must include every key that occurs.
     bounds : (chunks + 1,)
         Chunk c has the tasks `bounds[c]:bounds[c + 1]`.
     parallel
-        Runs chunks.
+        Runs the chunks.
     cargo
         Rows to be copied into the order.
 

@@ -1,4 +1,4 @@
-"""Whether most tasks touch one row, at a glance: then two threads would hardly ever run together."""
+"""A quick test whether most tasks touch one row: then two threads would hardly ever run concurrently."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from strads.schedule.access import AccessRecords
 from strads.schedule.record_parts import as_sparse
 
 CROWDED = 0.6  # of the tasks
-STRETCHES, STRETCH = 8, 64  # of consecutive tasks, from all over the loop
+STRETCHES, STRETCH = 8, 64  # sampled ranges of consecutive tasks, spread over the loop
 
 
 def some_tasks(tasks: int) -> list[range]:
-    """Return the tasks that stand for all."""
+    """Return a sample of the tasks."""
     starts = np.unique(np.linspace(0, max(tasks - STRETCH, 0), STRETCHES).astype(int)).tolist()
     return [range(start, min(start + STRETCH, tasks)) for start in starts]
 
 
 def crowded_row(records: AccessRecords) -> str | None:
-    """Say which row most tasks touch and some of them write; None if there is none."""
+    """Name the row that most tasks touch and some of them write; None if there is none."""
     if records.tasks == 0:
         return None
     sparse = as_sparse(records)

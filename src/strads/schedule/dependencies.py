@@ -1,8 +1,8 @@
 """Which parameters depend too strongly on one another to be updated together (thesis §5.1.1, phase II).
 
-The dependency of two parameters of a regression is the correlation of their columns (thesis §5.1.2, algorithm 6), taken
-from a sample of the rows. Candidates come one by one; each is compared with those that were kept before it, so L'
-candidates never cost more than L' (L' − 1) / 2 correlations, and far fewer where the columns are sparse.
+The dependency of two parameters of a regression is the correlation of their columns (thesis §5.1.2, algorithm 6),
+estimated from a sample of the rows. Each candidate is compared with those already kept, so L' candidates never cost
+more than L' (L' − 1) / 2 correlations, and far fewer if the columns are sparse.
 """
 
 from typing import Any, NamedTuple
@@ -16,16 +16,17 @@ from strads.errors import ArgumentError
 
 
 class NoDependencies(NamedTuple):
-    """Nothing depends on anything: every candidate is kept."""
+    """No dependencies: every candidate is kept."""
 
     taken: NDArray[np.int64]
 
 
 class DenseDependencies(NamedTuple):
-    """Columns of a dense matrix, of shape (sampled rows, parameters), with their means and the inverse of their norms.
+    """Columns of a dense matrix, of shape (sampled rows, parameters), with their means and inverse norms (`scales`).
 
-    `kept` has the columns that this round keeps, standardized, one a row; `crowds` what is among the others of each.
-    `noise` is what sampling adds to the square of a correlation, on average.
+    `kept` holds the standardized columns kept in this round, one per row, `crowds` the sum of the squared correlations
+    of each with the others, and `products` the correlations of the candidate with them; `taken[0]` is their number.
+    `noise` is the average amount that sampling adds to a squared correlation.
     """
 
     values: NDArray[Any]
@@ -39,10 +40,11 @@ class DenseDependencies(NamedTuple):
 
 
 class SparseDependencies(NamedTuple):
-    """Columns in CSC form, with their means and the inverse of their norms.
+    """Columns in CSC form, with their means and inverse norms (`scales`); `products` and `crowds` as in the dense case.
 
-    The entries of the columns that this round keeps hang on their rows: `heads[i]` is the first of row i, `following`
-    the next of the same row, −1 none. So a candidate meets only those that share a row with it.
+    The entries of the columns kept in this round form a linked list per row: `heads[i]` is the first entry of row i and
+    `following` the next one of the same row; −1 ends the list. `owners` is the position in `kept` of an entry's column,
+    and `entries` its value. So a candidate is compared only with columns that share a row with it.
     """
 
     values: NDArray[Any]
@@ -57,36 +59,36 @@ class SparseDependencies(NamedTuple):
     kept: NDArray[np.int64]
     products: NDArray[np.float64]
     crowds: NDArray[np.float64]
-    taken: NDArray[np.int64]  # columns kept, entries of theirs
+    taken: NDArray[np.int64]  # number of columns kept, and of their entries
 
 
 Dependencies = NoDependencies | DenseDependencies | SparseDependencies
 
 
 def no_dependencies() -> NoDependencies:
-    """Return dependencies that let everything pass."""
+    """Return dependencies under which every candidate is kept."""
     return NoDependencies(np.zeros(2, np.int64))
 
 
 def dense_dependencies(
     values: NDArray[Any], capacity: int, *, centre: bool = True, all_rows: int | None = None
 ) -> DenseDependencies:
-    """Take the columns of a dense sample, without a copy.
+    """Wrap the columns of a dense sample, without a copy.
 
     Parameters
     ----------
     values : array of shape (sampled rows, parameters)
     capacity
-        At most so many are kept together.
+        Largest number of parameters kept together.
     all_rows
-        How many rows there are, of which these are a sample; by default these are all.
+        Number of rows that `values` is a sample of; by default `values` has all rows.
     centre
-        Whether to take the correlations of the centred columns, as suits a model with an intercept, or the cosines.
+        Whether to use the correlations of the centred columns, for a model with an intercept, or their cosines.
     """
     sums, squares = np.zeros((2, values.shape[1]))
     _dense_moments(values, sums, squares)
     means, scales = _standardization(sums, squares, len(values), centre=centre)
-    padded = -(-len(values) // 16) * 16  # whole vectors, so that the products need no rest
+    padded = -(-len(values) // 16) * 16  # a multiple of the vector width, so that the products need no remainder loop
     noise = 0.0 if all_rows is None else max(1.0 / len(values) - 1.0 / all_rows, 0.0)
     kept = np.zeros((capacity, padded), np.float32)
     products, crowds = np.zeros((2, capacity))
@@ -102,7 +104,7 @@ def sparse_dependencies(
     *,
     centre: bool = True,
 ) -> SparseDependencies:
-    """Take columns in CSC form, without a copy; the other parameters are those of `dense_dependencies`."""
+    """Wrap columns in CSC form, without a copy; the other parameters are those of `dense_dependencies`."""
     sums, squares = np.zeros((2, len(indptr) - 1))
     _sparse_moments(values, indptr, sums, squares)
     means, scales = _standardization(sums, squares, n_rows, centre=centre)
@@ -132,7 +134,7 @@ def _standardization(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     means = sums / max(n_rows, 1) if centre else np.zeros_like(sums)
     rest = squares - n_rows * means**2
-    constant = rest <= 1e-12 * squares  # what is left is rounding: correlated with nothing
+    constant = rest <= 1e-12 * squares  # the rest is rounding error: such a column is correlated with nothing
     return means, np.divide(1.0, np.sqrt(np.maximum(rest, 0.0)), out=np.zeros_like(rest), where=~constant)
 
 
@@ -155,19 +157,20 @@ def _sparse_moments(values, indptr, sums, squares):  # type: ignore[no-untyped-d
 
 
 def keep_if_safe(dependencies: Dependencies, parameter: int, threshold: float, crowding: float) -> bool:
-    """Keep a parameter if it depends neither on another, nor on all together, too strongly.
+    """Keep a parameter unless it depends too strongly on one of those kept, or on all of them together.
 
     A parameter beyond the last column, such as an intercept, is kept alone. For compiled code only.
 
     Parameters
     ----------
     threshold : float
-        Largest |correlation| with any that was kept since `forget_kept`.
+        Largest |correlation| with any parameter kept since `forget_kept`.
     crowding : float
-        Largest sum of its squared correlations with all of them, for it and for each of them. Simultaneous exact steps
-        lower a quadratic objective as long as the correlation matrix of what is updated has no eigenvalue of 2 or
-        more. Of P columns whose correlations are as good as random, with squares that sum to s = P/n, the largest one
-        is about (1 + √s)² (Marčenko and Pastur 1967): so s must stay below 0.17, however small each of them is.
+        Largest sum of squared correlations of the parameter, and of each kept one, with the others. Simultaneous exact
+        steps decrease a quadratic objective as long as the correlation matrix of the updated parameters has no
+        eigenvalue of 2 or more. For P columns whose correlations are essentially random, with squares that sum to
+        s = P/n, the largest eigenvalue is about (1 + √s)² (Marčenko and Pastur 1967): so s must stay below 0.17,
+        however small each correlation is.
 
     Returns
     -------
@@ -178,7 +181,7 @@ def keep_if_safe(dependencies: Dependencies, parameter: int, threshold: float, c
 
 
 def forget_kept(dependencies: Dependencies) -> None:
-    """Begin another round; for compiled code only."""
+    """Start a new round; for compiled code only."""
     raise NotImplementedError
 
 
@@ -192,7 +195,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _is_crowded(products, crowds, count, noise, crowding):  # type: ignore[no-untyped-def]
-    """Whether one more, with these correlations, is too many; else adds it to the crowds."""
+    """Whether one more column, with these correlations, is too many; if not, updates `crowds`."""
     total = 0.0
     for k in range(count):
         square = products[k] * products[k] - noise

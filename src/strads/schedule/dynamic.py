@@ -1,4 +1,4 @@
-"""Dynamic schedules: which parameters to update together next, given how much they changed (thesis §5.1)."""
+"""Dynamic schedules: which parameters to update together next, given their recent changes (thesis §5.1)."""
 
 import numbers
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ _LONGEST_REST = 6
 
 
 class DynamicSchedule(ABC):
-    """One scheduler instance: it proposes updates of its own parameters, which have numbers of all instances together.
+    """One scheduler instance: it proposes updates of its own parameters, numbered across all instances.
 
     A parameter that has been proposed is in flight until its feedback; only then may it be proposed again.
     """
@@ -31,27 +31,27 @@ class DynamicSchedule(ABC):
         Returns
         -------
         parameters : int64 array of shape (count,)
-            All different. Empty only if none is left that could be proposed.
+            All distinct. Empty only if no parameter is left to propose.
         priorities : float64 array of shape (count,)
-            The larger, the sooner an update should be seen by others.
+            The larger, the sooner the update should become visible to others.
         """
 
     @abstractmethod
     def feedback(self, parameters: NDArray[np.int64], changes: NDArray[np.float64]) -> None:
-        """Take note of the changes δ of parameters that were in flight, after their commit."""
+        """Record the changes δ of parameters that were in flight, after their commit."""
 
 
 class CompiledSchedule(DynamicSchedule):
-    """A schedule whose state is arrays, so that compiled rounds can propose and feed back without the interpreter.
+    """A schedule whose state is held in arrays, so that compiled rounds can use it without the interpreter.
 
     Attributes
     ----------
     parameters
         The instance's own.
     concurrency
-        Most parameters a plan.
-    state
-        For `dynamic_state.propose_into` and `take_feedback`.
+        Largest number of parameters in a plan.
+        state
+        State for `dynamic_state.propose_into` and `take_feedback`.
     """
 
     state: Any
@@ -90,16 +90,16 @@ class CompiledSchedule(DynamicSchedule):
 
 
 class CyclicSchedule(CompiledSchedule):
-    """All parameters in order, again and again.
+    """All parameters in order, cyclically.
 
     Parameters
     ----------
     parameters : range
         The instance's own.
     concurrency : int
-        Parameters a plan.
-    seed : int
-        Not used; all schedules have it.
+        Number of parameters in a plan.
+        seed : int
+            Not used; accepted for uniformity with the other schedules.
     """
 
     def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
@@ -108,19 +108,19 @@ class CyclicSchedule(CompiledSchedule):
 
 
 class RandomSchedule(CompiledSchedule):
-    """Parameters drawn uniformly without replacement, whatever depends on what: Shotgun (Bradley et al. 2011).
+    """Parameters drawn uniformly without replacement, ignoring dependencies: Shotgun (Bradley et al. 2011).
 
-    With P updates at once it makes progress while P < p / ρ + 1, where ρ is the spectral radius of XᵀX of standardized
-    columns; above, it may diverge.
+    With P simultaneous updates it makes progress while P < p / ρ + 1, where ρ is the spectral radius of XᵀX of
+    standardized columns; above that it may diverge.
 
     Parameters
     ----------
     parameters : range
         The instance's own.
     concurrency : int
-        P, parameters a plan.
-    seed : int
-        Of the draws.
+        P, the number of parameters in a plan.
+        seed : int
+            Seed of the draws.
     """
 
     def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
@@ -133,33 +133,33 @@ class RandomSchedule(CompiledSchedule):
 
 
 class DynamicRegression(CompiledSchedule):
-    """Prioritized draws and a check of dependencies, the two phases of thesis §5.1.1 (algorithm 6).
+    """Prioritized draws and a dependency check, the two phases of thesis §5.1.1 (algorithm 6).
 
-    Phase I draws candidates with probability p(j) ∝ (δβ_j)² + η, where δβ_j is the last change (supplement of Lee et
-    al. 2014, which proves it best for uncorrelated columns). A share of the draws goes to every parameter in turn, in
-    random order, whatever its priority: that is η, relative to the mean of the (δβ_j)², so that it neither vanishes
-    nor takes over as the changes become small. Parameters that have never been updated come before all others.
+    Phase I draws candidates with probability p(j) ∝ (δβ_j)² + η, where δβ_j is the last change (proved optimal for
+    uncorrelated columns in the supplement of Lee et al. 2014). A share of the draws goes to every parameter in turn, in
+    random order, regardless of priority: this is η, relative to the mean of the (δβ_j)², so that it neither vanishes
+    nor dominates as the changes become small. Parameters that have never been updated come before all others.
 
-    Phase II goes through the candidates by falling priority and keeps those whose dependency on each kept before is at
-    most ρ. The rest, the victims, come first in the next round. Many weak dependencies do as much harm as a strong one,
-    and prioritized draws leave hardly any update without effect: so their squares may not sum up to more than
-    `crowding`, either (`dependencies.keep_if_safe` has the reason; infinity is the thesis' rule).
+    Phase II visits the candidates by decreasing priority and keeps those whose dependency on each kept one is at most
+    ρ. The rest, the victims, come first in the next round. Many weak dependencies do as much harm as a strong one,
+    and with prioritized draws nearly every update has an effect, so the sum of their squares is limited by `crowding`
+    as well (see `dependencies.keep_if_safe`; infinity gives the thesis' rule).
 
     Parameters
     ----------
     parameters : range
         The instance's own.
     concurrency : int
-        Most parameters a plan.
-    candidates : int, optional
-        L', most candidates a round; by default twice the concurrency.
+        Largest number of parameters in a plan.
+        candidates : int, optional
+            L', the largest number of candidates per round; by default twice the concurrency.
     threshold : float, default 0.3
         ρ: largest |correlation| within a plan.
     crowding : float, default 0.15
         Largest sum of the squared correlations of a parameter with the others of a plan.
     dependencies : Dependencies, optional
-        Of the instance's own parameters, by `dense_dependencies` or `sparse_dependencies`, with a capacity of at least
-        `concurrency`; by default nothing depends on anything. The last parameter may be without a column.
+        Dependencies of the instance's own parameters, from `dense_dependencies` or `sparse_dependencies`, with a
+        capacity of at least `concurrency`; by default there are none. The last parameter need not have a column.
     prioritize : bool, default True
         False: all draws are uniform.
     check_dependencies : bool, default True
@@ -167,13 +167,13 @@ class DynamicRegression(CompiledSchedule):
     eta : float, default 0.1
         Share of the draws that ignore the priorities.
     rest : int, default 0
-        Up to 2^rest − 1 turns go by without a parameter whose updates have had no effect: 1 after the first such
-        update, 3 after the second … (0: the thesis' rule). Of a sparse model, most coefficients stay 0 and are far from
-        entering, so most draws in turn are saved (shrinking: Joachims 1999, Hsieh et al. 2008).
+        A parameter whose updates have had no effect is skipped for up to 2^rest − 1 sweeps: 1 after the first such
+        update, 3 after the second, … (0: the thesis' rule). In a sparse model, most coefficients stay 0 and are far
+        from entering, so most of these draws are saved (shrinking: Joachims 1999, Hsieh et al. 2008).
     scales : float64 array of shape (len(parameters),), optional
-        What changes are multiplied by before they are compared: the norms of the columns, where these differ.
-    seed : int
-        Of the draws.
+        Factors applied to the changes before they are compared: the norms of the columns, if these differ.
+        seed : int
+            Seed of the draws.
     """
 
     state: PrioritizedState
@@ -234,17 +234,17 @@ class DynamicRegression(CompiledSchedule):
 
 
 class ViolationSchedule(DynamicRegression):
-    """`DynamicRegression` whose priorities come from full looks at the problem now and then.
+    """`DynamicRegression` whose priorities come from occasional full passes over the problem.
 
-    A look, one pass over all columns, gives what no memory of past changes can: how far each parameter is from its
-    optimality condition now, that of parameters too that were never drawn, and which cannot be in the solution at all
-    (screening: El Ghaoui et al. 2012, Fercoq et al. 2015). Between two looks only the parameters in question are drawn.
-    Before the first look it is `DynamicRegression`.
+    One pass over all columns tells what past changes cannot: the current violation of each parameter's optimality
+    condition, even if it was never drawn, and which parameters cannot be in the solution at all (screening: El Ghaoui
+    et al. 2012, Fercoq et al. 2015). Between two passes only the remaining parameters are drawn. Before the first pass
+    it behaves like `DynamicRegression`.
 
     Parameters
     ----------
     parameters, concurrency, seed, **options
-        As of `DynamicRegression`.
+        As in `DynamicRegression`.
     """
 
     def refresh(self, violations: ArrayLike) -> None:
@@ -253,8 +253,8 @@ class ViolationSchedule(DynamicRegression):
         Parameters
         ----------
         violations : array of shape (len(parameters),)
-            Expected |δ| of each parameter, in the unit of scaled changes; 0 for those that are drawn in turn only,
-            negative for those that are not drawn at all until another refresh.
+            Expected |δ| of each parameter, in the unit of scaled changes; 0 for those that are only drawn in turn,
+            negative for those that are not drawn at all until the next refresh.
 
         Raises
         ------
@@ -277,10 +277,10 @@ class ViolationSchedule(DynamicRegression):
         set_priorities(state.tree, state.weights)
 
     def expected(self) -> float:
-        """Return the sum of the squared changes expected of the parameters, but for those in flight and the victims."""
+        """Return the sum of the expected squared changes of the parameters, except those in flight and the victims."""
         return float(total_priority(self.state.tree))
 
 
 def _generator(seed: int, parameters: range) -> NDArray[np.uint64]:
-    """Return the state of a generator of its own for each instance."""
+    """Return the state of an instance's own generator."""
     return np.asarray(np.random.SeedSequence((seed, parameters.start)).generate_state(1, np.uint64), np.uint64)

@@ -1,4 +1,4 @@
-"""What dynamic schedules keep, as arrays, and the two events that change it; for all kinds of compiled code."""
+"""State of dynamic schedules, as arrays, and the two events that change it; for all kinds of compiled code."""
 
 from typing import Any, NamedTuple
 
@@ -17,12 +17,12 @@ from strads.schedule.priorities import (
     total_priority,
 )
 
-UNSEEN = 1e150  # priority of what has never been updated: above all others, so that it is looked at first
-_LARGEST_CHANGE = 1e60  # its square is below UNSEEN; larger ones, and NaN, count as this
+UNSEEN = 1e150  # priority of parameters that have never been updated: above all others, so that they come first
+_LARGEST_CHANGE = 1e60  # its square is below UNSEEN; larger changes, and NaN, are clipped to this
 
 _BATCH = 16  # candidates drawn at a time
 _MEMORY = 1.0 / 512.0  # weight of the latest update in the running means
-_MOST_IN_TURN = 0.9  # largest share of draws in turn
+_MOST_IN_TURN = 0.9  # largest share of draws made in turn rather than by priority
 
 # Fields of `rules`, and of `gains`.
 THRESHOLD, CROWDING, LEAST_IN_TURN, PRIORITIZE = range(4)
@@ -35,11 +35,11 @@ CURSOR, VICTIMS, MEMBERS, AVAILABLE, TURN = range(5)
 
 
 class CyclicState(NamedTuple):
-    """In order, again and again."""
+    """Cyclic order."""
 
     limits: NDArray[np.int64]
     counters: NDArray[np.int64]
-    taken: NDArray[np.bool_]  # in flight
+    taken: NDArray[np.bool_]  # whether each parameter is in flight
 
 
 class RandomState(NamedTuple):
@@ -53,13 +53,14 @@ class RandomState(NamedTuple):
 
 
 class PrioritizedState(NamedTuple):
-    """By priority, with a check of dependencies; numbered from 0 within the instance.
+    """By priority, with a dependency check; parameters are numbered from 0 within the instance.
 
-    `taken` tells those in flight and the victims of the last round; in the tree their priority is 0 meanwhile.
-    The first `counters[MEMBERS]` of `sweep` are those that may be drawn at all, in random order; `in_turn` says which
-    were last drawn from there. One whose last k updates had no effect is only drawn in each 2^min(k, REST)-th turn:
-    that exponent is `idle`. `gains` are running means of squared changes: of those drawn in turn, and of those drawn by
-    priority before (what was promised) and after (what was delivered).
+    `taken` marks parameters in flight and the victims of the last round (listed in `victims`); in `tree` their priority
+    is 0 meanwhile, while `weights` keeps it. `scales` multiplies changes. The first `counters[MEMBERS]` entries of
+    `sweep` are the parameters that may be drawn at all, in random order; `in_turn` marks those last drawn from there.
+    A parameter whose last k updates had no effect is only drawn in every 2^min(k, REST)-th sweep: that exponent is
+    `idle`. `batch` holds the latest draws. `gains` are running means of squared changes: of parameters drawn in turn,
+    and of those drawn by priority, before (promised) and after (delivered) the update.
     """
 
     limits: NDArray[np.int64]
@@ -80,7 +81,7 @@ class PrioritizedState(NamedTuple):
 
 
 def propose_into(state: Any, parameters: NDArray[np.int64], priorities: NDArray[np.float64]) -> int:
-    """Write the next plan, of up to `limits[CONCURRENCY]` parameters; returns how many. For compiled code only."""
+    """Write the next plan, of up to `limits[CONCURRENCY]` parameters; returns their number. For compiled code only."""
     raise NotImplementedError
 
 
@@ -90,7 +91,7 @@ def take_feedback(state: Any, parameters: NDArray[np.int64], changes: NDArray[np
     Returns
     -------
     bool
-        False, and the rest is left as it is, if one was not in flight.
+        False, leaving the rest unchanged, if one was not in flight.
     """
     raise NotImplementedError
 
@@ -169,7 +170,7 @@ def _next_of_sweep(state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _share_in_turn(state):  # type: ignore[no-untyped-def]
-    """Share of the draws that is for all parameters in turn: p η / (p η + Σ (δβ_j)²), in what draws really gain."""
+    """Share of the draws made in turn: p η / (p η + Σ (δβ_j)²), measured by the actual gains of draws."""
     gains = state.gains
     least = state.rules[LEAST_IN_TURN]
     by_priority = total_priority(state.tree)
@@ -185,7 +186,7 @@ def _share_in_turn(state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _draw(state, share):  # type: ignore[no-untyped-def]
-    """Take one parameter, in turn with the given probability; −1 if none is left."""
+    """Draw one parameter, in turn with probability `share`, else by priority; −1 if none is left."""
     leaf = -1
     if random_share(state.generator) >= share:
         leaf = find_leaf(state.tree, random_share(state.generator))
@@ -201,7 +202,7 @@ def _draw(state, share):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _draw_batch(state, count):  # type: ignore[no-untyped-def]
-    """Draw up to `count` into `state.batch`, by falling priority; returns how many."""
+    """Draw up to `count` parameters into `state.batch`, by decreasing priority; returns their number."""
     share = _share_in_turn(state)
     for drawn in range(count):
         leaf = _draw(state, share)
@@ -222,7 +223,7 @@ def _is_safe(state, leaf):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _keep_or_reserve(state, leaf, parameters, priorities, kept):  # type: ignore[no-untyped-def]
-    """Put a candidate into the plan, or among the victims; returns how many the plan has then."""
+    """Add a candidate to the plan or to the victims; returns the new size of the plan."""
     if kept < state.limits[CONCURRENCY] and _is_safe(state, leaf):
         state.taken[leaf] = IN_FLIGHT
         parameters[kept], priorities[kept] = state.limits[FIRST] + leaf, state.weights[leaf]
@@ -239,10 +240,10 @@ def _propose_prioritized(state, parameters, priorities):  # type: ignore[no-unty
     tried = state.counters[VICTIMS]
     state.counters[VICTIMS] = 0
     kept = 0
-    for n in range(tried):  # those that remain victims overwrite what has been read
+    for n in range(tried):  # remaining victims overwrite entries already read
         kept = _keep_or_reserve(state, state.victims[n], parameters, priorities, kept)
     concurrency, candidates = state.limits[CONCURRENCY], state.limits[CANDIDATES]
-    # A plan that does not fill up, for what it has is all that is safe, gets no more candidates for its size either.
+    # A plan that cannot be filled because no more candidates are safe gets only candidates in proportion to its size.
     while kept < concurrency and (tried < _BATCH or (tried - kept) * concurrency <= kept * (candidates - concurrency)):
         drawn = _draw_batch(state, min(min(concurrency - kept, candidates - tried), _BATCH))
         if drawn == 0:
@@ -255,7 +256,7 @@ def _propose_prioritized(state, parameters, priorities):  # type: ignore[no-unty
 
 @njit(nogil=True, cache=True)
 def _learn(state, leaf, weight):  # type: ignore[no-untyped-def]
-    """Bring the running means up to date with an update."""
+    """Update the running means."""
     gains, before = state.gains, state.weights[leaf]
     if state.in_turn[leaf]:
         gains[IN_TURN] += (weight - gains[IN_TURN]) * _MEMORY
@@ -284,7 +285,7 @@ def _feedback_prioritized(state, parameters, changes, count):  # type: ignore[no
 
 @njit(nogil=True, cache=True)
 def release_victims(state: PrioritizedState) -> None:
-    """Let the victims of the last round be drawn like all others."""
+    """Return the victims of the last round to the pool of parameters that may be drawn."""
     for n in range(state.counters[VICTIMS]):
         leaf = state.victims[n]
         state.taken[leaf] = FREE

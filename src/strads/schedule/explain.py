@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def explain(plan: "Plan") -> str:
-    """Say in several lines what a plan does and why; a fact a line."""
+    """Describe what a plan does and why, one fact per line."""
     filled = plan.work[np.diff(plan.offsets) > 0]
     barriers = plan.jobs - len(filled)
     stages = len(np.unique(plan.stage))

@@ -1,4 +1,4 @@
-"""Whether tasks are there to feed later ones: then only the order of the loop gives the result that is meant."""
+"""Whether tasks produce inputs of later ones: then only the order of the loop gives the intended result."""
 
 import numpy as np
 from numba import njit
@@ -12,14 +12,14 @@ MANY = 0.5  # of the tasks
 
 
 def feeds_forward(records: AccessRecords) -> bool:
-    """Whether each row is written by one task at most, many tasks read rows of earlier tasks, and none those of later.
+    """Whether each row has at most one writer, many tasks read rows of earlier tasks, and none those of later ones.
 
-    So it is in dynamic programming, substitution and recurrences; not in sweeps over a grid or a graph, which read
-    rows of both, nor in anything that adds up.
+    This holds for dynamic programming, substitution and recurrences, but not for sweeps over a grid or a graph, which
+    read rows of both, nor for anything that accumulates.
     """
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # its number from 1
+    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the writer, from 1; 0: none
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords):
         accessed = zip(records.access_tables, records.access_writes, strict=True)
@@ -38,7 +38,7 @@ def _feeds_forward(
     first_row: NDArray[np.int64],
     writer: NDArray[np.integer],
 ) -> bool:
-    """`tags` are those of all accesses, or, of uniform records, those of each task's."""
+    """`tags` holds those of all accesses or, for uniform records, those of one task."""
     uniform = touches.arity >= 0
     for task in range(tasks):
         first, end = span(touches, task)

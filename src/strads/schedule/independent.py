@@ -1,4 +1,4 @@
-"""Strategy *independent*: no written row is touched by two tasks, so any two tasks may run together."""
+"""Strategy *independent*: no written row is touched by two tasks, so any two tasks may run concurrently."""
 
 import numpy as np
 from numba import njit
@@ -10,14 +10,14 @@ from strads.schedule.precedence import no_precedence
 from strads.schedule.problem import Problem
 from strads.schedule.touches import Touches, span
 
-JOBS_PER_THREAD = 8  # enough for balance when tasks take unequal time
+JOBS_PER_THREAD = 8  # enough for load balance when task times differ
 
 
 @njit(nogil=True, cache=True)
 def _first_conflict(touches: Touches, tasks: int, seen: NDArray[np.uint64]) -> tuple[int, int]:
-    """Row and task where a row is touched that an earlier task touched; (−1, −1) when there is none.
+    """First row that an earlier task also touched, and the task; (−1, −1) if there is none.
 
-    One bit a row, so that the table of a big loop stays in the cache; `seen` starts with zeros.
+    `seen` has one bit per row, so that it stays in the cache for a big loop; it starts as zeros.
     """
     for task in range(tasks):
         first, last = span(touches, task)
@@ -61,7 +61,7 @@ def independent(problem: Problem) -> Plan:
 
 
 def _refuse_crowded_tables(problem: Problem) -> None:
-    """More tasks than rows: some row is shared, and no pass over the tasks is needed to know."""
+    """Refuse a loop with more tasks than rows: some row is shared, and no pass over the tasks is needed to know."""
     if len(problem.found.written) > 0:
         return
     for column in problem.columns or ():

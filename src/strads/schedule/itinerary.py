@@ -1,34 +1,34 @@
-"""Where the shards of a schedule go from job to job: what each node does, waits for and forwards (thesis §4.2.2)."""
+"""The route of each shard from job to job: what each node runs, waits for and forwards (thesis §4.2.2)."""
 
 from dataclasses import dataclass, field
 
 from strads.schedule.rounds import Job, Schedule, ShardKey
 
-Holders = tuple[tuple[int, ...], ...]  # node that has each shard, by parameter set
+Holders = tuple[tuple[int, ...], ...]  # node that holds each shard, by parameter set
 
 
 @dataclass
 class NodeItinerary:
-    """The jobs of one node in an iteration, in order of rounds, and what ties them together.
+    """The jobs of one node in an iteration, in order of rounds, and their dependencies.
 
     Attributes
     ----------
     jobs
         The node's jobs.
     rounds, segments
-        Of each job: its round, and how many synchronizations come before it.
+        For each job: its round, and the number of synchronizations before it.
     waits
-        Of each job: how many earlier jobs of this node and arrivals it waits for.
+        For each job: the number of earlier jobs of this node and arrivals that it waits for.
     successors
-        Of each job: the jobs of this node that wait for it.
+        For each job: the jobs of this node that wait for it.
     departures
-        Of each job: shards to send when it has ended, and to which node.
+        For each job: the shards to send when it has ended, and their destinations.
     first_departures
-        Shards that another node needs before this one ever does.
+        Shards that another node needs before this node first uses them.
     arrivals
         For each shard, the source of every arrival and the job that waits for it, in order.
     segments_count
-        Number of synchronizations in the iteration, the one at its end included.
+        Number of synchronizations in the iteration, including the one at its end.
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -52,30 +52,30 @@ class NodeItinerary:
         return len(self.jobs) - 1
 
     def after(self, earlier: int, later: int) -> None:
-        """Let one job wait for another, once."""
+        """Make one job wait for another; repeated calls have no further effect."""
         if later not in self.successors[earlier]:
             self.successors[earlier].append(later)
             self.waits[later] += 1
 
     def receive(self, key: ShardKey, source: int, job: int) -> None:
-        """Let a job wait for a shard from another node."""
+        """Make a job wait for a shard from another node."""
         self.arrivals.setdefault(key, []).append((source, job))
         self.waits[job] += 1
 
 
 def place_workers(workers: int, nodes: int) -> tuple[int, ...]:
-    """Return the node of each worker: contiguous ranges whose sizes differ by one at most."""
+    """Return the node of each worker: contiguous ranges whose sizes differ by at most one."""
     return tuple(worker * nodes // workers for worker in range(workers))
 
 
 def plan_itineraries(
     schedule: Schedule, node_of: tuple[int, ...], holders: Holders, nodes: int
 ) -> tuple[list[NodeItinerary], Holders]:
-    """Plan the way of every shard through one iteration.
+    """Plan the route of every shard through one iteration.
 
-    A worker's jobs run in the order of rounds, and so do the jobs that use a shard; nothing else is ordered but by
-    synchronizations. A shard goes to the node of its next user as soon as a job has ended, and stays where it was
-    used last.
+    A worker's jobs run in the order of rounds, and so do the jobs that use a shard; apart from that, only
+    synchronizations impose an order. A shard goes to the node of its next user as soon as a job has ended, and stays
+    where it was used last.
 
     Parameters
     ----------
@@ -84,20 +84,20 @@ def plan_itineraries(
     node_of
         Node of each worker.
     holders
-        Node that has each shard at first.
+        Node that holds each shard at the start.
     nodes
-        How many there are.
+        Number of nodes.
 
     Returns
     -------
     itineraries
-        By node.
+        Itineraries by node.
     holders
-        Node that has each shard at the end.
+        Node that holds each shard at the end.
     """
     itineraries = [NodeItinerary() for _ in range(nodes)]
-    latest_job: dict[int, int] = {}  # of each worker
-    latest_use: dict[ShardKey, tuple[int, int]] = {}  # node, job
+    latest_job: dict[int, int] = {}  # by worker
+    latest_use: dict[ShardKey, tuple[int, int]] = {}  # (node, job) by shard
     places = [list(nodes_of_set) for nodes_of_set in holders]
     segment = 0
     for number, each in enumerate(schedule):
@@ -121,7 +121,7 @@ def plan_itineraries(
 def _bring(
     itineraries: list[NodeItinerary], key: ShardKey, place: int, user: tuple[int, int] | None, node: int, job: int
 ) -> None:
-    """Have a shard at a node for a job, from where it is and after the job that used it last."""
+    """Bring a shard to a node for a job, from its current node and after the job that used it last."""
     if place == node:
         if user is not None:
             itineraries[node].after(user[1], job)

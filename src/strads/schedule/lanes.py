@@ -1,4 +1,4 @@
-"""Plans for loops with relaxed tables: a replica a lane, summed at barriers (DESIGN §4.5)."""
+"""Plans for loops with relaxed tables: one replica per lane, summed at barriers (DESIGN §4.5)."""
 
 from dataclasses import replace
 
@@ -14,14 +14,15 @@ from strads.schedule.precedence import barriers, parallelism
 def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
     """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`).
 
-    With the node of each job, lanes are numbered through the nodes, as many on each, and jobs stay on theirs.
+    If the node of each job is given, every node has equally many lanes, numbered across nodes, and jobs stay on
+    their nodes.
     """
     if lanes < 1:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
     _refuse_waiting_within_stage(plan)
     filled = np.flatnonzero(np.diff(plan.offsets))
     old_stages, work = plan.stage[filled], plan.work
-    members: list[NDArray[np.intp]] = []  # old jobs of each new job; none for a barrier
+    members: list[NDArray[np.intp]] = []  # old jobs of each new job; empty for a barrier
     lane: list[int] = []
     stage: list[int] = []
     sizes: list[int] = []
@@ -39,7 +40,7 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
 def _packed(
     work: NDArray[np.int64], lanes: int, node_of: NDArray[np.int32] | None, nodes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Lane of each job, and the work of each lane."""
+    """Return the lane of each job, and the work of each lane."""
     if node_of is None:
         return pack(work, lanes)
     each = lanes // nodes
@@ -52,9 +53,9 @@ def _packed(
 
 
 def with_barriers(plan: Plan) -> Plan:
-    """Part the stages of a plan by barriers, for comparison: *micro synchronization* (thesis §4.2)."""
+    """Separate the stages of a plan by barriers, for comparison: *micro synchronization* (thesis §4.2)."""
     if np.any(np.diff(plan.offsets) == 0):
-        return plan  # has them already
+        return plan  # already has barriers
     _refuse_waiting_within_stage(plan)
     stages, sizes = np.unique(plan.stage, return_counts=True)
     last = np.repeat(np.arange(len(stages)), sizes) + np.arange(plan.jobs)  # numbers of the old jobs
@@ -118,11 +119,11 @@ def _moved_locks(locks: RowLocks | None, positions: list[slice]) -> RowLocks | N
 
 
 def _refuse_waiting_within_stage(plan: Plan) -> None:
-    """Lanes run the jobs of a stage in any order: an edge between two of them would be lost."""
+    """Refuse edges within a stage: lanes run the jobs of a stage in any order, so the edges would be lost."""
     source = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
     filled = np.diff(plan.offsets) > 0
     target = plan.successors
-    waiting = (plan.stage[source] == plan.stage[target]) & filled[target]  # also behind a barrier
+    waiting = (plan.stage[source] == plan.stage[target]) & filled[target]  # also across a barrier
     if np.any(waiting):
         edge = int(np.flatnonzero(waiting)[0])
         raise PlanError(

@@ -18,7 +18,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hash
 
 @njit(nogil=True, cache=True)
 def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> int:
-    """Locks of each task, ascending without repetition; returns how many there are."""
+    """Fill in the locks of each task, ascending without repetition; returns their total number."""
     end = 0
     for task in range(len(offsets) - 1):
         begin = end
@@ -40,7 +40,7 @@ def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.
 
 
 def row_locks(problem: Problem) -> RowLocks:
-    """Locks of each task in loop order; rows of all tables share at most 2¹⁶ locks by a hash."""
+    """Locks of each task in loop order; rows of all tables are hashed to at most 2¹⁶ locks."""
     bits = max(1, min(MOST_LOCKS, problem.rows) - 1).bit_length()
     offsets = np.zeros(problem.tasks + 1, np.int64)
     ids = np.empty(int(problem.row_work.sum(dtype=np.int64)), np.int32)
@@ -49,7 +49,7 @@ def row_locks(problem: Problem) -> RowLocks:
 
 
 def locked(problem: Problem) -> Plan:
-    """Chunks of the loop as jobs without precedence, each task under locks of its rows. Serves every loop."""
+    """Chunks of the loop as jobs without precedence; each task holds the locks of its rows. Applies to every loop."""
     groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
     jobs = len(groups[1]) - 1
     locks = row_locks(problem)
@@ -64,5 +64,5 @@ def locked(problem: Problem) -> Plan:
 
 
 def lock_parallelism(problem: Problem) -> float:
-    """Most parallelism that row locks can give: the tasks of the busiest row run one after the other."""
+    """Upper bound on the parallelism under row locks: the tasks of the busiest row run one after another."""
     return problem.tasks / max(problem.busiest_row[1], 1)

@@ -1,17 +1,17 @@
-"""In which order workers' results are merged: a tree over the workers that is the same for any number of nodes.
+"""The order in which workers' results are merged: a tree over the workers, the same for any number of nodes.
 
-Sums of floating-point numbers depend on their order. A node merges the subtrees whose workers are all its own, so
-little travels, and the coordinator merges the rest of the tree: the same sums wherever the workers are.
+Floating-point sums depend on the order of summation. A node merges the subtrees whose workers are all its own, to
+keep traffic low, and the coordinator merges the rest of the tree: the sums are the same wherever the workers are.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Range = tuple[int, int]  # workers from the first up to, and without, the second
+Range = tuple[int, int]  # half-open range of workers
 
 
 def own_subtrees(workers: Range, own: Range) -> list[Range]:
-    """Return the largest subtrees of the tree over `workers` that lie in `own`: at most 2 log₂ of them."""
+    """Return the maximal subtrees of the tree over `workers` that lie in `own`: at most 2 log₂ of their number."""
     low, high = workers
     if own[0] <= low and high <= own[1]:
         return [workers]
@@ -22,12 +22,12 @@ def own_subtrees(workers: Range, own: Range) -> list[Range]:
 
 
 def merge_subtree(workers: Range, results: Mapping[Range, Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Return the merged result of the tree over `workers`, from those of subtrees.
+    """Return the merged result of the tree over `workers`, given the results of subtrees.
 
     Raises
     ------
     KeyError
-        If a worker is in no subtree that there is.
+        If a worker is in none of the given subtrees.
     """
     if workers in results:
         return results[workers]

@@ -1,4 +1,4 @@
-"""Minibatches: which rows are one, who works on which, and in which order (thesis §7.1.3)."""
+"""Minibatches: their rows, the worker of each, and the order in which they are processed (thesis §7.1.3)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Minibatches:
-    """Rows cut into minibatches, and these shared out to workers as contiguous parts.
+    """Rows cut into minibatches, which are divided among workers in contiguous parts.
 
-    All is decided by the number of rows and of workers, so it is the same on any number of nodes.
+    The division depends only on the numbers of rows and workers, so it is the same on any number of nodes.
 
     Parameters
     ----------
     rows, size
-        Of the data, and of a minibatch; the last one may be smaller.
+        Number of rows of the data, and of a minibatch; the last minibatch may be smaller.
     workers
-        Threads of all nodes.
+        Number of threads of all nodes.
     seed
-        Decides the order in which a worker takes its minibatches; None: as they lie.
+        Determines the order in which a worker takes its minibatches; None: in storage order.
     """
 
     rows: int
@@ -30,17 +30,17 @@ class Minibatches:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of minibatches."""
         return -(-self.rows // self.size)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """First row of each."""
+        """First row of each minibatch."""
         return np.arange(self.count, dtype=np.int64) * self.size
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """Row after the last of each."""
+        """One past the last row of each minibatch."""
         return np.minimum(self.starts + self.size, self.rows)
 
     @cached_property
@@ -58,14 +58,14 @@ class Minibatches:
         return own if self.seed is None else np.random.default_rng([self.seed, worker]).permutation(own)
 
     def participants(self, together: int = 1) -> NDArray[np.int64]:
-        """Return, for each round, how many groups of so many neighbouring workers have a minibatch in it."""
+        """Return, for each round, how many groups of `together` neighbouring workers have a minibatch in it."""
         rounds = np.sort(np.diff(self.bounds).reshape(-1, together).max(axis=1))
         return len(rounds) - np.searchsorted(rounds, np.arange(rounds[-1]), side="right")
 
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """Rows of a table that each of some minibatches touches: `rows[offsets[i]:offsets[i + 1]]`, ascending.
+    """Rows of a table that each of several minibatches touches: `rows[offsets[i]:offsets[i + 1]]`, ascending.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TouchedRows:
     rows: NDArray[np.int64]
 
     def of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows that any of some minibatches touches, ascending."""
+        """Rows touched by any of the given minibatches, ascending."""
         places = numbers - self.first
         parts = [self.rows[self.offsets[place] : self.offsets[place + 1]] for place in places]
         return parts[0] if len(parts) == 1 else np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))

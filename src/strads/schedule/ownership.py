@@ -1,10 +1,11 @@
-"""Which rows a job may touch: what the run of a loop checks where reconnaissance could not know the rows for sure.
+"""Which rows a job may touch: checked during the run where reconnaissance could not determine the rows for certain.
 
-Two jobs that own a common row are ordered by the plan, so whatever a task touches of the rows of its own job leaves
-the result that of a serial order; and on nodes these are the rows that are there while the job runs. A job of a
-rotation owns its blocks: two comparisons. Else it *claims*, when it begins, the rows that were recorded for its
-tasks; where a plan orders jobs by blocks of rows, and one node has all, these blocks. Under row locks, each task
-claims its rows. All accesses to a guarded table are recorded as writes, so a row has one owner at a time.
+Two jobs that own a common row are ordered by the plan, so a task may touch any row of its own job and the result is
+still that of a serial order; on a cluster these are also the rows that are on the node while the job runs. A job of a
+rotation owns its blocks, which takes two comparisons to check. Any other job *claims*, when it begins, the rows that
+were recorded for its tasks or, if the plan orders jobs by blocks of rows and one node has all rows, these blocks.
+Under row locks, each task claims its rows. All accesses to a guarded table are recorded as writes, so a row has one
+owner at a time.
 """
 
 from dataclasses import dataclass
@@ -24,18 +25,18 @@ NOBODY = -1  # owner of rows that no job has claimed
 
 @dataclass(frozen=True)
 class Ownership:
-    """Rows of jobs (of tasks, where a plan has row locks) in the tables that are guarded.
+    """Rows of the guarded tables that each job (each task, if the plan has row locks) owns.
 
     Attributes
     ----------
     first
         Table → number of its first unit, which is a row or a block.
     block_of
-        Table → (rows,): block of each row, where its units are blocks.
+        Table → (rows,): block of each row, for tables whose units are blocks.
     low, high
-        Table → (jobs,): the rows `low[j]..high[j] - 1` of the table are job j's.
+        Table → (jobs,): job j owns the rows `low[j]..high[j] - 1` of the table.
     units
-        How many there are that may be claimed; 0 where `low` and `high` say all.
+        Number of units that may be claimed; 0 if `low` and `high` describe all ownership.
     offsets, claims
         Job j claims the units `claims[offsets[j]:offsets[j + 1]]` when it begins.
     """
@@ -49,11 +50,11 @@ class Ownership:
     claims: NDArray[np.int64]
 
     def owners(self) -> NDArray[np.int32]:
-        """Return who owns each unit before the run."""
+        """Return the owner of each unit before the run."""
         return np.full(self.units, NOBODY, np.int32)
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
-        """Return what some jobs own, in the given order; −1 stands for a job that owns nothing."""
+        """Return the ownership of the given jobs, in the given order; −1 denotes a job that owns nothing."""
         offsets = np.concatenate([[0], np.cumsum(np.append(np.diff(self.offsets), 0)[jobs])]).astype(np.int64)
         pieces = [self.claims[self.offsets[job] : self.offsets[job + 1]] for job in jobs if job >= 0]
         low = {table: np.append(rows, 0)[jobs] for table, rows in self.low.items()}
@@ -63,18 +64,18 @@ class Ownership:
 
 
 def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node: bool = True) -> Ownership:
-    """Find which rows the jobs of a plan own.
+    """Determine which rows the jobs of a plan own.
 
     Parameters
     ----------
     plan
-        As it will be run, all jobs.
+        The plan as it will be run, with all jobs.
     records
-        What each task touches.
+        The rows that each task touches.
     tables
-        Those that are guarded, by their numbers in the records.
+        The guarded tables, by their numbers in the records.
     one_node
-        Whether all rows are where the job runs.
+        Whether all rows are on the node that runs the job.
     """
     numbers = sorted(tables)
     low = {table: np.zeros(plan.jobs, np.int64) for table in numbers}
@@ -109,7 +110,7 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node:
 
 
 def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | None:
-    """Return the bounds of the blocks of a table, if the plan knows it by its name."""
+    """Return the bounds of the blocks of a table, if the plan has any under its name."""
     cuts, names = plan.details.get("bounds"), [shape.name for shape in records.tables]
     if not isinstance(cuts, dict) or names.count(names[table]) > 1:
         return None
@@ -119,7 +120,7 @@ def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | 
 def _cells(
     plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return the block of each job of a rotation, if it holds all that the job touches of the table."""
+    """Return the block of each job of a rotation, if it contains all rows of the table that the job touches."""
     cells, cuts, cut = plan.details.get("cells"), plan.details.get("bounds"), _cut(plan, records, table)
     if cut is None or not isinstance(cells, np.ndarray) or not isinstance(cuts, dict):
         return None
@@ -141,6 +142,7 @@ def _extent(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
 ) -> None:
+    """Widen `low` and `high` (jobs,) to the rows of a table that each job touches; `jobs` bounds jobs in `order`."""
     for job in range(len(jobs) - 1):
         for position in range(jobs[job], jobs[job + 1]):
             task = order[position]
@@ -163,7 +165,7 @@ def _claim(
     ends: NDArray[np.int64],
     claims: NDArray[np.int64],
 ) -> None:
-    """List the units of each holder once; `last` (units,) is −1 throughout."""
+    """List the units of each holder once; `last` (units,) is initially all −1."""
     end = 0
     for holder in range(len(holders) - 1):
         for position in range(holders[holder], holders[holder + 1]):

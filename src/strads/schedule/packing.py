@@ -4,14 +4,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-ALL_SORTED = 4096  # up to so many pieces, all are sorted; of more, only those that can matter for balance
-LIGHT = 32  # a piece this many times lighter than a bin's share cannot spoil the balance
+ALL_SORTED = 4096  # up to this many pieces, all are sorted; beyond that, only those that affect the balance
+LIGHT = 32  # a piece this many times lighter than a bin's share does not affect the balance
 
 
 @njit(nogil=True, cache=True)
 def _pack(
     work: NDArray[np.int64], heavy: NDArray[np.int64], bin_of: NDArray[np.int32], load: NDArray[np.int64]
 ) -> None:
+    """Fill `bin_of` (pieces,) and `load` (bins,); `heavy` lists the heavy pieces, heaviest first."""
     for piece in heavy:
         lightest = np.argmin(load)
         bin_of[piece] = lightest
@@ -27,7 +28,7 @@ def _pack(
 
 
 def pack(work: NDArray[np.int64], bins: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Put heavy pieces, heaviest first, into the lightest bin each; then light ones fill the bins in order.
+    """Put each heavy piece, heaviest first, into the lightest bin; then fill the bins with light ones in order.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The coordinator of the Dynamic Engine as a state machine: plans and results in, orders out (thesis §5.2.2).
+"""The coordinator of the Dynamic Engine as a state machine from plans and results to orders (thesis §5.2.2).
 
-Plans are pulled round-robin from the scheduler instances, ahead of need. Each is split into subplans, of which
-several are in flight. Subplan t is updated with the commits of all subplans up to t − depth and of no other, and what
-a plan is proposed from follows from its number as well: when something arrives decides nothing but speed.
+Plans are pulled round-robin from the scheduler instances, ahead of need. Each is split into subplans, several of which
+are in flight. Subplan t sees the commits of all subplans up to t − depth and no others, and the state that a plan is
+proposed from is determined by its number as well: arrival times affect nothing but speed.
 """
 
 from collections import deque
@@ -17,16 +17,16 @@ Parameters = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Commit:
-    """Changes that the workers bring in, and of which the instance that proposed them is told.
+    """Changes that the workers apply, and that are reported to the instance that proposed them.
 
     Attributes
     ----------
     number
-        Of the subplan.
+        Number of the subplan.
     instance
-        That proposed it.
+        Instance that proposed it.
     parameters, changes
-        Arrays whose first axis is the parameters of the subplan.
+        Arrays whose first axis runs over the parameters of the subplan.
     """
 
     number: int
@@ -37,20 +37,20 @@ class Commit:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What every node does next: bring in changes, update a subplan, then let its own instances propose plans.
+    """What every node does next: apply changes, update a subplan, then let its own instances propose plans.
 
     Attributes
     ----------
     commits
-        In the order of subplans.
+        Commits to apply, in the order of subplans.
     number
-        Of the subplan to update; −1: none.
+        Number of the subplan to update; −1: none.
     parameters
-        To update; none of a plan that was empty.
+        Parameters to update; none for an empty plan.
     pulls
         Numbers of plans to propose.
     is_last
-        Whether the run ends with this.
+        Whether the run ends with this order.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -62,7 +62,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """The coordinator combines all sources' results of a subplan, and then calls `Pipeline.aggregated`."""
+    """The coordinator combines all sources' results of a subplan and then calls `Pipeline.aggregated`."""
 
     number: int
     parameters: Parameters
@@ -80,33 +80,33 @@ class _Subplan:
 
 
 class Pipeline:
-    """Which subplan is updated when, in one run.
+    """Determines when each subplan is updated, in one run.
 
-    A method is called for each event, and returns the actions that it leads to, in order.
+    A method is called for each event and returns the resulting actions, in order.
 
     Parameters
     ----------
     rounds
-        Plans to carry out.
+        Number of plans to execute.
     instances
-        Scheduler instances; plan k comes from instance k mod `instances`.
+        Number of scheduler instances; plan k comes from instance k mod `instances`.
     sources
-        How many results a subplan needs: one from each node that has workers.
+        Number of results that a subplan needs: one from each node that has workers.
     depth
-        Subplans in flight at most, s + 1 of the thesis; 1: each sees the changes of all before it.
+        Largest number of subplans in flight, s + 1 in the thesis; 1: each sees the changes of all before it.
     subplans
-        Parts that a plan is split into.
+        Number of parts that a plan is split into.
     reorder
-        Whether the parameters of highest priority come first, in a subplan of their own: with no more in flight than
-        `subplans` they always see what became of those of the plan before (figure 5.3). Else parameters are dealt out
-        to the subplans one by one.
+        Whether the parameters of highest priority come first, in a subplan of their own: with no more than `subplans`
+        in flight they always see the changes of those of the previous plan (figure 5.3). Otherwise parameters are
+        dealt out to the subplans one by one.
 
     Attributes
     ----------
     updates
-        Parameters dispatched so far.
+        Number of parameters dispatched so far.
     plans
-        Plans whose dispatch has begun. Stays below `rounds` when the instances have nothing left to propose.
+        Number of plans whose dispatch has begun. It stays below `rounds` if the instances have nothing left to propose.
     """
 
     def __init__(self, rounds: int, instances: int, sources: int, depth: int, subplans: int, reorder: bool = True):
@@ -118,17 +118,17 @@ class Pipeline:
         self._depth = depth
         self._subplans = subplans
         self._reorder = reorder
-        # One plan ahead suffices for overlap. With many instances two cost nothing: an instance's last plan has been
-        # committed all the same when it is asked for the next.
+        # One plan ahead suffices for overlap. With many instances, two cost nothing: an instance's last plan has still
+        # been committed by the time it is asked for the next.
         self._ahead = 1 if instances < 4 else 2
         self._pulled = 0
-        self._arrived: dict[int, list[Parameters]] = {}  # plans, split
-        self._waiting: deque[Parameters] = deque()  # subplans of the plan that has begun
+        self._arrived: dict[int, list[Parameters]] = {}  # plans, already split
+        self._waiting: deque[Parameters] = deque()  # subplans of the current plan
         self._in_flight: dict[int, _Subplan] = {}
-        self._commits: dict[int, Commit] = {}  # not sent yet
+        self._commits: dict[int, Commit] = {}  # not yet sent
         self._dispatched = self._aggregated = 0
         self._aggregating = False
-        self._empty = 0  # plans in succession
+        self._empty = 0  # consecutive empty plans
         self._is_over = False
 
     # -- events --------------------------------------------------------------------------------------------
@@ -138,17 +138,17 @@ class Pipeline:
         return [Order(pulls=self._pull(self._ahead))] if self._rounds else self._advance()
 
     def plan_arrived(self, plan: int, parameters: Parameters, priorities: NDArray[np.float64]) -> list[Action]:
-        """Take in what an instance has proposed."""
+        """Handle a plan that an instance has proposed."""
         self._arrived[plan] = self._split(parameters, priorities)
         return self._advance()
 
     def result_arrived(self, number: int, result: Any) -> list[Action]:
-        """Take in a source's result of a subplan."""
+        """Handle a source's result of a subplan."""
         self._in_flight[number].results.append(result)
         return self._advance()
 
     def aggregated(self, changes: NDArray[Any]) -> list[Action]:
-        """Take in what the last Aggregate has changed."""
+        """Handle the changes computed by the last Aggregate."""
         number = self._aggregated
         subplan = self._in_flight.pop(number)
         self._commits[number] = Commit(number, subplan.instance, subplan.parameters, changes)
@@ -177,7 +177,7 @@ class Pipeline:
         return actions
 
     def _retire(self) -> Action | None:
-        """Aggregate the earliest subplan if all its results are here."""
+        """Aggregate the earliest subplan if all its results have arrived."""
         while not self._aggregating and (subplan := self._in_flight.get(self._aggregated)) is not None:
             if len(subplan.parameters) == 0:
                 del self._in_flight[self._aggregated]
@@ -213,7 +213,7 @@ class Pipeline:
         self.plans += 1
         self._waiting.extend(subplans)
         self._empty = 0 if len(subplans[0]) else self._empty + 1
-        if self._empty >= self._instances + self._ahead + self._depth:  # all were asked while nothing was in flight
+        if self._empty >= self._instances + self._ahead + self._depth:  # all were asked with nothing in flight
             self._rounds = self._pulled
         return self._pull(1)
 

@@ -1,8 +1,8 @@
-"""Placing a plan on nodes: who runs which job, and which rows move when (thesis §4.2).
+"""Placing a plan on nodes: which node runs which job, and which rows move when (thesis §4.2).
 
-Rows travel in *units*: a block of a rotating table, or a single row. The jobs that use a unit follow each other in
-the order of their numbers; where two in a row run on different nodes, the unit *moves* between them. A move waits
-for the last use at its source and precedes the first at its target: it needs no barrier.
+Rows travel in *units*: a block of a rotating table, or a single row. The jobs that use a unit run in the order of their
+numbers; if two consecutive ones run on different nodes, the unit *moves* between them. A move waits for the last use
+at its source and precedes the first use at its target: it needs no barrier.
 """
 
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from strads.schedule.plan import Plan
 
-EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers that all nodes take part in; jobs that nobody has
-_START, _END = -1, -1  # no job before, none after: from and to the node where the rows are at home
+EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers in which all nodes take part; jobs that no node runs
+_START, _END = -1, -1  # no job before, or none after: from or to the home node of the rows
 
 
 class Units(NamedTuple):
@@ -25,9 +25,9 @@ class Units(NamedTuple):
     table, low, high : (units,)
         Unit u is the rows `low[u]:high[u]` of table `table[u]`.
     home : (units,)
-        The node where they are between two loops.
+        The node that holds them between two loops.
     written : (units,) bool
-        Whether any job writes them; copies of the others are sent to who reads them.
+        Whether any job writes them; copies of the others are sent to their readers.
     users : (uses, 2)
         Pairs of a unit and a job that uses it; ascending.
     """
@@ -42,18 +42,18 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True)
 class Move:
-    """Rows on their way from one node to another.
+    """A transfer of rows from one node to another.
 
     Attributes
     ----------
     number
-        The same at both ends, unique in the plan.
+        Identifies the move at both ends; unique in the plan.
     table, rows
-        What moves: a slice, or the numbers of rows.
+        The rows that move: a slice, or row numbers.
     source, target
-        Nodes.
-    after, before
-        Jobs (of the whole plan) at the source that use the rows last, at the target that use them first.
+        Source and target node.
+        after, before
+            Jobs (of the whole plan) that use the rows last at the source, and first at the target.
     """
 
     number: int
@@ -67,19 +67,19 @@ class Move:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """What one node does of a plan.
+    """One node's part of a plan.
 
     Attributes
     ----------
     plan
-        Jobs of this node: first the departures, then its share of the plan's jobs in their order, and barriers,
-        last the arrivals. Departures, barriers and arrivals are empty.
+        Jobs of this node: first the departures, then its share of the plan's jobs and barriers in their order, and
+        last the arrivals. Departures, barriers and arrivals are empty jobs.
     tasks
-        Position in the loop's indices of each task, in the order of `plan`.
+        Position of each task in the loop's indices, in the order of `plan`.
     jobs
-        Number in the whole plan of each job; −1 for departures and arrivals.
+        Number of each job in the whole plan; −1 for departures and arrivals.
     departures, arrivals
-        The moves of the first and of the last jobs.
+        The moves that the first and the last jobs stand for.
     """
 
     plan: Plan
@@ -90,7 +90,7 @@ class NodePlan:
 
 
 def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list[Move], NDArray[np.int64]]:
-    """Find the moves of a plan, and which jobs of one node use the same unit one after the other.
+    """Find the moves of a plan, and the pairs of jobs of one node that use the same unit consecutively.
 
     Parameters
     ----------
@@ -138,11 +138,12 @@ def _hops(
     after: NDArray[np.int64] | int,
     before: NDArray[np.int64] | int,
 ) -> NDArray[np.int64]:
+    """Return rows (unit, source node, target node, job after which it leaves, job before which it arrives)."""
     return np.stack(np.broadcast_arrays(unit, source, target, after, before), axis=1).astype(np.int64)
 
 
 def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
-    """Bundle the hops of single rows that may travel together; a block travels alone, as soon as it can."""
+    """Bundle the hops of single rows that may travel together; a block travels alone, as soon as possible."""
     unit, source, target, after, before = hops.T
     single = units.high[unit] - units.low[unit] == 1
     bundle = np.where(before == _END, plan.jobs, before)
@@ -188,13 +189,13 @@ def _members(group: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 
 def _stages_part_uses(plan: Plan, after: NDArray[np.int64], before: NDArray[np.int64]) -> bool:
-    """Whether every hop leads to a later stage: then all hops into a stage can wait for each other."""
+    """Whether every hop leads to a later stage: then all hops into a stage can wait for one another."""
     between = (after >= 0) & (before >= 0)
     return bool(np.all(plan.stage[after[between]] < plan.stage[before[between]]))
 
 
 def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lanes: int) -> list[NodePlan]:
-    """Give every node its part of a plan.
+    """Split a plan into the parts of the nodes.
 
     Parameters
     ----------
@@ -203,9 +204,9 @@ def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lane
     node_of : (jobs,)
         Node of each job, EVERYWHERE or NOWHERE.
     units
-        What its jobs use.
+        Units of rows that its jobs use.
     nodes, lanes
-        Number of nodes, and of replicas of relaxed tables on each.
+        Number of nodes, and of replicas of relaxed tables on each node.
     """
     moves, edges = moves_of(plan, node_of, units)
     barriers = _barrier_edges(plan, node_of)
@@ -216,9 +217,7 @@ def _barrier_edges(plan: Plan, node_of: NDArray[np.int32]) -> NDArray[np.int64]:
     before = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
     after = plan.successors.astype(np.int64)
     part = (node_of[before] == EVERYWHERE) | (node_of[after] == EVERYWHERE)
-    every = np.flatnonzero(
-        node_of == EVERYWHERE
-    )  # one after the other also where a node has no job between two of them
+    every = np.flatnonzero(node_of == EVERYWHERE)  # in sequence even if a node has no job between two of them
     pairs = (np.stack([before[part], after[part]], axis=1), np.stack([every[:-1], every[1:]], axis=1))
     return np.concatenate(pairs).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""A plan: which tasks of a loop run together, in which order, on which conditions (DESIGN §4.4)."""
+"""A plan: which tasks of a loop run concurrently, in which order, under which conditions (DESIGN §4.4)."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RowLocks:
-    """Locks that each task of a `locked` plan takes: ascending, without repetition, so that none deadlocks.
+    """Locks that each task of a `locked` plan takes: in ascending order without repetition, to avoid deadlock.
 
     The locks of the task at plan position p are `ids[offsets[p]:offsets[p + 1]]`, each below `count`.
     """
@@ -22,10 +22,10 @@ class RowLocks:
 class Plan:
     """Jobs over a permutation of the tasks, and the precedence between jobs.
 
-    A job is a group of tasks that one thread runs in order. Jobs are numbered by priority: of those that are
-    ready, the lowest number goes first, and `stage` never decreases with the number. Two jobs that touch a
-    common written row are ordered by a path of successors, so every timing gives the same result. An empty
-    job is a barrier.
+    A job is a group of tasks that one thread runs in order. Jobs are numbered by priority: of the ready jobs,
+    the lowest number goes first, and `stage` never decreases with the number. Two jobs that touch a common
+    written row are ordered by a path of successors, so the result does not depend on timing. An empty job is a
+    barrier.
     """
 
     strategy: str
@@ -33,17 +33,17 @@ class Plan:
     order: NDArray[np.integer]  # (tasks,): position in the loop's indices of the task at each plan position
     offsets: NDArray[np.int64]  # (jobs + 1,): job j runs order[offsets[j]:offsets[j + 1]]
     stage: NDArray[np.int32]  # (jobs,)
-    predecessors: NDArray[np.int32]  # (jobs,): how many jobs must end before this one
+    predecessors: NDArray[np.int32]  # (jobs,): number of direct predecessors of each job
     successor_offsets: NDArray[np.int64]  # (jobs + 1,)
     successors: NDArray[np.int32]
-    parallelism: float  # all work / work on the longest chain of jobs
+    parallelism: float  # total work / work on the longest chain of jobs
     locks: RowLocks | None = None
     details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
-    lane: NDArray[np.int32] | None = None  # (jobs,): which replica of the relaxed tables a job works on; barriers −1
+    lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
 
     @property
     def jobs(self) -> int:
-        """Number of jobs, barriers included."""
+        """Number of jobs, including barriers."""
         return len(self.stage)
 
     @property
@@ -53,12 +53,12 @@ class Plan:
 
     @property
     def work(self) -> NDArray[np.int64]:
-        """Work of each job: as the planner measured it, else the number of its tasks; shape (jobs,)."""
+        """Work of each job: the planner's estimate, else the number of its tasks; shape (jobs,)."""
         measured = self.details.get("work")
         return measured if isinstance(measured, np.ndarray) else np.diff(self.offsets)
 
     def explain(self) -> str:
-        """Say in several lines which strategy was chosen, why, and what parallelism it gives."""
+        """Describe, in several lines, which strategy was chosen, why, and what parallelism it gives."""
         from strads.schedule.explain import explain
 
         return explain(self)
@@ -66,8 +66,8 @@ class Plan:
     def with_lanes(self, lanes: int) -> "Plan":
         """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
-        For loops with relaxed tables: each lane works on a replica of them, and the barriers are where the
-        replicas are summed (DESIGN §4.5).
+        For loops with relaxed tables: each lane works on a replica of them, and the replicas are summed at the
+        barriers (DESIGN §4.5).
 
         Parameters
         ----------

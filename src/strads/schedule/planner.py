@@ -1,4 +1,4 @@
-"""Choosing what may run together: from access records to a plan (DESIGN §4.4, thesis §7.2.4)."""
+"""Decides what may run concurrently: from access records to a plan (DESIGN §4.4, thesis §7.2.4)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ from strads.schedule.wavefront import wavefront
 
 
 def in_sequence(problem: Problem) -> Plan:
-    """One job runs the loop in its order. Serves every loop."""
+    """One job runs the loop in its order. Applies to every loop."""
     looked_at = min(problem.tasks, ENOUGH_TASKS)
     row, sharing = problem.busiest_row_of(looked_at)
     reason = ALONE
@@ -42,11 +42,11 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
     "sequential": in_sequence,
     "locked": locked,
 }
-IN_ORDER = ("independent", "wavefront", "sequential")  # whose result is that of the sequential loop
+IN_ORDER = ("independent", "wavefront", "sequential")  # strategies whose result is that of the sequential loop
 ALONE = "one job runs the loop in its order"
-JOB_NS = 500.0  # what taking and finishing a job costs a thread
-ENOUGH_TASKS = 1 << 18  # to say which row many touch
-WORTHWHILE = 1.2  # times as fast as one thread: what two must promise, as guesses may be wrong
+JOB_NS = 500.0  # cost to a thread of taking and finishing a job
+ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
+WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
 
 
 def build_plan(
@@ -68,38 +68,39 @@ def build_plan(
     Parameters
     ----------
     records
-        What each task touches.
+        The rows that each task touches.
     threads
-        Threads that will run the plan. Up to 8 of them, a strategy gives the same plan for every number
+        Number of threads that will run the plan. Up to 8 threads, a strategy gives the same plan for every number
         (`rotation` over three tables up to 4, `components` up to 2).
     strategy
         "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked", or "auto": one of them
-        that two threads run faster than one, else "sequential"; locks only if they are asked for. Why the others were
-        passed over is in `details["rejected"]`.
+        that two threads run faster than one, else "sequential"; locks are used only on request. The reasons why the
+        others were rejected are in `details["rejected"]`.
     seed
-        Of the random batches of `components`.
+        Seed of the random batches of `components`.
     parallel
-        Runs big passes over the tasks in chunks; one after the other by default.
+        Runs large passes over the tasks in chunks; sequentially by default.
     cargo
-        Rows to be copied into plan order on the way, where the strategy can: then the plan's order is `cargo.order`.
+        Rows to be copied into plan order at the same time, if the strategy supports it: then the plan's order is
+        `cargo.order`.
     in_order
         Whether the result must be that of the sequential loop.
     streams
-        Whether tasks read data that lie in the order of the loop and are not copied into that of the plan.
+        Whether tasks read data that are stored in the order of the loop and are not copied into that of the plan.
     certain
-        The share of the accesses that are made in any case, not only under conditions that the loop changes.
+        The share of the accesses that are made unconditionally, not only under conditions that the loop changes.
 
     Returns
     -------
     Plan
-        Deterministic, except under locks: any timing gives the result of the same serial order. Its `details`
-        hold, as far as the strategy has them: `work` of each job; by table name, the number of `blocks` and
-        their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; and `rejected`.
+        Deterministic, except under locks: the result is that of one serial order, whatever the timing. Its
+        `details` hold, where the strategy provides them: `work` of each job; by table name, the number of `blocks`
+        and their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; and `rejected`.
 
     Raises
     ------
     PlanError
-        If a strategy was asked for that cannot serve; if a row is outside its table.
+        If the requested strategy is not applicable, or if a row is outside its table.
     """
     if strategy != "auto" and strategy not in STRATEGIES:
         raise PlanError(f"unknown strategy '{strategy}': use one of auto, {', '.join(STRATEGIES)}")
@@ -162,13 +163,13 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
 def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
     if in_order:
         return "independent", "wavefront"
-    if streams:  # random batches would cost more than two threads bring
+    if streams:  # random batches would cost more than two threads gain
         return "independent", "rotation", "wavefront"
     return "independent", "rotation", "buckets", "components", "wavefront"
 
 
 def _gain(problem: Problem, plan: Plan) -> float:
-    """How many times faster than the sequential loop on one thread two threads run a plan, at a guess."""
+    """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
     if plan.strategy in ("independent", "rotation"):
         return plan.parallelism
     alone = problem.tasks * problem.nanoseconds_per_task
@@ -179,7 +180,7 @@ def _gain(problem: Problem, plan: Plan) -> float:
 
 
 def _is_enough(plan: Plan, gain: float, threads: int) -> bool:
-    """Whether no other strategy needs to be tried; the same for 1 and 2 threads, as plans are."""
+    """Whether no other strategy needs to be tried; the same for 1 and 2 threads, like plans."""
     if plan.strategy == "independent":
         return True
     if plan.strategy == "rotation":

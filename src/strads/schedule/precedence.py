@@ -1,4 +1,4 @@
-"""Which job waits for which: chains of jobs per resource, and barriers between stages."""
+"""Precedence between jobs: chains of jobs per resource, and barriers between stages."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 class Precedence(NamedTuple):
     """Edges between jobs; every edge leads from a lower to a higher number."""
 
-    predecessors: NDArray[np.int32]  # (jobs,): how many edges end at each job
+    predecessors: NDArray[np.int32]  # (jobs,): number of edges that end at each job
     successor_offsets: NDArray[np.int64]  # (jobs + 1,)
     successors: NDArray[np.int32]
 
@@ -53,12 +53,12 @@ def _successors(before: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArra
 
 
 def chain(resources: NDArray[np.int32], count: int) -> Precedence:
-    """Let the jobs that use a resource follow each other in the order of their numbers.
+    """Make the jobs that use a resource run in the order of their numbers.
 
     Parameters
     ----------
     resources : (jobs, width) int32
-        Resources (blocks of rows) that each job uses, each below `count`; −1 fills up.
+        Resources (blocks of rows) that each job uses, each below `count`; padded with −1.
     count
         Number of resources.
     """
@@ -67,18 +67,18 @@ def chain(resources: NDArray[np.int32], count: int) -> Precedence:
 
 
 def no_precedence(jobs: int) -> Precedence:
-    """Let all jobs run at once."""
+    """Return no edges: all jobs may run concurrently."""
     return Precedence(np.zeros(jobs, np.int32), np.zeros(jobs + 1, np.int64), np.empty(0, np.int32))
 
 
 def barriers(sizes: list[int], *, after_last: bool) -> Precedence:
-    """Part stages by barriers: one empty job after the jobs of each stage.
+    """Separate stages by barriers: one empty job after the jobs of each stage.
 
     Parameters
     ----------
     sizes
-        Jobs of each stage, barriers not counted. Numbers run through: jobs of stage 0, its barrier, jobs of
-        stage 1, ….
+        Number of jobs of each stage, not counting barriers. Jobs are numbered consecutively: jobs of stage 0, its
+        barrier, jobs of stage 1, ….
     after_last
         Whether the last stage has a barrier too.
     """
@@ -107,7 +107,7 @@ def barriers(sizes: list[int], *, after_last: bool) -> Precedence:
 
 @njit(nogil=True, cache=True)
 def heaviest_chain(work: NDArray[np.int64], offsets: NDArray[np.int64], successors: NDArray[np.int32]) -> int:
-    """Work on the heaviest path of jobs: no number of threads finishes sooner."""
+    """Work on the critical path of jobs: a lower bound for any number of threads."""
     ready = np.zeros(len(work), np.int64)
     heaviest = 0
     for job in range(len(work)):
@@ -119,6 +119,6 @@ def heaviest_chain(work: NDArray[np.int64], offsets: NDArray[np.int64], successo
 
 
 def parallelism(work: NDArray[np.int64], precedence: Precedence) -> float:
-    """All work / work on the heaviest chain; 1 without work."""
+    """Total work / work on the heaviest chain; 1 if there is no work."""
     longest = heaviest_chain(work, precedence.successor_offsets, precedence.successors)
     return float(work.sum() / longest) if longest > 0 else 1.0

@@ -1,4 +1,4 @@
-"""Asking for memory ahead of its use, for compiled code that fills many places in turn."""
+"""Prefetching of memory, for compiled code that writes to many streams in turn."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ _WRITE, _KEEP, _DATA = 1, 3, 1
 
 @intrinsic
 def prefetch_ahead(typingctx: Any, array: Any, index: Any) -> Any:
-    """Fetch what follows `array[index]`, which need not exist, to be written.
+    """Prefetch for writing the memory after `array[index]`, which need not exist.
 
-    Processors foresee which memory is used next only along a few streams.
+    Hardware prefetchers follow only a few streams.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

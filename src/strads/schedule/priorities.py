@@ -1,4 +1,4 @@
-"""Draws in proportion to priorities that change all the time (thesis §5.1.1, phase I), in O(log p) each."""
+"""Draws in proportion to continually changing priorities (thesis §5.1.1, phase I), in O(log p) each."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 _FAN = 8  # children of a node: one cache line of doubles
 _SHIFT = 3
-LARGEST = 1e200  # of a priority, so that sums stay finite
+LARGEST = 1e200  # largest priority, so that sums stay finite
 
 # SplitMix64 (Steele et al. 2014).
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -37,18 +37,18 @@ def random_below(state: NDArray[np.uint64], count: int) -> Any:
 
 
 class PriorityTree(NamedTuple):
-    """A tree of sums, eight children a node, each level in one piece: the root's children first, then on to the leaves.
+    """A tree of sums with eight children per node, stored level by level from the root's children to the leaves.
 
-    A sum is made anew from its children whenever one of them changes, never brought up to date by differences. So its
-    relative rounding error stays below 8 ε times the depth, after any number of changes.
+    A sum is recomputed from its children whenever one of them changes, never updated by differences. So its relative
+    rounding error stays below 8 ε times the depth, after any number of changes.
     """
 
     sums: NDArray[np.float64]
-    offsets: NDArray[np.int64]  # where each level begins
+    offsets: NDArray[np.int64]  # start of each level
 
 
 def make_tree(priorities: NDArray[np.float64]) -> PriorityTree:
-    """Build the tree of some priorities, of shape (count,), from 0 to `LARGEST`."""
+    """Build the tree of priorities of shape (count,), each from 0 to `LARGEST`."""
     sizes = [max(len(priorities), 1)]
     while sizes[-1] > _FAN:
         sizes.append(-(-sizes[-1] // _FAN))
@@ -61,7 +61,7 @@ def make_tree(priorities: NDArray[np.float64]) -> PriorityTree:
 
 @njit(nogil=True, cache=True)
 def set_priorities(tree: PriorityTree, priorities: NDArray[np.float64]) -> None:
-    """Give all leaves their priorities; O(p)."""
+    """Set the priorities of all leaves; O(p)."""
     last = len(tree.offsets) - 1
     tree.sums[tree.offsets[last] : tree.offsets[last] + len(priorities)] = priorities
     for level in range(last, 0, -1):
@@ -81,7 +81,7 @@ def _sum_of_group(sums: NDArray[np.float64], first: int) -> float:
 
 @njit(nogil=True, cache=True)
 def set_priority(tree: PriorityTree, leaf: int, priority: float) -> None:
-    """Give a leaf another priority, from 0 to `LARGEST`."""
+    """Set the priority of a leaf, from 0 to `LARGEST`."""
     sums, offsets = tree
     level = len(offsets) - 1
     place = leaf
@@ -109,8 +109,8 @@ def total_priority(tree: PriorityTree) -> float:
 def find_leaf(tree: PriorityTree, share: float) -> int:
     """Return the leaf at which the running sum of the priorities exceeds `share` of their total.
 
-    With a share drawn uniformly from [0, 1) a leaf comes with probability priority / total; one of priority 0 never
-    does.
+    If the share is drawn uniformly from [0, 1), a leaf is drawn with probability priority / total; one of priority 0
+    is never drawn.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def find_leaf(tree: PriorityTree, share: float) -> int:
         for child in range(_FAN):
             weight = sums[first + child]
             if weight > 0.0:
-                chosen = child  # rounding may lead past the last: it is that one then
+                chosen = child  # rounding may lead past the last one: then take the last
                 if rest < weight:
                     break
                 rest -= weight

@@ -1,4 +1,4 @@
-"""What every strategy gets to see of a loop, and how it turns groups of tasks into a plan."""
+"""The loop as every strategy sees it, and how groups of tasks become a plan."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from strads.schedule.precedence import Precedence, parallelism
 from strads.schedule.touches import Touches, span
 from strads.schedule.written_rows import WrittenRows, find_written_rows
 
-FEW_THREADS = 8  # plans do not depend on the number of threads up to here, so neither do results
+FEW_THREADS = 8  # up to this number, plans do not depend on the number of threads, so neither do results
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Problem:
     seed: int
     parallel: Parallel
     cargo: Cargo | None
-    certain: float = 1.0  # the share of the accesses that are made in any case
+    certain: float = 1.0  # the share of the accesses that are made unconditionally
 
     @classmethod
     def of(
@@ -44,12 +44,12 @@ class Problem:
         cargo: Cargo | None = None,
         certain: float = 1.0,
     ) -> "Problem":
-        """Find what can conflict in `records`.
+        """Find the accesses in `records` that can conflict.
 
         Raises
         ------
         PlanError
-            If the records contradict themselves.
+            If the records are inconsistent.
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
@@ -57,12 +57,12 @@ class Problem:
 
     @cached_property
     def touches(self) -> Touches:
-        """What tasks touch, rows numbered through all tables; takes up to 4 bytes an access."""
+        """Touches of the tasks, with rows numbered across all tables; takes up to 4 bytes per access."""
         return self.found.touches(self.threads, self.parallel)
 
     @cached_property
     def write_flags(self) -> NDArray[np.uint8]:
-        """Which accesses write: see `touches.is_write`."""
+        """Flags of the accesses that write: see `touches.is_write`."""
         return self.found.write_flags()
 
     @property
@@ -77,17 +77,17 @@ class Problem:
 
     @property
     def rows(self) -> int:
-        """Rows of all written tables."""
+        """Number of rows of all written tables."""
         return int(self.first_row[-1])
 
     @property
     def planned_threads(self) -> int:
-        """Threads to plan for."""
+        """Number of threads to plan for."""
         return max(self.threads, FEW_THREADS)
 
     @cached_property
     def row_work(self) -> NDArray[np.integer]:
-        """How often each row is touched; shape (rows,)."""
+        """Number of accesses to each row; shape (rows,)."""
         found = self.found
         if found.columns is None or len(found.written) > 0:
             return touch_work(self.touches, self.rows, self.threads, self.parallel)
@@ -95,11 +95,11 @@ class Problem:
 
     @cached_property
     def nanoseconds_per_task(self) -> float:
-        """What a task takes on one thread at least, guessed from its accesses."""
+        """Estimated lower bound on the time of a task on one thread, from its accesses."""
         return self.nanoseconds_in(None)
 
     def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
-        """The same where tasks run in another order than that of the loop."""
+        """The same if tasks run in an order other than that of the loop."""
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         order = np.empty(0, np.int64) if order is None else order
         guess = nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
@@ -107,22 +107,22 @@ class Problem:
 
     @property
     def handover_per_task(self) -> float:
-        """Nanoseconds that a task waits for rows where those that it writes were last written by another core."""
+        """Nanoseconds that a task waits for rows if those that it writes were last written by another core."""
         return self.found.writes * HANDOVER / 2 / max(self.tasks, 1)
 
     def row_name(self, row: int) -> str:
-        """Name a row, given its number through all tables."""
+        """Name a row, given its number across all tables."""
         table = int(np.searchsorted(self.first_row, row, side="right")) - 1
         return self.tables[table].row_name(row - int(self.first_row[table]))
 
     def job_work(self, order: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Work of each job: tasks, or, where tasks differ, 1 + accesses of each; shape (jobs,)."""
+        """Work of each job: its number of tasks or, if tasks differ, the sum of 1 + accesses of each; shape (jobs,)."""
         if self.columns is not None:
             return np.diff(offsets)
         return _job_accesses(self.found.offsets, order, offsets)
 
     def consecutive_work(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same of jobs that run consecutive tasks of the loop, `bounds[j]:bounds[j + 1]`."""
+        """The same for jobs that run consecutive tasks of the loop, `bounds[j]:bounds[j + 1]`."""
         if self.columns is not None:
             return np.diff(bounds)
         return np.diff(bounds) + np.diff(self.found.offsets[bounds])
@@ -137,7 +137,7 @@ class Problem:
         details: dict[str, object] | None = None,
         locks: RowLocks | None = None,
     ) -> Plan:
-        """Make a plan of groups of tasks (`order`, `offsets`), which become jobs in their order."""
+        """Make a plan whose jobs are the given groups of tasks (`order`, `offsets`), in their order."""
         order, offsets = groups
         work = self.job_work(order, offsets)
         return Plan(
@@ -153,7 +153,7 @@ class Problem:
         )
 
     def contiguous_groups(self, groups: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-        """Cut the loop, as it is, into at most `groups` groups of equal work."""
+        """Cut the loop, in its own order, into at most `groups` groups of equal work."""
         groups = min(groups, self.tasks)
         shares = np.arange(groups + 1, dtype=np.int64)
         bounds = shares * self.tasks // max(groups, 1)
@@ -164,11 +164,11 @@ class Problem:
 
     @cached_property
     def busiest_row(self) -> tuple[int, int]:
-        """The row that most tasks touch, and how many do; (−1, 0) when no row is touched."""
+        """The row that most tasks touch, and the number of these tasks; (−1, 0) if no row is touched."""
         return self.busiest_row_of(self.tasks)
 
     def busiest_row_of(self, tasks: int) -> tuple[int, int]:
-        """The same of the first tasks."""
+        """The same for the first `tasks` tasks."""
         if self.rows == 0:
             return -1, 0
         counts = _tasks_per_row(self.touches, tasks, np.zeros((2, self.rows), index_dtype(tasks)))

@@ -1,4 +1,4 @@
-"""Refusing records that contradict themselves; kernels rely on these checks and do not check again."""
+"""Rejects inconsistent records; kernels rely on these checks and do not repeat them."""
 
 import numpy as np
 from numba import njit
@@ -15,7 +15,7 @@ def _columns_outside(
 ) -> bool:
     """Whether a row of tasks begin..end is outside its column's table; no early exit, so that it vectorizes.
 
-    Rows and limits come as unsigned numbers: a negative row is a very large one.
+    Rows and limits are unsigned, so a negative row appears as a very large one.
     """
     outside = False
     for tile in range(begin, end, TILE):
@@ -75,8 +75,8 @@ def check_sparse(records: SparseRecords, rows: NDArray[np.integer], threads: int
     Raises
     ------
     PlanError
-        If offsets do not rise from 0 to the number of accesses, a tag names no table, or a row is outside its
-        table.
+        If offsets do not increase from 0 to the number of accesses, a tag refers to no table, or a row is outside
+        its table.
     """
     offsets, tags = records.offsets, records.tags
     fits = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(rows) == len(tags)
@@ -104,7 +104,7 @@ def check_sparse(records: SparseRecords, rows: NDArray[np.integer], threads: int
 def _unsigned(
     rows: NDArray[np.integer], tables: list[TableShape]
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
-    """Rows as unsigned numbers, and how many rows each table has, in the same type."""
+    """Rows as unsigned numbers, and the number of rows of each table in the same type."""
     unsigned = rows.view(f"u{rows.itemsize}")
     most = int(np.iinfo(rows.dtype).max)
     return unsigned, np.array([min(table.rows, most) for table in tables], unsigned.dtype)

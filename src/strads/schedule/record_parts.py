@@ -1,4 +1,4 @@
-"""Access records of parts of a loop: put together from those of several nodes, or chosen by task."""
+"""Access records of parts of a loop: concatenated from several nodes, or selected by task."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from strads.schedule.access import AccessRecords, SparseRecords, TableShape, Uni
 
 
 def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
-    """Return the records of consecutive parts of one loop as those of the whole."""
+    """Concatenate the records of consecutive parts of one loop."""
     filled = [part for part in parts if part.tasks > 0] or list(parts[:1])
     first = filled[0]
     if len(filled) == 1:
@@ -40,7 +40,7 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
 
 
 def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
-    """Return the records of some tasks, in the given order."""
+    """Return the records of the given tasks, in the given order."""
     if isinstance(records, UniformRecords):
         rows = records.rows[tasks]
         return as_sparse(UniformRecords(records.tables, records.access_tables, records.access_writes, rows))

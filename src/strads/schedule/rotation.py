@@ -1,4 +1,4 @@
-"""Strategy *rotation*: one row of each of k written tables a task (thesis §4.1, algorithms 3 and 4)."""
+"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from strads.schedule.precedence import chain, parallelism
 from strads.schedule.problem import Problem
 from strads.schedule.written_rows import columns_equal
 
-BLOCKS = {1: 32, 2: 32, 3: 8}  # of each table, by the number of tables
+BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH = 2.0  # parallelism with which no other strategy is considered
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
@@ -31,9 +31,9 @@ def _grid_keys(
     keys: NDArray[np.uint16],
     counts: NDArray[np.integer],
 ) -> None:
-    """Key of each task: the sum of what its rows' blocks contribute; counts how often each key occurs.
+    """Key of each task: the sum of the contributions of its rows' blocks; counts the occurrences of each key.
 
-    Indices are unsigned, so that none is tested for being negative.
+    Indices are unsigned, which avoids checks for negative indices.
     """
     width = np.uint64(arity)
     one, two = np.uint64(columns[0]), np.uint64(columns[min(1, len(columns) - 1)])
@@ -55,7 +55,7 @@ def _grid_keys(
 
 
 def rotation(problem: Problem) -> Plan:
-    """Jobs are cells of the grid of blocks; a stage is a diagonal of it.
+    """Jobs are the cells of the grid of blocks; a stage is a diagonal.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def rotation(problem: Problem) -> Plan:
     cells = cells[priority]
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
     precedence = chain(cells + first_block[:-1], int(first_block[-1]))
-    # The cargo may overwrite the records: only when no other strategy will ask for them.
+    # The cargo may overwrite the records: allowed only if no other strategy will need them.
     taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
     cargo = problem.cargo if taken else None
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, cargo)
@@ -106,13 +106,13 @@ def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
     if len(axes) > max(BLOCKS):
         raise PlanError(f"a task touches rows by {len(axes)} different indices; rotation serves up to {max(BLOCKS)}")
     if len(axes) > 1 and len(tables) > max(BLOCKS):
-        # Many tables to an index are moments of adaptive steps: these learn badly where a cell has one row many times.
+        # Several tables per index hold the moments of adaptive steps, which converge badly if a cell repeats one row.
         raise PlanError(f"a task touches rows of {len(tables)} written tables; by two indices rotation serves up to 3")
     return axes
 
 
 def _axes(problem: Problem) -> tuple[int, ...]:
-    """One column for each index that tasks use: tables of one length that are always indexed alike rotate together."""
+    """One column per index that tasks use: tables of equal length that are always indexed alike rotate together."""
     found, axes = problem.found, list[int]()
     for column in problem.columns or ():
         rows = problem.tables[problem.column_tables[column]].rows
@@ -123,7 +123,7 @@ def _axes(problem: Problem) -> tuple[int, ...]:
 
 
 def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
-    """Blocks to cut each table into; the same for up to 8 threads (two tables) or 4 (three)."""
+    """Number of blocks per table; the same for up to 8 threads (two tables) or 4 (three)."""
     k = len(columns)
     largest = int(MOST_KEYS ** (1 / k) + 1e-9)
     if k == max(BLOCKS):
@@ -142,7 +142,7 @@ def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
 def _keys(
     problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.uint16], NDArray[np.integer], NDArray[np.int64]]:
-    """Number of each task's cell in the grid, in C order; how often each occurs in each chunk; the chunks."""
+    """Number of each task's cell in the grid, in C order, its count in each chunk, and the chunks."""
     found = problem.found
     share = np.zeros(problem.rows, np.uint16)
     for axis, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""What a SchMP program's schedule returns: rounds of jobs, one job a worker (thesis §3.3.1, algorithms 2–4)."""
+"""What a SchMP program's schedule returns: rounds with one job per worker (thesis §3.3.1, algorithms 2–4)."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,9 +20,9 @@ class Job:
     worker
         Number of the worker p, from 0.
     shards
-        Number of one shard of each parameter set that moves: no other worker uses these shards in this round.
+        Number of one shard of each moving parameter set: no other worker uses these shards in this round.
     parameters
-        What to update, for programs whose parameters do not move; the program knows what it means.
+        What to update, for programs whose parameters do not move; interpreted by the program.
     """
 
     worker: int
@@ -30,21 +30,21 @@ class Job:
     parameters: Any = None
 
     def shard_keys(self) -> Iterator[ShardKey]:
-        """Name the shards that the job needs."""
+        """Yield the keys of the shards that the job needs."""
         return iter(enumerate(self.shards))
 
 
 @dataclass(frozen=True)
 class Round:
-    """Jobs that may run at the same time: the thesis' subiteration.
+    """Jobs that may run concurrently: the thesis' subiteration.
 
     Attributes
     ----------
     jobs
         At most one for each worker.
     synchronize
-        Whether the results since the last synchronization are aggregated before the next round begins. Without,
-        a worker begins its next job as soon as the shards for it are there (*macro synchronization*).
+        Whether the results since the last synchronization are aggregated before the next round begins. If not, a
+        worker begins its next job as soon as the required shards have arrived (*macro synchronization*).
     """
 
     jobs: tuple[Job, ...]
@@ -53,7 +53,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The rounds of one iteration. Return the same object again where the rounds are the same: it is planned once."""
+    """The rounds of one iteration. Return the same object for identical rounds, so that it is planned only once."""
 
     rounds: tuple[Round, ...]
 
@@ -64,7 +64,7 @@ class Schedule:
         Raises
         ------
         PlanError
-            If they are something else.
+            If the argument is anything else.
         """
         if not isinstance(rounds, Iterable | Schedule):
             raise PlanError(f"schedule() returned a {type(rounds).__name__}: return a Schedule, or Rounds")
@@ -72,7 +72,7 @@ class Schedule:
 
     @cached_property
     def digest(self) -> int:
-        """A number that differs, most likely, where workers, shards or synchronizations do."""
+        """A hash of the workers, shards and synchronizations."""
         known = [[(job.worker, job.shards) for job in each.jobs] + [each.synchronize] for each in self.rounds]
         return zlib.crc32(repr(known).encode())
 
@@ -84,7 +84,7 @@ class Schedule:
 
 
 def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) -> None:
-    """Refuse a schedule that would let two workers use one shard at a time, or names what is not there.
+    """Reject a schedule in which two workers use one shard at the same time, or that names a missing shard or worker.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) ->
     workers
         Number of workers.
     shards
-        Number of shards of each parameter set that moves.
+        Number of shards of each moving parameter set.
 
     Raises
     ------
     PlanError
-        Naming the round, the worker and the shard.
+        If the schedule is invalid; names the round, the worker and the shard.
     """
     for number, each in enumerate(schedule):
         if not isinstance(each, Round):

@@ -1,4 +1,4 @@
-"""The touches of tasks in the one form that kernels read, whether the records are uniform or sparse."""
+"""The touches of tasks in a single form that kernels read, whether the records are uniform or sparse."""
 
 from typing import NamedTuple
 
@@ -10,16 +10,16 @@ from strads.schedule.parallel import Parallel, chunk_bounds, index_dtype
 
 
 class Touches(NamedTuple):
-    """Rows that tasks touch, numbered through all tables; −1 for accesses that cannot conflict."""
+    """Rows that tasks touch, numbered across all tables; −1 for accesses that cannot conflict."""
 
     rows: NDArray[np.integer]  # (accesses,)
-    offsets: NDArray[np.int64]  # (tasks + 1,) of sparse records, else empty
-    arity: int  # accesses of every task of uniform records, else −1
+    offsets: NDArray[np.int64]  # (tasks + 1,) for sparse records, else empty
+    arity: int  # accesses per task for uniform records, else −1
 
 
 @njit(nogil=True, cache=True)
 def span(touches: Touches, task: int) -> tuple[int, int]:
-    """First access of a task, and the first of the next."""
+    """First access of a task, and first access of the next task."""
     if touches.arity >= 0:
         return task * touches.arity, (task + 1) * touches.arity
     return touches.offsets[task], touches.offsets[task + 1]
@@ -27,7 +27,7 @@ def span(touches: Touches, task: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def is_write(touches: Touches, flags: NDArray[np.uint8], first: int, access: int) -> bool:
-    """Whether an access of a task writes, given those of `WrittenRows.write_flags` and the task's first access."""
+    """Whether an access of a task writes, given `WrittenRows.write_flags` and the task's first access."""
     return flags[access - first if touches.arity >= 0 else access] & 1 != 0
 
 
@@ -42,6 +42,7 @@ def _number_columns(
     end: int,
     numbered: NDArray[np.integer],
 ) -> None:
+    """Write the row numbers of the tasks begin..end - 1 into `numbered`; −1 for rows that no task writes."""
     width = len(columns)
     for task in range(begin, end):
         for position in range(width):
@@ -61,6 +62,7 @@ def _number_tagged(
     end: int,
     numbered: NDArray[np.integer],
 ) -> None:
+    """The same for the accesses begin..end - 1 of sparse records; `base` has an entry for each tag."""
     for access in range(begin, end):
         first = base[tags[access]]
         row = first + rows[access]
@@ -78,24 +80,24 @@ def uniform_touches(
     threads: int,
     parallel: Parallel,
 ) -> Touches:
-    """Touches of the chosen columns; the very `rows` where they are numbered through all tables already.
+    """Touches of the chosen columns; `rows` itself if it is already numbered across all tables.
 
     Parameters
     ----------
     rows : (tasks · arity,)
         Row that each access touches, within its table.
     arity
-        Accesses of a task.
+        Accesses per task.
     columns
         Accesses that can conflict.
     base : (arity,)
         Number of the first row of each column's table.
     written : (all rows,) or empty
-        1 where some task writes; empty when all rows that are touched are written.
+        1 for rows that some task writes; empty if all touched rows are written.
     rows_of_tables
-        How many rows are numbered.
+        Total number of rows.
     threads, parallel
-        How the pass is spread.
+        How the pass is parallelized.
     """
     dtype, none = index_dtype(rows_of_tables), np.empty(0, np.int64)
     if columns == tuple(range(arity)) and not base.any() and len(written) == 0 and rows.dtype == dtype:

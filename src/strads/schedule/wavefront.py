@@ -1,9 +1,9 @@
-"""Strategy *wavefront*: the loop in its own order, with the parallelism that its dependences leave.
+"""Strategy *wavefront*: the loop in its own order, with the parallelism that its dependences allow.
 
-A task runs when the earlier tasks have run that write what it reads, or touch what it writes. So the result is that
-of the sequential loop, and tasks that are near to each other in the loop, whose data are near to each other in memory,
-run near to each other in time. Dependences are followed between chunks of consecutive tasks where these leave enough
-parallelism, as they do on grids, meshes and bands; else between the single tasks of a window, level by level.
+A task runs once all earlier tasks have run that write what it reads, or touch what it writes. So the result is that of
+the sequential loop, and tasks that are close in the loop, whose data are close in memory, run at about the same time.
+Dependences are tracked between chunks of consecutive tasks if these leave enough parallelism, as they do on grids,
+meshes and bands; otherwise between the single tasks of a window, level by level.
 """
 
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ from strads.schedule.precedence import Precedence, parallelism
 from strads.schedule.problem import FEW_THREADS, Problem
 from strads.schedule.touches import Touches, is_write, span
 
-CHUNKS = (256, 1024, 4096, 16_384)  # chunks of the whole loop that are tried
-WINDOWS = (1024, 8192, 65_536)  # tasks of a window that are tried
-SAMPLES = 8  # windows that stand for all while one size is chosen
-SHORT = 4  # runs of so many tasks on average make no difference to where chunks are cut
-STRETCH = 8192  # consecutive tasks that are looked at
-ENOUGH = 4.0  # parallelism of chunks with which finer ones are not tried
-LONG, PARTS = 1 << 20, 16  # tasks of a loop of which one part stands for all
+CHUNKS = (256, 1024, 4096, 16_384)  # numbers of chunks of the whole loop to try
+WINDOWS = (1024, 8192, 65_536)  # window sizes, in tasks, to try
+SAMPLES = 8  # windows sampled when a size is chosen
+SHORT = 4  # runs of at most this average length do not affect where chunks are cut
+STRETCH = 8192  # consecutive tasks that are examined
+ENOUGH = 4.0  # parallelism of chunks at which finer ones are not tried
+LONG, PARTS = 1 << 20, 16  # from LONG tasks on, one of PARTS parts of the loop is sampled
 MOST_EDGES = 64  # dependences of a chunk, on average
-MOST_READERS = 256  # of rows that other chunks have read too: so many are remembered for each chunk, on average
-SMALLEST_JOB = 3000.0  # nanoseconds of work: what starting a job costs is little beside it
-WAITING = 1000.0  # nanoseconds until all threads know that a level has ended
+MOST_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
+SMALLEST_JOB = 3000.0  # nanoseconds of work, compared with which starting a job costs little
+WAITING = 1000.0  # nanoseconds until all threads have seen the end of a level
 
 
 def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
-    """Follow the dependences of the loop in its order; serves every loop.
+    """Follow the dependences of the loop in its order; applies to every loop.
 
-    How many times faster than one thread two are, at a guess, is in `details["gain"]`.
+    The estimated speed-up of two threads over one is in `details["gain"]`.
 
     Raises
     ------
     PlanError
-        If that is less than `worthwhile`, which is known long before the plan would be made.
+        If that is less than `worthwhile`, which is known long before the plan would be complete.
     """
     chunked = None if worthwhile > 0 and _is_one_chain(problem) else _best_chunks(problem)
     if chunked is not None and chunked.parallelism >= ENOUGH:
@@ -65,7 +65,7 @@ class _Chunks:
     bounds: NDArray[np.int64]
     sources: NDArray[np.int32]
     targets: NDArray[np.int32]
-    level: NDArray[np.int32]  # chunks on the longest way to each
+    level: NDArray[np.int32]  # length, in chunks, of the longest path to each
     parallelism: float
 
 
@@ -80,12 +80,12 @@ def _find_edges(
     sources: NDArray[np.int32],
     targets: NDArray[np.int32],
 ) -> int:
-    """Edges to a chunk from the one that wrote last what it reads, and from those that touched since what it writes.
+    """Edges to a chunk from the last writer of each row it reads, and from those that touched since a row it writes.
 
-    Returns their number, −1 where there is no room for them. `known` (chunks + 1,) and `last` (rows, 3) are 0
-    throughout: the number, from 1, of the chunk that wrote a row last, of the last that has read it since, and the
-    place in `readers` (any, 2) of the others, a list of chunks and next places that ends with 0. Where that is full, a
-    reader waits for the one before it.
+    Returns their number, or −1 if there is no room for them. `known` (chunks + 1,) and `last` (rows, 3) are initially
+    all 0. For each row, `last` holds the number, from 1, of the chunk that wrote it last, that of the last chunk that
+    has read it since, and the position in `readers` (any, 2) of the other readers: a linked list of chunks and next
+    positions that ends with 0. If `readers` is full, a reader waits for the previous one.
     """
     count, free = 0, 1 if len(readers) > 1 else 0
     for place in range(1, len(readers)):
@@ -99,7 +99,7 @@ def _find_edges(
                     continue
                 writes = is_write(touches, flags, first, access)
                 if not writes and chunk in (last[row, 0], last[row, 1]):
-                    continue  # who waits for the chunk waits for this access
+                    continue  # whatever waits for the chunk waits for this access
                 source, others = last[row, 0], np.int32(0)
                 if writes:
                     if last[row, 1] > 0:  # which has waited for the writer
@@ -133,7 +133,7 @@ def _find_edges(
 
 @njit(nogil=True, cache=True)
 def _levels_of_edges(sources: NDArray[np.int32], targets: NDArray[np.int32], level: NDArray[np.int32]) -> None:
-    """Longest way to each chunk; edges come sorted by their targets, and sources are smaller."""
+    """Longest path to each chunk; edges are sorted by target, and sources are smaller."""
     for edge in range(len(sources)):
         level[targets[edge]] = max(level[targets[edge]], level[sources[edge]] + 1)
 
@@ -147,9 +147,9 @@ def _find_runs(
     last: NDArray[np.integer],
     starts: NDArray[np.bool_],
 ) -> None:
-    """Mark those of some tasks that do not wait for the task before.
+    """Mark the tasks that do not wait for the previous task.
 
-    `last` (rows, 2) has the numbers, from 2, of the tasks that wrote and that read a row last; 0 where there are none.
+    `last` (rows, 2) has the numbers, from 2, of the tasks that last wrote and last read a row; 0 if there are none.
     """
     for task in range(begin, stop):
         first, end = span(touches, task)
@@ -168,9 +168,9 @@ def _find_runs(
 
 
 def _is_one_chain(problem: Problem) -> bool:
-    """Whether, as far as some stretches of the loop tell, each task waits for the one before it.
+    """Whether, judging by samples of the loop, each task waits for the previous one.
 
-    Then so does each chunk of consecutive tasks: they run one after the other.
+    Then so does each chunk of consecutive tasks: they run one after another.
     """
     starts = np.unique(np.linspace(0, max(problem.tasks - STRETCH, 0), SAMPLES).astype(np.int64))
     last = np.zeros((problem.rows, 2), index_dtype(problem.tasks + 2))
@@ -184,9 +184,9 @@ def _is_one_chain(problem: Problem) -> bool:
 
 
 def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Bounds of chunks of about `size` tasks: none holds the end of one long run and the begin of another.
+    """Bounds of chunks of about `size` tasks: none contains the end of one long run and the beginning of another.
 
-    A row of a grid is a run. A chunk across two of them would let the second wait for the end of the first.
+    A row of a grid is a run. A chunk across two of them would make the second wait for the end of the first.
     """
     if SHORT * len(runs) > runs[-1] - runs[0]:
         return np.append(np.arange(runs[0], runs[-1], size), runs[-1])
@@ -195,16 +195,16 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     long = np.repeat(lengths >= size, pieces)
     number = np.arange(len(long)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     starts = np.repeat(runs[:-1], pieces) + number * np.repeat(lengths, pieces) // np.repeat(pieces, pieces)
-    follows = starts // size  # short runs that begin in the same stretch of the loop are one chunk
+    follows = starts // size  # short runs that begin in the same range of the loop form one chunk
     new = np.ones(len(starts), np.bool_)
     new[1:] = long[1:] | long[:-1] | (follows[1:] != follows[:-1])
     return np.append(starts[new], runs[-1])
 
 
 def _best_chunks(problem: Problem) -> _Chunks | None:
-    """Return the coarsest chunks with enough parallelism, else the best found; None where all is a chain.
+    """Return the coarsest chunks with enough parallelism, else the best found; None if the loop is one chain.
 
-    Of a long loop, a part of its middle tells which size of chunks is best.
+    For a long loop, the chunk size is chosen on a part of its middle.
     """
     most = int(problem.tasks * problem.nanoseconds_per_task / SMALLEST_JOB)
     sizes = [problem.tasks // count for count in CHUNKS if count <= min(max(most, CHUNKS[0]), problem.tasks)]
@@ -219,7 +219,7 @@ def _best_chunks(problem: Problem) -> _Chunks | None:
 
 
 def _runs(problem: Problem) -> NDArray[np.int64]:
-    """Bounds of the runs of tasks each of which waits for the one before."""
+    """Bounds of the runs of tasks, within which each task waits for the previous one."""
     starts = np.empty(problem.tasks, np.bool_)
     last = np.zeros((problem.rows, 2), index_dtype(problem.tasks + 2))
     _find_runs(problem.touches, problem.write_flags, 0, problem.tasks, last, starts)
@@ -230,7 +230,7 @@ def _runs(problem: Problem) -> NDArray[np.int64]:
 def _coarsest(
     problem: Problem, runs: NDArray[np.int64], sizes: list[int], last: NDArray[np.int32]
 ) -> tuple[_Chunks | None, int]:
-    """Return the first chunks with enough parallelism, else the best, and their size; None and 0 where none work."""
+    """Return the first chunks with enough parallelism, else the best, and their size; None and 0 if none is usable."""
     best, best_size = None, 0
     for size in sizes if len(runs) > 1 else ():
         found = _chunks(problem, _cut(runs, size), last)
@@ -254,7 +254,7 @@ def _forget(touches: Touches, begin: int, end: int, last: NDArray[np.int32]) -> 
 
 
 def _chunks(problem: Problem, bounds: NDArray[np.int64], last: NDArray[np.int32]) -> _Chunks | None:
-    """Find the dependences of chunks; `last` (rows, 3) is 0 throughout."""
+    """Find the dependences of chunks; `last` (rows, 3) is initially all 0."""
     count = len(bounds) - 1
     known = np.zeros(count + 1, np.int32)
     sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
@@ -308,8 +308,8 @@ def _find_levels(
 ) -> int:
     """Level of each task of a window, above `base`; returns the first level above them all.
 
-    `last` (rows, 2) holds the first levels above those of the tasks that wrote and that read a row, 0 where there are
-    none; those up to `base` are of earlier windows.
+    `last` (rows, 2) holds the first levels above those of the tasks that wrote and that read a row, 0 if there are
+    none; levels up to `base` belong to earlier windows.
     """
     highest = base - 1
     for task in range(begin, end):
@@ -332,19 +332,19 @@ def _find_levels(
 
 
 def _best_window(problem: Problem) -> tuple[int, float]:
-    """Return the size of a window, and how many times faster than one thread two are with it."""
+    """Return the size of a window, and the estimated speed-up of two threads over one with it."""
     best, best_gain = WINDOWS[0], _gain(problem, WINDOWS[0])
     for window in WINDOWS[1:]:
         if window > problem.tasks:
             break
         gain = _gain(problem, window)
-        if gain > 1.1 * best_gain:  # a larger window is further from the loop's order
+        if gain > 1.1 * best_gain:  # a larger window departs further from the loop's order
             best, best_gain = window, gain
     return best, best_gain
 
 
 def _gain(problem: Problem, window: int) -> float:
-    """How many times faster than one thread two are, in some of the windows of a size."""
+    """Estimated speed-up of two threads over one, from a sample of the windows of a size."""
     starts = range(0, problem.tasks, window)
     chosen = np.unique(np.linspace(0, len(starts) - 1, SAMPLES).astype(int))
     last = np.zeros((problem.rows, 2), np.int32)
@@ -363,7 +363,7 @@ def _gain(problem: Problem, window: int) -> float:
 
 
 def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Jobs of each level; the same for up to `FEW_THREADS` threads."""
+    """Number of jobs of each level; the same for up to `FEW_THREADS` threads."""
     return np.clip(nanoseconds // SMALLEST_JOB, 1, FEW_THREADS).astype(np.int64)
 
 
@@ -376,7 +376,7 @@ def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
         base = int(_find_levels(problem.touches, problem.write_flags, begin, end, base, last, level))
     sizes = np.bincount(level, minlength=base).astype(np.int64)
     pieces = _pieces(sizes * problem.nanoseconds_per_task)
-    # Levels of one job follow each other on one thread as one job.
+    # Consecutive levels of one job each are merged into one job.
     begins = np.flatnonzero((pieces > 1) | (np.concatenate([[2], pieces[:-1]]) > 1))
     stage_of = np.cumsum(np.isin(np.arange(base), begins)) - 1
     jobs_of_stage = pieces[begins]
@@ -395,7 +395,7 @@ def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
 
 
 def _all_before(sizes: NDArray[np.int64]) -> Precedence:
-    """Let every job of a stage wait for all of the stage before."""
+    """Make every job of a stage wait for all jobs of the previous stage."""
     first = np.concatenate([[0], np.cumsum(sizes)])
     following = np.append(sizes[1:], 0)
     predecessors = np.repeat(np.concatenate([[0], sizes[:-1]]), sizes).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Which accesses can conflict: those of rows that some task writes (thesis §7.2.4)."""
+"""Which accesses can conflict: those to rows that some task writes (thesis §7.2.4)."""
 
 from dataclasses import dataclass
 
@@ -16,23 +16,23 @@ from strads.schedule.touches import Touches, sparse_touches, uniform_touches
 class WrittenRows:
     """Accesses that can conflict, and how rows are numbered: row r of table t is `first_row[t] + r`."""
 
-    rows: NDArray[np.integer]  # (accesses,) within their tables, as recorded; int32 or int64
-    tags: NDArray[np.uint8]  # (accesses,) of sparse records, else empty
-    offsets: NDArray[np.int64]  # (tasks + 1,) of sparse records, else empty
-    arity: int  # recorded accesses of every task of uniform records, else −1
+    rows: NDArray[np.integer]  # (accesses,): rows within their tables, as recorded; int32 or int64
+    tags: NDArray[np.uint8]  # (accesses,) for sparse records, else empty
+    offsets: NDArray[np.int64]  # (tasks + 1,) for sparse records, else empty
+    arity: int  # recorded accesses per task for uniform records, else −1
     first_row: NDArray[np.int64]  # (tables + 1,): tables that no task writes have no rows here
     base: NDArray[np.int64]  # number of the first row of a column's or tag's table; −1 if no task writes it
-    written: NDArray[np.uint8]  # (all rows,): 1 where some task writes; empty when all touched rows are
+    written: NDArray[np.uint8]  # (all rows,): 1 for rows that some task writes; empty if all touched rows are written
     columns: tuple[int, ...] | None  # uniform records: columns that can conflict, duplicates merged
     column_writes: tuple[bool, ...]  # whether each of the columns writes
-    writes: int  # accesses that write
+    writes: int  # number of accesses that write
 
     def write_flags(self) -> NDArray[np.uint8]:
-        """Return whether accesses write, in the lowest bit: of each column, or of each access of sparse records."""
+        """Return flags whose lowest bit says whether each column, or each access of sparse records, writes."""
         return self.tags if self.columns is None else np.array(self.column_writes, np.uint8)
 
     def touches(self, threads: int, parallel: Parallel) -> Touches:
-        """Accesses that can conflict, in the form that kernels read."""
+        """Return the accesses that can conflict, in the form that kernels read."""
         rows = int(self.first_row[-1])
         if self.columns is None:
             return sparse_touches(self.rows, self.tags, self.offsets, self.base, self.written, rows, threads, parallel)
@@ -41,7 +41,7 @@ class WrittenRows:
 
 @njit(nogil=True, cache=True)
 def columns_equal(rows: NDArray[np.integer], arity: int, first: int, second: int) -> bool:
-    """Whether two accesses of every task are to rows of the same number."""
+    """Whether two accesses of every task have the same row number."""
     for start in range(0, len(rows), arity):  # noqa: SIM110 - Numba compiles no generator expressions
         if rows[start + first] != rows[start + second]:
             return False
@@ -76,6 +76,7 @@ def _tag_counts(tags: NDArray[np.uint8]) -> NDArray[np.int64]:
 def _mark_written(
     rows: NDArray[np.integer], tags: NDArray[np.uint8], base: NDArray[np.int64], written: NDArray[np.uint8]
 ) -> None:
+    """Set `written` to 1 for the rows of all writing accesses; `base` has the first row number of each tag."""
     for access in range(len(rows)):
         tag = tags[access]
         if tag & 1:
@@ -83,21 +84,21 @@ def _mark_written(
 
 
 def find_written_rows(records: AccessRecords, threads: int, parallel: Parallel) -> WrittenRows:
-    """Drop the accesses of rows that no task writes; merge columns that always touch the same row.
+    """Drop the accesses to rows that no task writes; merge columns that always touch the same row.
 
     Parameters
     ----------
     records
-        What each task touches.
+        The rows that each task touches.
     threads
-        How many chunks a pass over the accesses may be cut into.
+        Number of chunks that a pass over the accesses may be cut into.
     parallel
-        Runs chunks.
+        Runs the chunks.
 
     Raises
     ------
     PlanError
-        If the records contradict themselves: a row outside its table, offsets that do not fit.
+        If the records are inconsistent: a row outside its table, or offsets that do not match.
     """
     if isinstance(records, UniformRecords):
         return _uniform(records, threads, parallel)
@@ -136,7 +137,7 @@ def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> Writt
 def _merge_duplicates(
     records: UniformRecords, rows: NDArray[np.integer], columns: list[int]
 ) -> tuple[list[int], dict[int, bool]]:
-    """Keep the first of columns that always name the same row of a table; it writes if any of them does."""
+    """Keep the first of the columns that always refer to the same row of a table; it writes if any of them does."""
     kept: list[int] = []
     writes: dict[int, bool] = {}
     for column in columns:
@@ -158,7 +159,7 @@ def _drop_unwritten(
     base: NDArray[np.int64],
     rows_of_tables: int,
 ) -> tuple[list[int], NDArray[np.uint8]]:
-    """Drop columns that touch no written row; the mask of written rows is empty when no column needs it."""
+    """Drop columns that touch no written row; the mask of written rows is empty if no column needs it."""
     if all(writes.values()):
         return columns, np.empty(0, np.uint8)
     arity = len(base)

@@ -1,4 +1,4 @@
-"""What a loop body does with its tables, proven from Numba's IR before it runs (DESIGN §4.3)."""
+"""Static analysis of how a loop body accesses its tables, from Numba's IR (DESIGN §4.3)."""
 
 from strads.loops.analysis.body import BodyAnalysis, analyse_body
 from strads.loops.analysis.kinds import Field, TableKind

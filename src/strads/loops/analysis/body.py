@@ -1,4 +1,4 @@
-"""The facts about a body that recording, planning and compilation rest on."""
+"""The facts about a body on which recording, planning and compilation rely."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,57 +20,57 @@ AnyAccess = TypeVar("AnyAccess", Access, Decision)
 
 @dataclass(frozen=True)
 class BodyAnalysis:
-    """Facts about one body; arguments are numbered from 0, without the loop index.
+    """Facts about one body; arguments are numbered from 0, excluding the loop index.
 
-    An access is *fixed* when the loop index, scalars and tables that the loop only reads are proven to decide it, and
-    whether it happens. All others are *volatile*.
+    An access is *fixed* if its row, and whether it happens, provably depend only on the loop index, scalars and tables
+    that the loop only reads. All others are *volatile*.
 
     Attributes
     ----------
     written
-        Tables that the body writes, or may write.
+        Tables that the body writes or may write.
     aligned
         Tables that it only reads, and only as A[k].
     segments
-        Tables A that it only reads, and only as A[p] with p from a range, or as the slice, P[k]:P[k + 1] → P.
+        Tables A that it only reads, and only as A[p] with p in the range P[k]:P[k + 1], or as that slice → P.
     offsets
-        Arrays P of that kind of which it only reads P[k] and P[k + 1].
+        Arrays P of that kind of which it reads only P[k] and P[k + 1].
     by_element
-        Written tables of numbers in rows of one axis of which it reads and writes a few T[i, j], all of them fixed:
-        none in a loop, no rows.
+        Written tables of numbers with one-axis rows of which it accesses a few elements T[i, j], all of them fixed:
+        none in a loop, and no rows.
     streamed
-        Tables that it reads at indices which only the loop index and scalars decide, or as `segments`.
+        Tables that it reads at indices determined by the loop index and scalars alone, or as `segments`.
     deciding
-        Arguments whose contents decide which rows are touched, or whether an index exists: a change of them needs a
-        new reconnaissance.
+        Arguments whose contents determine which rows are touched, or whether an index exists: if they change, a new
+        reconnaissance is needed.
     volatile
-        Written tables (not relaxed) with a volatile access that no fixed one covers.
+        Written tables (not relaxed) with a volatile access that no fixed access covers.
     volatile_reads
         Other tables with such an access.
     volatile_parts, volatile_fits
-        Whether some row, or local container, is indexed within by such values, or only if such values say so, and sizes
-        do not tell that the index exists; and where they do, pairs of sizes of which the first must not be the larger.
+        Whether some index within a row or local container depends on such values, or is used only under a condition
+        that does, and sizes do not prove that the index exists; and, where they do, pairs of sizes of which the first
+        must not be the larger.
     parts, fits
-        The same of all that is indexed within.
+        The same for all indices within rows and containers.
     reads_count_as_writes
         Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
         reconnaissance logs every access as a write.
     rounding_decides
-        Float arithmetic computes an index, or decides whether a row is touched: reconnaissance and run must round
-        alike, so sums may not be reordered.
+        Float arithmetic computes an index, or determines whether a row is touched: reconnaissance and run must round
+        identically, so sums may not be reordered.
     is_certain
-        Nothing volatile decides what the body touches, nor whether it ends: reconnaissance needs no real values, and
-        what it has found possible, the run does to its end.
+        Nothing volatile determines what the body touches, or whether it ends: reconnaissance needs no real values, and
+        a run of a loop that it has accepted completes.
     volatile_line
-        First line with a volatile access to a written table, if there is one with a volatile row; else 0.
+        First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
     certain_share
-        The share of the places with an access to a conflicting table that a task comes to in any case.
+        The fraction of the places with an access to a conflicting table that every task reaches.
     outcomes
-        Sets of outcomes of undecided branches: the facts are about a reconnaissance that goes through each task once
-        with each set.
+        Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
+        set.
     with_outcomes
-        The facts for a reconnaissance with such outcomes, which then misses no access, where that is possible and
-        needed.
+        The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
     """
 
     written: frozenset[int]
@@ -110,24 +110,24 @@ def analyse_body(
     body
         The function; its first parameter is the loop index, or a minibatch.
     kinds
-        For each further parameter its kind of table, or None (a scalar, an accumulator).
+        The kind of table of each further parameter, or None (a scalar, an accumulator).
     same
-        For each further parameter the first one that is passed the same table; by default all differ.
+        For each further parameter, the first one that is passed the same table; by default all differ.
     floats
-        The further parameters that are scalars of a floating type.
+        Further parameters that are scalars of a floating type.
     tuples
-        Those that are tuples of scalars → for each item None, or the same of a tuple.
+        Further parameters that are tuples of scalars → for each item None, or the same for a nested tuple.
     batch
-        What the first parameter is a minibatch of; in the facts it is the argument after the last.
+        What the first parameter is a minibatch of; in the facts it is an additional last argument.
 
     Raises
     ------
     ArgumentError
-        When the body surely writes a table that was declared `readonly`, or its minibatch.
+        If the body certainly writes a table that was declared `readonly`, or its minibatch.
     CompileError
-        For what loop bodies cannot have.
+        For statements that loop bodies do not support.
     numba.core.errors.NumbaError
-        When the bytecode is not supported.
+        If the bytecode is not supported.
     """
     same = list(range(len(kinds)) if same is None else same)
     kinds = [*kinds, batch]
@@ -183,7 +183,7 @@ def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Num
 
 
 class _Conclusion:
-    """What follows from the effects of a body."""
+    """Derives the facts about a body from its effects."""
 
     def __init__(self, body: Callable[..., Any], kinds: Sequence[TableKind | None], dataflow: Dataflow):
         self.body = body
@@ -238,7 +238,7 @@ class _Conclusion:
         )
 
     def _as_logged(self, access: Access) -> Access:
-        """Reconnaissance logs a row that is handed out as written: what happens to it is not followed."""
+        """Reconnaissance logs a row whose reference is taken as written: its further use is not tracked."""
         kind = self.kinds[access.argument]
         return replace(access, write=access.write or (kind.depth > 1 and not access.element) or bool(kind.fields))
 
@@ -246,10 +246,10 @@ class _Conclusion:
         return bool((access.sources | access.control) & self.changing)
 
     def _is_covered(self, access: Access, others: list[Access], *, same_kind: bool = False) -> bool:
-        """Whether the task makes a fixed access to the same row before, in any case.
+        """Whether the task always makes a fixed access to the same row earlier.
 
-        With `same_kind`, one that is a write if this one is. Equal numbers are equal values, as one place dominates the
-        other: whatever both are computed from has not been computed anew between them.
+        With `same_kind`, that access must be a write if this one is. Equal value numbers imply equal values because one
+        place dominates the other: nothing that both depend on is recomputed in between.
         """
         if access.number is None:
             return False
@@ -263,7 +263,7 @@ class _Conclusion:
         )
 
     def _is_checked_before(self, inner: Decision) -> bool:
-        """Whether the task uses the same index of the same array before, in any case."""
+        """Whether the task always uses the same index of the same array earlier."""
         if inner.number is None:
             return False
         return any(
@@ -272,26 +272,26 @@ class _Conclusion:
         )
 
     def _is_before(self, first: Access | Decision, second: Access | Decision) -> bool:
-        """Whether every path to one place leads through another."""
+        """Whether the first place dominates the second."""
         (block, statement), (later_block, later_statement) = first.place, second.place
         if block == later_block:
             return statement < later_statement
         return block in self.dominators.get(later_block, ())
 
     def _deciding(self) -> set[int]:
-        # Where such values end a loop or raise, nothing was known beforehand, and the run can be undone.
+        # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
         ends = (self.effects.loops, self.effects.raises)
         sources = set().union(*(end for end in ends if not end & self.changing))
         for access in self.effects.accesses:
-            if access.argument in self.conflicting or not self._is_volatile(access):  # else the run checks it as well
+            if access.argument in self.conflicting or not self._is_volatile(access):  # else the run checks it too
                 sources |= access.sources | access.control
         for inner in self.effects.inner:
-            if not self._is_volatile(inner):  # else the run checks it, whatever else decides it
+            if not self._is_volatile(inner):  # otherwise the run checks it in any case
                 sources |= inner.sources | inner.control
         return {source for source in sources - self.changing if source >= 0}
 
     def _rounding_decides(self) -> bool:
-        """Whether rounding decides an access; where values that the loop changes do, the run is checked anyway."""
+        """Whether rounding affects an access; if values that the loop changes affect it, the run is checked anyway."""
         decisions = [(access.sources, access.control) for access in self.effects.accesses]
         decisions += [(inner.sources, inner.control) for inner in self.effects.inner if not self._is_volatile(inner)]
         decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
@@ -300,7 +300,7 @@ class _Conclusion:
         )
 
     def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
-        """Return the tables that are only read, and only in a certain way."""
+        """Return the tables that are only read, and only in the given way."""
         accesses: dict[int, list[Access]] = {}
         for access in self.effects.accesses:
             accesses.setdefault(access.argument, []).append(access)
@@ -339,7 +339,7 @@ class _Conclusion:
 
 
 class _WithOutcomes(_Conclusion):
-    """What follows for a reconnaissance that goes through each task with chosen outcomes of the undecided branches.
+    """Derives the facts for a reconnaissance that runs each task with chosen outcomes of the undecided branches.
 
     An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.
     """
@@ -356,7 +356,7 @@ class _WithOutcomes(_Conclusion):
         branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
         self._sets = OutcomeSets(branches)
         effects = dataflow.effects
-        # Rows come first: what else is indexed can be checked in the run.
+        # Rows come first: other indices can be checked in the run.
         recorded = {self._reached(access, MOST_SETS) for access in _in_order(effects.accesses)}
         inner = {self._reached(decision, 2) for decision in _in_order(effects.inner)}
         self.effects = replace(effects, accesses=recorded, inner=inner)
@@ -365,7 +365,7 @@ class _WithOutcomes(_Conclusion):
         return bool(self._dataflow.condition(label) & self.changing)
 
     def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
-        """Return an access, or a decision, decided by what still decides whether it happens."""
+        """Return an access or a decision whose control sources are only those that remain with the outcomes."""
         control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.changing))
         if what.sources & self.changing or not self._sets.reach(what.place[0], most):
             control |= {OPAQUE}
@@ -393,7 +393,7 @@ def _all_fits(decisions: Collection[Decision]) -> frozenset[tuple[Size, Size]]:
 
 
 def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
-    """Give every parameter the facts of the table that it was passed."""
+    """Extend the facts to every parameter that was passed the same table."""
 
     def all_with(chosen: frozenset[int]) -> frozenset[int]:
         return frozenset(position for position, first in enumerate(same) if first in chosen)

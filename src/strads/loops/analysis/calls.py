@@ -1,4 +1,4 @@
-"""The closed list of functions and methods whose effects the analysis knows; of all others it expects the worst."""
+"""The functions and methods whose effects the analysis knows; for all others it assumes the worst."""
 
 import math
 import operator
@@ -12,14 +12,14 @@ import numpy as np
 
 
 class Effect(Enum):
-    """What a known function does; none of them keeps what it is given."""
+    """What a known function does; none of them retains its arguments."""
 
     SCALAR = auto()  # returns a number that depends on all arguments
-    ELEMENTWISE = auto()  # returns a number, or a new array as deep as the deepest argument
-    REDUCE = auto()  # of an array alone a number; of an array and an axis a new array
+    ELEMENTWISE = auto()  # returns a number, or a new array with as many axes as the deepest argument
+    REDUCE = auto()  # returns a number for an array alone, a new array for an array and an axis
     PRODUCT = auto()  # a scalar product, or a new array
     FRESH = auto()  # returns a new array
-    ALLOCATE = auto()  # returns a new array whose size the arguments decide, and maybe its values
+    ALLOCATE = auto()  # returns a new array whose size, and possibly values, depend on the arguments
     ALLOCATE_LIKE = auto()  # returns a new array of the size of the first argument
     VIEW = auto()  # returns an array that may share memory with the first argument
     LENGTH = auto()
@@ -89,9 +89,9 @@ _EFFECTS: dict[Any, Effect] = {
     print: Effect.NOTHING,
 }
 
-# Where a function may be told to write: the position of its parameter `out`.
+# Functions with an output argument: the position of the parameter `out`.
 _OUT = {np.dot: 2, np.round: 2, np.around: 2, np.clip: 3, np.take: 3, np.nan_to_num: None}
-# Those that refuse some values, or read as far as another argument is long, by what the values are.
+# Functions that raise for some values, or whose values determine how far they read.
 _REFUSING = frozenset(
     [
         *(np.bincount, np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh),
@@ -102,7 +102,7 @@ _REFUSING = frozenset(
 _NEEDS_VALUES = frozenset(
     [*(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.nanmin, np.nanmax, np.ptp, np.median, np.nanmedian)]
 )
-# Those that hand floats on as they are, without arithmetic.
+# Functions that pass floats on unchanged, without arithmetic.
 _KEEPS_VALUE = frozenset(
     [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
 )
@@ -120,7 +120,7 @@ READING_METHODS = _names(
 VIEWING_METHODS = _names("ravel reshape swapaxes transpose view")
 WRITING_METHODS = _names("fill sort")
 SCALAR_METHODS = _names("all any argmax argmin item max mean min prod ptp std sum trace var")
-# Methods of lists, sets and dictionaries: those that read, and those that change it.
+# Methods of lists, sets and dictionaries: those that read, and those that modify.
 LOOKING_METHODS = _names("copy count difference get index intersection issubset issuperset items keys union values")
 CHANGING_METHODS = _names("add append clear discard extend insert pop popitem remove reverse setdefault sort update")
 # Attributes of arrays.
@@ -129,7 +129,7 @@ VIEWING_ATTRIBUTES = frozenset({"T", "real", "imag"})
 
 
 def effect_of(function: Any) -> Effect | None:
-    """Return what a global function does; None if no rule says so."""
+    """Return what a global function does; None if there is no rule for it."""
     try:
         known = _EFFECTS.get(function)
     except TypeError:  # not hashable
@@ -171,5 +171,5 @@ def needs_values(function: Any) -> bool:
 
 
 def keeps_value(function: Any) -> bool:
-    """Whether a known function hands floats on as they are, without arithmetic."""
+    """Whether a known function passes floats on unchanged, without arithmetic."""
     return function in _KEEPS_VALUE

@@ -1,7 +1,7 @@
-"""Data flow through a loop body in SSA form: every access to a table, and what decides its index.
+"""Data-flow analysis of a loop body in SSA form: every access to a table, and what determines its index.
 
-A value depends on what it is computed from, and on the branches that decide whether, and how often, it is computed:
-so a variable that a loop leaves behind depends on what ends the loop. Whatever no rule covers is `OPAQUE`.
+A value depends on its operands, and on the branches that determine whether, and how often, it is computed: so a
+variable that is live after a loop depends on the loop's exit condition. Anything that no rule covers is `OPAQUE`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _MOST_PASSES = 200
 
 
 class Dataflow:
-    """The fixed point of one body.
+    """The fixed-point iteration for one body.
 
     Parameters
     ----------
@@ -32,10 +32,11 @@ class Dataflow:
     arguments
         Values of its parameters.
     memory, numbers
-        What it works on, and the numbers of values.
+        The memory that it works on, and the value numbering.
     given_turn
-        Whether to ask what decides a value in the turn of each loop in which it is computed, but not what decides
-        whether it is. Else a value depends on the branches that decide whether, and how often, it is computed, too.
+        Whether to track only what determines a value within the iteration of each loop in which it is computed, not
+        what determines whether it is computed. Otherwise a value also depends on the branches that determine whether,
+        and how often, it is computed.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class Dataflow:
         self._expressions = Expressions(arguments, self.value, memory, numbers)
         self._branches = controlling_branches(self.cfg)
         self._control: dict[int, Sources] = dict.fromkeys(self.blocks, NOTHING)
-        # Blocks that nothing can reach have no place in the graph; nothing runs there.
+        # Unreachable blocks are not in the graph; they never run.
         self._order = [label for label in self.cfg.topo_order() if label in self.blocks]
 
     @property
@@ -72,7 +73,7 @@ class Dataflow:
         return self.memory.effects
 
     def run(self) -> None:
-        """Repeat until nothing changes."""
+        """Iterate until nothing changes."""
         for _ in range(_MOST_PASSES):
             before = dict(self._values), dict(self._control), self.memory.state()
             self.memory.effects = Effects()  # only the last pass sees the final values
@@ -91,32 +92,32 @@ class Dataflow:
             self.effects.raises |= self._control[label]
 
     def value(self, name: str) -> Value:
-        """Return the value of a variable for the statement at work, as far as it is known."""
+        """Return the value of a variable as seen by the current statement, if it is known."""
         return self._seen_from(self.memory.place[0], name)
 
     def _seen_from(self, label: int, name: str) -> Value:
-        """Return the value of a variable in a block; the last turn of a loop is the one that left it."""
+        """Return the value of a variable as seen from a block; after a loop, that of the last iteration."""
         return self._values.get(name, Value()).with_sources(self._left(name, label))
 
     def _left(self, name: str, label: int) -> Sources:
-        """What decides in which turn the loops were left between the assignment of a variable and a block."""
+        """What determines in which iteration the loops between the assignment of a variable and a block were left."""
         exits = self._turns.left_between(name, label) if self._given_turn else ()
         return NOTHING.union(*(self.condition(block) | self._control[block] for block in exits))
 
     def condition(self, label: int) -> Sources:
-        """What decides the outcome of the branch at the end of a block."""
+        """What determines the outcome of the branch at the end of a block."""
         last = self.blocks[label].body[-1]
         if not isinstance(last, ir.Branch):
             return NOTHING
         return self.memory.sources(self._seen_from(label, last.cond.name))
 
     def control(self, label: int, *, chosen: Callable[[Sources], bool]) -> Sources:
-        """What decides whether a block runs, without the branches whose conditions are chosen."""
+        """What determines whether a block runs, except for branches whose conditions are chosen."""
         conditions = map(self.condition, self._deciding(label))
         return NOTHING.union(*(condition for condition in conditions if not chosen(condition)))
 
     def _deciding(self, label: int) -> set[int]:
-        """Return the branches that decide whether a block runs, and those that decide whether they do."""
+        """Return the branches that determine, directly or indirectly, whether a block runs."""
         found: set[int] = set()
         waiting = [label]
         while waiting:
@@ -161,21 +162,21 @@ class Dataflow:
             memory.put(container, expressions.variable(statement.index), resizes=True)
 
     def _phi(self, node: Any, name: str) -> Value:
-        """Which value arrives depends on the branches that decide where from."""
+        """Return the value of a φ node: it depends on the branches that determine the incoming edge."""
         found: Value | None = None
         sources = NOTHING
         for variable, block in zip(node.incoming_values, node.incoming_blocks, strict=True):
             if variable is ir.UNDEFINED or variable.name not in self._values:
-                continue  # not computed yet, or nowhere: Python would raise
+                continue  # not computed yet, or never: Python would raise
             found = join(found, self._seen_from(block, variable.name))
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
-        if ir.UNDEFINED in node.incoming_values:  # what a loop leaves behind that may not have run once
+        if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
             found = replace(found, below=None, size=None)
         return self._expressions.renamed(found, name).with_sources(sources)
 
     def _arrival(self, block: int) -> Sources:
-        """What decides whether the block at work is come to from one before it, and not from another."""
+        """What determines from which predecessor the current block is reached."""
         if not self._given_turn:
             return self._control.get(block, frozenset({OPAQUE})) | self.condition(block)
         here = self.memory.place[0]

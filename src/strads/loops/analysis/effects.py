@@ -1,4 +1,4 @@
-"""What a body does: its accesses to tables, and what decides them."""
+"""The effects of a body: its accesses to tables, and what determines them."""
 
 from dataclasses import dataclass, field
 
@@ -16,21 +16,21 @@ class Access:
     write
         Whether it is written.
     sources
-        What decides which row it is.
+        What determines which row it is.
     control
-        What decides whether the access happens.
+        What determines whether the access happens.
     number
-        Number of the value that chooses the row; None where it is a slice or an array.
+        Value number of the row index; None for a slice or an array.
     by_loop_index, by_next_index
         Whether that is the loop index k itself, or k + 1.
     segment
-        An array A, where the row, or each of a slice, is in A[k]:A[k + 1].
+        An array A such that the row, or each row of a slice, is in A[k]:A[k + 1].
     element
-        Whether it is one of T[i, j], with an index for each axis.
+        Whether it is an element T[i, j], with an index for each axis.
     place
         Block and statement.
     line
-        In the user's file.
+        Line in the user's file.
     """
 
     argument: int
@@ -51,9 +51,9 @@ class Decision:
     """A place whose outcome depends on values: an index within a row, a size, a function that refuses some values."""
 
     sources: Sources
-    control: Sources  # what decides whether it is come to
-    number: tuple[int, int] | None  # of the array that is indexed, and of the index
-    # It turns out well if each first of these sizes is at most the second; None: nobody knows.
+    control: Sources  # what determines whether it is reached
+    number: tuple[int, int] | None  # value numbers of the array that is indexed, and of the index
+    # It succeeds if the first size of each of these pairs is at most the second; None: unknown.
     fits: frozenset[tuple[Size, Size]] | None
     place: tuple[int, int]
     line: int
@@ -66,7 +66,7 @@ class Effects:
     Attributes
     ----------
     accesses
-        To rows of tables.
+        Accesses to rows of tables.
     inner
         Indices within rows and local containers, sizes of arrays, functions that refuse some values.
     loops
@@ -74,11 +74,11 @@ class Effects:
     raises
         Exceptions that the body raises itself.
     writes
-        Argument → first line that surely writes it.
+        Argument → first line that certainly writes it.
     doubtful
-        Arguments that something may write that no rule covers.
+        Arguments that an operation without a rule may write.
     escapes
-        Tables that are used otherwise than row by row.
+        Tables that are used other than row by row.
     """
 
     accesses: set[Access] = field(default_factory=set)

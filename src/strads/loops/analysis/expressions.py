@@ -1,4 +1,4 @@
-"""The rules for expressions: what each makes of the values of its operands. There is no rule for the rest: `opaque`."""
+"""The rules that compute the abstract value of an expression from its operands; without a rule it is opaque."""
 
 import operator
 from collections.abc import Callable, Hashable, Mapping
@@ -51,11 +51,11 @@ class Expressions:
     arguments
         Values of the body's parameters.
     values
-        Returns that of a variable, by its name.
+        Returns the value of a variable, given its name.
     memory
-        What the body works on.
+        Memory that the body works on.
     numbers
-        Of values.
+        The value numbering.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Expressions:
         self._numbers = numbers
 
     def variable(self, variable: Any) -> Value:
-        """Return the value of a variable, as far as it is known."""
+        """Return the value of a variable, if it is known."""
         return self._values(variable.name)
 
     def renamed(self, value: Value, name: str) -> Value:
-        """Return a value that equals only that of one variable."""
+        """Return a value whose number is that of one variable only."""
         return replace(value, number=self._numbers.of(("variable", name)))
 
     def index_of(self, node: Any) -> Value:
@@ -95,7 +95,7 @@ class Expressions:
         return value if value.number is not None else self.renamed(value, name)
 
     def _opaque(self, values: list[Value]) -> Value:
-        """No rule says what becomes of these."""
+        """Return the value of an operation for which there is no rule."""
         self._memory.doubt(values)
         references = frozenset({UNKNOWN}).union(*(value.references for value in values))
         return Value(references, self._all(values) | {OPAQUE})
@@ -104,7 +104,7 @@ class Expressions:
         return NOTHING.union(*(self._memory.sources(value) for value in values))
 
     def _number(self, *key: Hashable, of: list[Value]) -> int | None:
-        """Return the number of an operation on values that do not change in place."""
+        """Return the value number of an operation on values that do not change in place."""
         if any(local.place != CONSTANT for value in of for local in locals_of(value)):
             return None
         numbers = tuple(value.number for value in of)
@@ -118,7 +118,7 @@ class Expressions:
             return Value(items=tuple(map(self._constant, value)), constant=value, number=number)
         if isinstance(value, slice):
             return Value(is_slice=True, number=number)
-        if isinstance(value, np.ndarray):  # compiled into the code: nobody can change it
+        if isinstance(value, np.ndarray):  # compiled into the code: immutable
             floating = frozenset({FLOAT}) if value.dtype.kind == "f" else NOTHING
             return Value(frozenset({Local(CONSTANT, value.ndim, True)}), floating, number=number)
         sources = frozenset({FLOAT}) if isinstance(value, float | np.floating) else NOTHING
@@ -141,10 +141,10 @@ class Expressions:
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
         arrays = [value for value in operands if value.is_memory]
         if length or (len(arrays) > 1 and not self._alike(arrays)):
-            self._memory.decide(Value(), length)  # lengths that do not fit raise
+            self._memory.decide(Value(), length)  # mismatched lengths raise
         is_array = all(local.is_array for value in operands for local in locals_of(value))
         contents = Value(sources=sources)
-        if not is_array:  # lists are added item by item
+        if not is_array:  # lists are concatenated
             references = frozenset().union(*(value.references for value in operands))
             contents = Value(references, sources)
         made = self._memory.new(depth, is_array=is_array, contents=contents, length=length)
@@ -154,7 +154,7 @@ class Expressions:
         left, right = self.variable(node.lhs), self.variable(node.rhs)
         if node.fn is operator.contains and any(part.keyed and part.whole for part in parts(left)):
             number = self._number("contains", of=[left, right])
-            return Value(sources=self._memory.sources(right), number=number)  # no loop changes which keys there are
+            return Value(sources=self._memory.sources(right), number=number)  # no loop changes the set of keys
         if node.fn is operator.contains:
             return Value(sources=self._all([left, right]))
         if left.items is not None or right.items is not None:
@@ -298,7 +298,7 @@ class Expressions:
         return Value(sources=self._memory.sources(owner), method=(name, owner))
 
     def set_attribute(self, statement: Any) -> None:
-        """Do `record.field = value`."""
+        """Process `record.field = value`."""
         target, value = self.variable(statement.target), self.variable(statement.value)
         self._memory.write(target, Value(is_slice=True), value)
         if locals_of(target):
@@ -399,7 +399,7 @@ class Expressions:
         return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
 
     def _may_not_fit(self, function: Any, effect: Effect, values: list[Value]) -> bool:
-        """Whether a function may raise by the shapes of its arguments; never where these are alike, of one axis."""
+        """Whether a function may raise because of its arguments' shapes; never if these are alike, with one axis."""
         if effect in (Effect.SCALAR, Effect.NOTHING, Effect.ALLOCATE, Effect.ALLOCATE_LIKE):
             return False
         arrays = [value for value in values if value.is_memory]
@@ -426,7 +426,7 @@ class Expressions:
         return False
 
     def _holds_memory(self, values: list[Value]) -> bool:
-        """Whether what is kept in a list or tuple may be memory itself."""
+        """Whether the items of a list or tuple may themselves be memory."""
         lists = [v for v in values if v.items or any(not local.is_array for local in locals_of(v))]
         return any(self._memory.elements(value).is_memory for value in lists)
 
@@ -500,7 +500,7 @@ class Expressions:
         return self._opaque([owner, *everything])
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
-        """A list, set or dictionary is changed."""
+        """Process a method that modifies a list, set or dictionary."""
         memory = self._memory
         memory.decide(Value(sources=sources))  # `pop` of an empty list raises, and so does `remove`
         for value in everything:
@@ -556,7 +556,7 @@ _RULES: dict[str, Any] = {
 
 
 def _stop_of(arguments: list[Value]) -> Size | None:
-    """Return the size that the numbers of a range stay below, if they are not negative."""
+    """Return the upper bound of the numbers of a range, if they are not negative."""
     if len(arguments) == 1:
         return arguments[0].size
     start = arguments[0].constant if arguments else None
@@ -565,7 +565,7 @@ def _stop_of(arguments: list[Value]) -> Size | None:
 
 
 def _of_any_shape(reference: Reference) -> Reference:
-    """Return a view of an array: a table that is no longer read by row may be written anywhere."""
+    """Return a view of an array with unknown shape: a table that is no longer read by row may be written anywhere."""
     if isinstance(reference, Part):
         return replace(reference, depth=None, whole=False)
     return replace(reference, depth=None)
@@ -576,7 +576,7 @@ def _is_exact(function: Any) -> bool:
 
 
 def _identity(value: Any) -> Hashable:
-    """Equal for what is the same constant; by identity, where equality may have a meaning of its own."""
+    """Return a key that is equal for equal constants; by identity for types that may define their own equality."""
     if isinstance(value, bool | int | str | None.__class__) or value is Ellipsis:
         return value
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""A loop body as one function in SSA form: Numba's IR, with the functions that the body calls in their places.
+"""A loop body as one function in SSA form: Numba's IR, with the functions that the body calls inlined.
 
-So an early return of a helper is a branch like any other, and all that is said of data and control flow holds through
-calls. What cannot be put in its place (a recursion, `*args`) stays a call, of which no rule says anything.
+So an early return of a helper is a branch like any other, and the analysis of data and control flow extends through
+calls. Calls that cannot be inlined (recursion, `*args`) remain calls for which there is no rule.
 """
 
 import inspect
@@ -19,7 +19,7 @@ from numba.core.unsafe.eh import mark_try_block
 from strads.dds.user_functions import is_helper
 from strads.loops.compile_errors import compile_error
 
-_MOST_STATEMENTS = 20_000  # of a body and what is put into it
+_MOST_STATEMENTS = 20_000  # of a body with everything inlined
 
 _STATEMENTS = (
     ir.Assign,
@@ -43,10 +43,9 @@ Branch = tuple[types.CodeType, str]
 
 @dataclass(frozen=True)
 class Inlined:
-    """A function and what it calls, in SSA form.
+    """A function and its callees, in SSA form.
 
-    `branches`: block → the branch at its end, for those of the source; none where some function could not be put into
-    its place.
+    `branches`: block → the branch at its end, for branches in the source; empty if some function could not be inlined.
     """
 
     ir: Any
@@ -54,14 +53,14 @@ class Inlined:
 
 
 def inlined_ssa(function: types.FunctionType) -> Inlined:
-    """Return the IR of a function and all that it calls by name, in SSA form.
+    """Return the IR of a function and all functions that it calls by name, in SSA form.
 
     Raises
     ------
     CompileError
-        For statements that loop bodies cannot have: `try`, `with`, `yield`.
+        For statements that loop bodies do not support: `try`, `with`, `yield`.
     numba.core.errors.NumbaError
-        When the bytecode is not supported.
+        If the bytecode is not supported.
     """
     function_ir = _frontend(function)
     inliner = _Inliner(function_ir)
@@ -85,20 +84,20 @@ def _frontend(function: types.FunctionType) -> Any:
 
 
 class _Inliner:
-    """Puts functions into one IR, until no call is left that it can replace."""
+    """Inlines functions into one IR until no call is left that it can replace."""
 
     def __init__(self, function_ir: Any):
         self.ir = function_ir
         self.statements = sum(len(block.body) for block in function_ir.blocks.values())
-        self.called: list[types.CodeType] = []  # the function of each copy
+        self.called: list[types.CodeType] = []  # the function of each inlined copy
 
     @property
     def copies(self) -> int:
-        """Functions that were put into the place of a call."""
+        """Number of inlined calls."""
         return len(self.called)
 
     def branches(self, function: types.FunctionType) -> dict[int, Branch]:
-        """Return where the branches come from."""
+        """Return the source branch of each block that ends with one."""
         found = {}
         for label, block in self.ir.blocks.items():
             if isinstance(block.body[-1], ir.Branch):
@@ -126,7 +125,7 @@ class _Inliner:
     def _replace(
         self, label: int, position: int, callee: types.FunctionType, arguments: Mapping[str, Any]
     ) -> tuple[int, list[int]]:
-        """Cut a block at a call and put the function between; returns the block after it, and those of the function."""
+        """Split a block at a call and insert the function; returns the following block and the function's blocks."""
         block = self.ir.blocks[label]
         call = block.body[position]
         inner = _frontend(callee)
@@ -149,7 +148,7 @@ class _Inliner:
 
 
 def _adapted(statement: Any, parameters: list[str], arguments: Mapping[str, Any], target: Any, rest: int) -> list[Any]:
-    """Return what stands for a statement of a function that is put in the place of a call."""
+    """Return the statements that replace one of an inlined function."""
     if isinstance(statement, ir.Return):
         return [ir.Assign(statement.value, target, statement.loc), ir.Jump(rest, statement.loc)]
     if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Arg):
@@ -167,7 +166,7 @@ def _names(blocks: Mapping[int, Any]) -> set[str]:
 
 
 def _calls_others(blocks: Mapping[int, Any]) -> bool:
-    """Whether a user's function is still used otherwise than by giving it another name."""
+    """Whether a user's function is still used other than by assigning it to another name."""
     definitions = _definitions(blocks)
     functions: set[str] = set()
     before = -1
@@ -202,7 +201,7 @@ def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:
 
 
 def _called(statement: Any, definitions: Mapping[str, list[Any]]) -> types.FunctionType | None:
-    """Return the user's function that a statement calls, if it is known which."""
+    """Return the user's function that a statement calls, if it is known."""
     if not isinstance(statement, ir.Assign):
         return None
     call = statement.value
@@ -230,7 +229,7 @@ def _resolve(name: str, definitions: Mapping[str, list[Any]]) -> Any:
 
 
 def _bind(callee: types.FunctionType, call: Any) -> dict[str, Any] | None:
-    """Return the variable, or the default, that each parameter stands for; None where that is not plain."""
+    """Return the variable, or the default, bound to each parameter; None if that cannot be determined."""
     signature = inspect.signature(callee)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     unusual = kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
@@ -238,7 +237,7 @@ def _bind(callee: types.FunctionType, call: Any) -> dict[str, Any] | None:
         return None
     try:
         bound = signature.bind(*call.args, **dict(call.kws))
-    except TypeError:  # Numba will say what is wrong
+    except TypeError:  # Numba will report the error
         return None
     bound.apply_defaults()
     return dict(bound.arguments)

@@ -1,4 +1,4 @@
-"""What the analysis has to know of the arguments before it starts."""
+"""What the analysis needs to know about the arguments."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ class Field:
 
 @dataclass(frozen=True)
 class TableKind:
-    """What the analysis has to know of an argument that is a table."""
+    """What the analysis needs to know about an argument that is a table."""
 
-    depth: int  # integer indices that lead to a value (ragged rows: 2) or to a record
-    fields: tuple[Field, ...] = ()  # of records
+    depth: int  # number of integer indices that lead to a value (ragged rows: 2) or to a record
+    fields: tuple[Field, ...] = ()  # fields of the records
     relaxed: bool = False
     readonly: bool = False
     floating: bool = False  # its values are floats
-    keyed: bool = False  # a map: its rows are chosen by keys
-    ragged: bool = False  # its rows have lengths of their own
+    keyed: bool = False  # a map: its rows are selected by keys
+    ragged: bool = False  # its rows have different lengths
 
     def field(self, name: str) -> Field | None:
         """Return a field of the records."""

@@ -1,4 +1,4 @@
-"""What the memory that a body works on holds: its accesses to tables, and the contents of the containers it makes."""
+"""The memory that a body works on: its accesses to tables, and the contents of the containers that it creates."""
 
 import operator
 from collections.abc import Hashable, Iterable, Sequence
@@ -25,14 +25,14 @@ from strads.loops.analysis.values import (
 
 
 class Memory:
-    """The memory of one body. Contents only grow: the analysis repeats until they stay the same.
+    """The memory of one body. Contents only grow: the analysis iterates until they no longer change.
 
     Attributes
     ----------
     effects
-        What has been seen so far.
+        Effects seen so far.
     place, line, control
-        Of the statement at work: block and number, line, and what decides whether it runs.
+        Of the current statement: block and position, line, and what determines whether it runs.
     """
 
     def __init__(self, kinds: dict[int, TableKind], index: int, numbers: Numbers):
@@ -42,21 +42,21 @@ class Memory:
         self.place: tuple[int, int] = (0, 0)
         self.line = 0
         self.control: Sources = NOTHING
-        self._index = index  # number of the loop index
+        self._index = index  # value number of the loop index
         one = numbers.of(("constant", int, 1))
         self.next_index = numbers.of((("operator", operator.add), index, one))
         self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
         self._lengths: dict[Hashable, Sources] = {}
-        self._sizes: dict[Hashable, Size | None] = {}  # of arrays of one axis
+        self._sizes: dict[Hashable, Size | None] = {}  # of arrays with one axis
 
     def state(self) -> object:
-        """Return what grows."""
+        """Return the state that grows, to detect the fixed point."""
         return dict(self._contents), dict(self._lengths), dict(self._sizes)
 
     # -- what a value depends on ---------------------------------------------------------------------------
 
     def sources(self, value: Value) -> Sources:
-        """What decides a value, with all that can be read through it."""
+        """What determines a value and everything that can be read through it."""
         return self._sources(value, set())
 
     def _sources(self, value: Value, seen: set[Hashable]) -> Sources:
@@ -85,14 +85,14 @@ class Memory:
         return frozenset({part.argument, FLOAT} if floating else {part.argument})
 
     def length(self, value: Value) -> Sources:
-        """What decides the shape of an array, or the length of a container."""
+        """What determines the shape of an array, or the length of a container."""
         found = value.length
         for local in locals_of(value):
             found |= {OPAQUE} if local is UNKNOWN else self._lengths.get(local.place, NOTHING)
         return found | self._which(value)
 
     def _which(self, value: Value) -> Sources:
-        """What decides which memory it is, as far as that decides its shape: rows of one table are alike."""
+        """What determines which memory it is, if that affects its shape: rows of one table are alike."""
         is_row = len(value.references) == 1 and not locals_of(value)
         return value.sources if value.is_memory and not is_row else NOTHING
 
@@ -106,14 +106,14 @@ class Memory:
         return None
 
     def depth(self, value: Value) -> int | None:
-        """Number of axes of an array, 0 for a number; None where it is not known."""
+        """Number of axes of an array, 0 for a number; None if unknown."""
         depths: set[int | None] = {reference.depth for reference in value.references}
         if not depths:
             return 0 if value.items is None and value.elements is None else None
         return depths.pop() if len(depths) == 1 else None
 
     def size(self, container: Value, axis: int = 0) -> Size | None:
-        """Return the size of an axis of an array, where it is the same all through a task."""
+        """Return the size of an axis of an array, if it is constant throughout a task."""
         if len(container.references) != 1:
             return None
         (reference,) = container.references
@@ -141,7 +141,7 @@ class Memory:
         length: Sources = NOTHING,
         size: Size | None = None,
     ) -> Value:
-        """Make a container at the statement at work."""
+        """Create a container at the current statement."""
         local = Local(self.place, depth, is_array)
         self._sizes[local.place] = size if self._sizes.get(local.place, size) == size else None
         self._contents.setdefault(local.place, Value())
@@ -153,7 +153,7 @@ class Memory:
     def _put(self, local: Local, value: Value) -> None:
         if local.place == CONSTANT:
             return  # Numba refuses to write it
-        if local.is_array:  # it holds numbers, not what they were read from
+        if local.is_array:  # it holds copies of numbers, not references
             value = Value(sources=self.sources(value))
         value = replace(value.with_sources(self.control), number=None)
         self._contents[local.place] = join(self._contents.get(local.place), value)
@@ -229,9 +229,9 @@ class Memory:
         return join(element, inner) if depth is None else inner
 
     def elements(self, container: Value) -> Value:
-        """Return what iteration over something yields."""
+        """Return what iterating over a container yields."""
         if container.elements is not None:
-            # What another block has left of an iterator depends on how far that went.
+            # What remains of an iterator depends on how far another block has advanced it.
             known = container.iterator in (None, self.place[0])
             return container.elements.with_sources(container.sources | (NOTHING if known else {OPAQUE}))
         if container.items is not None:
@@ -242,16 +242,16 @@ class Memory:
         for part in parts(container):
             if part.whole and container.segment is None:
                 self.effects.escapes.add(part.argument)
-        inside = Value(segment=container.segment)  # an index that always exists
+        inside = Value(segment=container.segment)  # such an index always exists
         found = self.read(container, inside)
         return replace(found, number=None)
 
     def write(self, container: Value, index: Value, value: Value) -> None:
-        """Do `container[index] = value`."""
+        """Process `container[index] = value`."""
         for part in parts(container):
             self.effects.writes.setdefault(part.argument, self.line)
             self.access(part, container, index, write=True)
-        if value.is_memory and self.depth(container) != 1:  # an array that may be of another shape than the row
+        if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
             row = self.size(container, 1) if index.items is None and not index.is_slice else None
             fits = frozenset[tuple[Size, Size]]() if row is not None and row == self.size(value) else None
             self.decide(Value(), self.length(value) | self.length(container), fits=fits)
@@ -267,7 +267,7 @@ class Memory:
         self.put(target, Value(sources=sources), resizes=False)
 
     def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
-        """Note an access to a table, or to a part of one of its rows."""
+        """Record an access to a table, or to a part of one of its rows."""
         if not part.whole:
             self.decide(index, container.length | self._which(container), container, self._fit(index, container))
             return
@@ -299,17 +299,17 @@ class Memory:
             self.decide(rest, container.length | self.sources(row), of, self._fit(index, container, 1))
 
     def _is_element(self, part: Part, index: Value) -> bool:
-        """Whether an index of a table names a number, by an integer for each axis."""
+        """Whether an index of a table selects a single number, with an integer for each axis."""
         kind = self.kinds[part.argument]
         return not kind.fields and _shape_of(index) == (kind.depth, False, False)
 
     def _row(self, container: Value, row: Value) -> Value:
-        """Return what stands for a row that is indexed at once, as in `T[i, j]`."""
+        """Return the value of a row that is indexed directly, as in `T[i, j]`."""
         known = container.number is not None and row.number is not None
         return Value(number=self.numbers.of(("item", container.number, row.number)) if known else None)
 
     def _fit(self, index: Value, container: Value, first: int = 0) -> frozenset[tuple[Size, Size]] | None:
-        """What must fit for an index to exist, from the given axis on; None where sizes do not say so."""
+        """Return the pairs of sizes that make an index valid from the given axis on; None if sizes do not decide it."""
         found = set()
         for axis, item in enumerate(index.items if index.items is not None else (index,)):
             size = self.size(container, axis)
@@ -327,7 +327,7 @@ class Memory:
         of: Value | None = None,
         fits: frozenset[tuple[Size, Size]] | None = None,
     ) -> None:
-        """Note that something may fail, by the value of an index or size; `of` is the array that is indexed."""
+        """Record that an operation may fail, depending on an index or size; `of` is the array that is indexed."""
         sources = self.sources(index) | bound
         if of is None or of.number is None or index.number is None or index.is_slice:
             number = None
@@ -338,7 +338,7 @@ class Memory:
     # -- doubt ---------------------------------------------------------------------------------------------
 
     def doubt(self, values: Iterable[Value]) -> None:
-        """Expect the worst of what no rule covers: it may write all memory that it is given, and keep it."""
+        """Assume the worst of an operation without a rule: it may write, and retain, all memory that it is given."""
         waiting = list(values)
         seen: set[Hashable] = set()
         while waiting:
@@ -355,7 +355,7 @@ class Memory:
                     self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | {OPAQUE}
 
     def touch_anything(self, values: Iterable[Value]) -> None:
-        """Expect any access to what a user's function is given that cannot be looked into, as one that calls itself."""
+        """Assume any access to the arguments of a user's function that cannot be inlined, such as a recursive one."""
         waiting = list(values)
         if any(value.is_memory or value.items or value.elements for value in waiting):
             self.decide(Value(sources=frozenset({OPAQUE})))
@@ -382,7 +382,7 @@ class Memory:
                     self.effects.accesses.add(access)
 
     def escape(self, value: Value) -> None:
-        """Note that tables are used otherwise than row by row."""
+        """Record that tables are used other than row by row."""
         if value.segment is None:
             self.effects.escapes |= {part.argument for part in parts(value) if part.whole}
         for item in value.items or ():
@@ -390,7 +390,7 @@ class Memory:
 
 
 def _shape_of(index: Value) -> tuple[int, bool, bool]:
-    """Return how many axes an index takes away, whether it slices, and whether it makes a copy."""
+    """Return how many axes an index removes, whether it slices, and whether it makes a copy."""
     taken, sliced, copied = 0, False, False
     for item in index.items if index.items is not None else (index,):
         if item.is_slice or item.constant is Ellipsis:

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 
 class Numbers:
-    """Numbers of values: equal for equal operations on equal operands."""
+    """Value numbers: equal for equal operations on equal operands."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}

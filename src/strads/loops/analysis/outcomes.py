@@ -1,9 +1,10 @@
-"""Branches whose outcome only the run knows, and outcomes to record under so that no row of the run is missed.
+"""Branches whose outcome is known only in the run, and the outcomes to record under so that no row is missed.
 
-Where the loop changes what a branch asks for, but not which rows its arms touch, reconnaissance can go both ways: what
-it records is a superset of what any run touches. A block is *reached whenever the run reaches it* if every undecided
-branch that decides whether it runs goes towards it, and no turn of a loop around it is cut short. Turns are looked at
-one by one (edges back to the head of such a loop lead nowhere), as a fixed value is the same only within one turn.
+If the loop changes the condition of a branch, but not which rows its arms touch, reconnaissance can take both arms: it
+records a superset of what any run touches. A block is *reached whenever the run reaches it* if every undecided branch
+that determines whether it runs goes towards it, and no iteration of an enclosing loop is cut short. Iterations are
+considered one by one (back edges to the head of such a loop are removed), as a fixed value is constant only within one
+iteration.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from numba.core.controlflow import CFGraph
 from strads.loops.analysis.inlining import Branch
 from strads.loops.analysis.structure import directed_control, is_counted, raising_blocks
 
-MOST_SETS = 4  # of outcomes that reconnaissance goes through for each task
+MOST_SETS = 4  # of outcomes with which reconnaissance runs each task
 
 Outcomes = Mapping[Branch, bool]
 
@@ -29,9 +30,9 @@ class UndecidedBranches:
     cfg, blocks
         The body.
     origins
-        Where branches come from in the source, by block; what is not there is not to be chosen.
+        Source branch of each block; other branches are not to be chosen.
     is_undecided
-        Whether the branch at the end of a block is.
+        Whether the branch at the end of a block is undecided.
     """
 
     cfg: Any
@@ -46,7 +47,7 @@ class UndecidedBranches:
     def towards(self, label: int) -> dict[int, int] | None:
         """Return undecided branches and their targets with which a block is reached whenever the run reaches it.
 
-        None where there are no such targets.
+        None if there are no such targets.
         """
         loops = [loop for loop in self._loops if label in loop.body]
         control = self._control_within_a_turn(loops)
@@ -63,7 +64,7 @@ class UndecidedBranches:
                     if len(outside) > 1:
                         return None
                     continue
-                # The run may not come to this exit: then reconnaissance must not, either.
+                # The run may not reach this exit: then reconnaissance must not, either.
                 inside = [pair for pair in _closure(control, [branch]) if pair[0] in loop.body]
                 deciding = [pair for pair in inside if self.is_undecided(pair[0])]
                 wanted += [self._other(*pair) for pair in deciding]
@@ -74,9 +75,9 @@ class UndecidedBranches:
         return found
 
     def _surely_towards(self, label: int, control: Mapping[int, set[tuple[int, int]]]) -> dict[int, int]:
-        """Return undecided branches and the targets from which a block is reached, whatever decided branches do.
+        """Return undecided branches and the targets from which a block is reached whatever the decided branches do.
 
-        So in `if a or b`, where the way to b is another target of a, but none that is needed.
+        For example in `if a or b`, the path to b is another target of a, but is not needed.
         """
         found: dict[int, int] = {}
         waiting = [label]
@@ -94,20 +95,20 @@ class UndecidedBranches:
         return self._control[heads]
 
     def _can_be_chosen(self, branch: int) -> bool:
-        """Whether reconnaissance can have the outcome that it likes: an iterator ends when it ends."""
+        """Whether reconnaissance can choose the outcome: it cannot choose when an iterator ends."""
         if branch not in self.origins or is_counted(self.blocks[branch]):
             return False
         return all(map(self.is_undecided, self._same(branch)))
 
     def _same(self, branch: int) -> list[int]:
-        """Return the branches that are the same in the source: those of a function that is called several times."""
+        """Return the branches with the same source: those of a function that is called several times."""
         return [label for label, origin in self.origins.items() if origin == self.origins[branch]]
 
     def _other(self, branch: int, target: int) -> tuple[int, int]:
         return branch, next(other for other, _ in self.cfg.successors(branch) if other != target)
 
     def outcomes(self, need: Mapping[int, int]) -> dict[Branch, bool] | None:
-        """Return what branches of the source do; None if one does both, as in a function that is called twice."""
+        """Return the outcomes of source branches; None if one needs both, as in a function that is called twice."""
         found: dict[Branch, bool] = {}
         for branch, target in need.items():
             outcome = target == self.blocks[branch].body[-1].truebr
@@ -116,12 +117,12 @@ class UndecidedBranches:
         return found
 
     def quick(self) -> dict[Branch, bool]:
-        """Return outcomes with which a task ends soon, of branches that can have any."""
+        """Return outcomes with which a task ends soon, for branches that can be chosen."""
         free = [b for b in self.blocks if self.is_undecided(b) and self._can_be_chosen(b) and len(self._same(b)) == 1]
         return self.outcomes({branch: self._quick(branch) for branch in free}) or {}
 
     def _quick(self, branch: int) -> int:
-        """Return the target from which the end is near."""
+        """Return the target from which the end is closer."""
         post = self.cfg.post_dominators()
         raising = raising_blocks(self.blocks)
         last = self.blocks[branch].body[-1]
@@ -144,7 +145,7 @@ class OutcomeSets:
         self._reached: dict[int, bool] = {}
 
     def reach(self, label: int, most: int) -> bool:
-        """Have a set that reaches a block, among at most so many; whether there is one."""
+        """Make some set reach a block, using at most `most` sets; returns whether that is possible."""
         if label not in self._reached:
             self._reached[label] = self._reach(label, most)
         return self._reached[label]
@@ -164,13 +165,13 @@ class OutcomeSets:
         return True
 
     def outcomes(self) -> tuple[Outcomes, ...]:
-        """Return the sets; branches that none is about have the outcome after which a task ends soon."""
+        """Return the sets; branches that a set leaves open get the outcome after which a task ends soon."""
         quick = self._branches.quick()
         return tuple({**quick, **found} for found in self._sets)
 
 
 def _closure(control: Mapping[int, set[tuple[int, int]]], labels: list[int]) -> set[tuple[int, int]]:
-    """Return the branches, and their targets, that decide whether blocks run, and of those branches again."""
+    """Return the branches and targets that determine, directly or indirectly, whether blocks run."""
     found: set[tuple[int, int]] = set()
     waiting = list(labels)
     seen = set(labels)
@@ -184,7 +185,7 @@ def _closure(control: Mapping[int, set[tuple[int, int]]], labels: list[int]) -> 
 
 
 def _without_turns(cfg: Any, loops: list[Any]) -> Any:
-    """Return a graph in which a turn of some loops ends with the task."""
+    """Return a graph in which an iteration of the given loops ends the task."""
     graph, end = CFGraph(), max(cfg.nodes()) + 1
     heads = {loop.header: loop.body for loop in loops}
     for label in cfg.nodes():

@@ -1,4 +1,4 @@
-"""Facts about the control flow of a function: what decides whether a block runs, and what runs before it."""
+"""Control flow of a function: what determines whether a block runs, and what runs before it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from numba.core import ir
 
 
 def directed_control(cfg: Any) -> dict[int, set[tuple[int, int]]]:
-    """Return for each block the branches that decide whether it runs, and the target with which it does.
+    """Return, for each block, the branches that determine whether it runs, and the targets with which it does.
 
     These are its control dependences (Ferrante et al. 1987).
     """
@@ -24,12 +24,12 @@ def directed_control(cfg: Any) -> dict[int, set[tuple[int, int]]]:
 
 
 def controlling_branches(cfg: Any) -> dict[int, set[int]]:
-    """Return for each block the blocks whose branch decides whether it runs."""
+    """Return, for each block, the blocks whose branch determines whether it runs."""
     return {label: {branch for branch, _ in pairs} for label, pairs in directed_control(cfg).items()}
 
 
 def endless_exits(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
-    """Return the blocks whose branch may leave a `while` loop; a `for` loop ends whatever the values are."""
+    """Return the blocks whose branch may leave a `while` loop; a `for` loop always ends."""
     return {
         label
         for loop in cfg.loops().values()
@@ -40,7 +40,7 @@ def endless_exits(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
 
 
 def is_counted(header: Any) -> bool:
-    """Whether the block that begins a loop takes the next element of something."""
+    """Whether the header of a loop takes the next element of an iterator."""
     return any(
         isinstance(statement.value, ir.Expr) and statement.value.op == "iternext"
         for statement in header.find_insts(ir.Assign)
@@ -53,7 +53,7 @@ def raising_blocks(blocks: Mapping[int, Any]) -> set[int]:
 
 
 class Turns:
-    """Which turns of the loops of a function a block, or a value, belongs to."""
+    """Which loop iterations of a function a block, or a value, belongs to."""
 
     def __init__(self, cfg: Any, blocks: Mapping[int, Any]):
         self._cfg = cfg
@@ -62,7 +62,7 @@ class Turns:
         self._implied: dict[tuple[int, int], bool] = {}
 
     def left_between(self, name: str, label: int) -> set[int]:
-        """Return the blocks from which loops can be left that a variable is assigned in, and that a block is not in."""
+        """Return the exit blocks of the loops that contain the assignment of a variable but not the given block."""
         home = self._home.get(name)
         left = [loop for loop in self._loops if home in loop.body and label not in loop.body]
         return {
@@ -73,9 +73,9 @@ class Turns:
         }
 
     def is_implied(self, branch: int, label: int) -> bool:
-        """Whether a block that runs says what the outcome of a branch was when it last ran.
+        """Whether the execution of a block implies the last outcome of a branch.
 
-        It does where, within a turn of the loops around both, the block can be come to after one of its outcomes only.
+        It does if, within an iteration of the loops around both, the block can be reached after only one outcome.
         """
         if (branch, label) not in self._implied:
             around = [loop for loop in self._loops if {branch, label} <= loop.body]

@@ -1,17 +1,17 @@
-"""What the analysis knows of a variable: what memory it may refer to, and whose contents decide its value."""
+"""Abstract values of variables: the memory that they may refer to, and whose contents determine the value."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-# Sources that are no arguments.
-OPAQUE = -1  # of what the rules do not cover: random numbers, unknown functions
-FLOAT = -3  # of what may be a float
-ROUNDED = -4  # of what float arithmetic has computed: its last bits depend on how it is compiled
+# Sources that are not arguments.
+OPAQUE = -1  # values that the rules do not cover: random numbers, unknown functions
+FLOAT = -3  # values that may be floats
+ROUNDED = -4  # results of float arithmetic: the last bits depend on how it is compiled
 
 NOT_CONSTANT = object()
 Sources = frozenset[int]
-# A size that is the same all through a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
+# A size that is constant throughout a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
 # a table, axis); ("row", position of a ragged table), the length of its row k.
 Size = tuple[Any, ...]
 NOTHING: Sources = frozenset()
@@ -22,29 +22,29 @@ UNKNOWN_BLOCK = -1
 class Part:
     """A table, a row of it, or a part of a row.
 
-    `depth` is the number of integer indices that lead to a single value, or to a record whose field is not chosen.
+    `depth` is the number of integer indices that lead to a single value, or to a record without a selected field.
     """
 
     argument: int
     depth: int | None  # None: not known
     whole: bool  # the table itself, or some of its rows
-    keyed: bool = False  # a map: its rows are chosen by keys
-    field: str | None = None  # of its records
-    full: bool = True  # not cut by slices: its axes are as long as the table's
+    keyed: bool = False  # a map: its rows are selected by keys
+    field: str | None = None  # selected field of its records
+    full: bool = True  # not sliced: its axes are as long as the table's
 
 
 @dataclass(frozen=True)
 class Local:
-    """An array, list, set or dictionary that the body makes, known by the place where it does."""
+    """An array, list, set or dictionary that the body creates, identified by the place where it does."""
 
     place: Hashable
     depth: int | None  # None: not known
-    is_array: bool  # copies what is stored into it
-    full: bool = True  # not a slice of it
+    is_array: bool  # whether stored values are copied into it
+    full: bool = True  # whether it is the whole container, not a slice
 
 
-CONSTANT = "constant"  # place of the arrays that are compiled into the code
-UNKNOWN = Local("unknown", None, False)  # memory that the rules say nothing about
+CONSTANT = "constant"  # place of arrays that are compiled into the code
+UNKNOWN = Local("unknown", None, False)  # memory that no rule covers
 Reference = Part | Local
 
 
@@ -53,19 +53,19 @@ class Value:
     """Abstract value of a variable in SSA form."""
 
     references: frozenset[Reference] = frozenset()
-    sources: Sources = NOTHING  # arguments whose contents decide the value; of memory: which one it is
-    length: Sources = NOTHING  # what decides the shape of the memory, apart from its `Local`s
-    items: "tuple[Value, ...] | None" = None  # of a tuple
+    sources: Sources = NOTHING  # arguments whose contents determine the value; for memory: which memory it is
+    length: Sources = NOTHING  # what determines the shape of the memory, apart from its `Local`s
+    items: "tuple[Value, ...] | None" = None  # items of a tuple
     constant: Any = NOT_CONSTANT  # a global: function, module, number
-    method: "tuple[str, Value] | None" = None  # not called yet: its name, and whose it is
-    elements: "Value | None" = None  # of an iterator: what it yields
-    number: int | None = None  # equal numbers are equal values wherever both are computed from the same variables
-    size: Size | None = None  # which size it is; of a shape, that of its first axis
-    below: Size | None = None  # a size that it is below, and it is not negative
+    method: "tuple[str, Value] | None" = None  # a bound method: its name and owner
+    elements: "Value | None" = None  # what an iterator yields
+    number: int | None = None  # equal numbers imply equal values if computed from the same variables
+    size: Size | None = None  # the size that it equals; for a shape, that of its first axis
+    below: Size | None = None  # a size that the value is below, and it is not negative
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
-    segment: int | None = None  # an array A, where it is in A[k]:A[k + 1], or is this slice
-    iterator: int | None = None  # of what only one `for` can go through: the block that made it
+    segment: int | None = None  # an array A such that the value is in A[k]:A[k + 1], or is this slice
+    iterator: int | None = None  # for an iterator that can be consumed only once: the block that created it
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Value) and self._key() == other._key()
@@ -93,22 +93,22 @@ class Value:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it may be an array or another container; a tuple is none."""
+        """Whether it may be an array or another container; a tuple is not."""
         return bool(self.references)
 
     def with_sources(self, sources: Iterable[int]) -> "Value":
-        """Return the value with more sources."""
+        """Return the value with additional sources."""
         merged = self.sources | frozenset(sources)
         return self if merged == self.sources else replace(self, sources=merged)
 
 
 def parts(value: Value) -> list[Part]:
-    """Tables that a value may be, or be a part of."""
+    """Return the tables that a value may be, or be a part of."""
     return [reference for reference in value.references if isinstance(reference, Part)]
 
 
 def locals_of(value: Value) -> list[Local]:
-    """Containers of the body that a value may be."""
+    """Return the containers of the body that a value may be."""
     return [reference for reference in value.references if isinstance(reference, Local)]
 
 
@@ -121,7 +121,7 @@ def join(first: "Value | None", second: Value) -> Value:
     if first.items is not None and second.items is not None and len(first.items) == len(second.items):
         items = tuple(map(join, first.items, second.items))
     elif first.items is not None or second.items is not None:
-        references |= {UNKNOWN}  # a tuple of what length?
+        references |= {UNKNOWN}  # a tuple of unknown length
         for value in (first, second):
             for item in value.items or ():
                 references |= item.references

@@ -1,1 +1,1 @@
-"""Node programs: what each node of a cluster does of a loop, and this process where it is the only node."""
+"""Node programs: the part of a loop that runs on each node of a cluster, or in this process as the only node."""

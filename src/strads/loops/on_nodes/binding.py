@@ -1,4 +1,4 @@
-"""A loop's arguments on one node: its shards of the tables, or the tables themselves where there is one node only."""
+"""A loop's arguments on one node: its shards of the tables, or the tables themselves if there is only one node."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from strads.loops.arguments import BoundArguments, bind_arguments
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, find_program
 
-# Logical nodes share one process: the first compiles, the others find what it has compiled.
+# Logical nodes share one process: the first compiles, the others reuse its code.
 COMPILING = threading.RLock()
 
 
@@ -24,9 +24,9 @@ def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
 def bind(
     node: Node, spec: LoopSpec, arguments: tuple[Any, ...], *, outcomes: bool = False
 ) -> tuple[BoundArguments, LoopProgram]:
-    """Bind the body to this node's tables: in their whole address space a row has its own number.
+    """Bind the body to this node's tables, whose address space covers all rows under their global numbers.
 
-    With `outcomes`, the program is the one whose reconnaissance chooses them.
+    With `outcomes`, the program is the one whose reconnaissance chooses outcomes of branches.
     """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps)
     with COMPILING:
@@ -36,7 +36,7 @@ def bind(
 
 
 def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any, float]:
-    """Compile something under the lock; returns it, and the seconds that it took, of the analysis too if it is new."""
+    """Compile something under the lock; returns it and the seconds taken, including any new analysis."""
     with COMPILING:
         before = program.compile_seconds if program.used else 0.0
         program.used = True
@@ -44,7 +44,7 @@ def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any,
 
 
 def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
-    """Return the arguments of a body on this node, where they have come as references."""
+    """Return the arguments of a body on this node, resolving references."""
     tables: dict[str, dvector] = {}
     values: list[Any] = []
     table: dvector | KeyedTable
@@ -62,7 +62,7 @@ def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
-    """Have on every node what its tasks may read at any row."""
+    """Replicate on every node the tables that tasks may read at any row."""
     everywhere = (
         Role.READ,
         Role.CHECKED,
@@ -75,7 +75,7 @@ def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard
 
 
 def table_over(shard: Shard) -> dvector:
-    """Return a table over a shard's address space; the shard's own arrays stay writeable."""
+    """Return a table over a shard's address space; the shard's own arrays remain writeable."""
     if isinstance(shard.whole, RaggedArray):
         return dvector(RaggedArray(shard.whole.values.view(), shard.whole.offsets.view()), copy=False)
     return dvector(shard.whole.view(), copy=False)

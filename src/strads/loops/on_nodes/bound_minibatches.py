@@ -1,4 +1,4 @@
-"""A `sync_for` bound to a node: its tables, its minibatches, and which rows these touch."""
+"""A `sync_for` bound to a node: its tables, its minibatches, and the rows that these touch."""
 
 import inspect
 from collections.abc import Callable
@@ -46,17 +46,17 @@ class SyncCall:
     body, fastmath, recon
         As given by the user.
     data, arguments
-        References to what lies on the nodes; on the driver's own only node, the tables themselves.
+        References to tables on the nodes; if the driver's process is the only node, the tables themselves.
     kinds, contents
-        Keys of each argument, and last of the data: of what it is, and of what it holds (of tables; None for others).
+        Keys of each argument, and finally of the data: of what it is, and of what it holds (tables; None for others).
     overlaps
         Arguments that share memory.
     aggregations
-        Of the tables among the arguments, by position.
+        Aggregations of the tables among the arguments, by position.
     minibatches, consistency
-        What runs, under which rules.
+        The minibatches to run, and the consistency model.
     team
-        The threads, if they are not those of the node.
+        The threads, if not those of the node.
     """
 
     body: Callable[..., Any]
@@ -79,11 +79,11 @@ class BoundMinibatches:
     Attributes
     ----------
     node, call, team
-        The node, what it has to do, and the threads that do it.
+        The node, the call, and the threads that execute it.
     bound, program
-        The arguments, and what is compiled for them; `written` are the positions of the written tables.
+        The arguments, and the program compiled for them; `written` are the positions of the written tables.
     threads, numbers
-        Those of this node, and their minibatches.
+        This node's threads, and their minibatches.
     totals
         Sums of accumulators, by position.
     """
@@ -114,7 +114,7 @@ class BoundMinibatches:
 
     @property
     def compile_seconds(self) -> float:
-        """Spent on this call so far."""
+        """Compilation time of this call so far."""
         return self.program.compile_seconds - self._compiled_before
 
     @property
@@ -146,12 +146,12 @@ class BoundMinibatches:
                 raise ArgumentError(f"{table.name!r} holds whole numbers, which {self.call.consistency} cannot bound")
 
     def look_ahead(self) -> dict[int, TouchedRows]:
-        """Check all indices, and with `recon` find which rows of written tables are touched; keeps what it has found.
+        """Check all indices and, with `recon`, find which rows of written tables are touched; caches the result.
 
         Raises
         ------
         BodyIndexError, BodyKeyError, BodyError
-            When a minibatch fails; nothing has been written.
+            If a minibatch fails; nothing has been written.
         """
         read = self.program.cast.with_role(Role.READ, Role.CHECKED, Role.ALIGNED)
         complete(self.node, *(self.shards[position] for position in read if position in self.shards))
@@ -172,14 +172,14 @@ class BoundMinibatches:
             parts,
         )
         touched = {position: rows[table] for position, table in table_of.items()}
-        self.node.comm.barrier()  # all keep it or none: who has it would not take part when others look again
+        self.node.comm.barrier()  # all nodes cache it or none: a cached result means no part in a collective
         if not self.program.facts.volatile:
             kept.append((self.program, key, touched))
             del kept[:-_MAX_KEPT]
         return touched
 
     def _key(self) -> tuple[Any, ...]:
-        """What decides which rows are touched, and whether they exist."""
+        """Return the key of what determines which rows are touched, and whether they exist."""
         call = self.call
         values = (*call.arguments, call.data)
         deciding = {
@@ -189,7 +189,7 @@ class BoundMinibatches:
         return call.kinds, deciding, call.minibatches, self.numbers
 
     def storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
-        """Return what views are made of, given (1, rows, …) of each written table."""
+        """Return the storages behind views, given an array (1, rows, …) for each written table."""
         return self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
 
     def _storage(self, position: int, replicas: dict[int, NDArray[Any]]) -> Any:
@@ -212,12 +212,12 @@ class BoundMinibatches:
 
 
 def _identity(argument: Any) -> Any:
-    """What two references to the same table have in common."""
+    """Return a key that is equal for two references to the same table."""
     return argument.name if isinstance(argument, TableRef) else table_of(argument)
 
 
 def _batches(node: Node, call: SyncCall) -> BatchArgument:
-    """Return what minibatches are made of, on this node."""
+    """Return the source of this node's minibatches."""
     parameters = list(inspect.signature(plain_function(call.body)).parameters)
     name = parameters[0] if parameters else "batch"
     rows: range | TableArgument

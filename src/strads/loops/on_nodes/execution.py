@@ -32,7 +32,7 @@ from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import run_checked
 
-_HOLD = 2.0  # how many times shorter messages are held back than blocks can wait
+_HOLD = 2.0  # messages are held back for the time that blocks can wait, divided by this
 
 
 def run(
@@ -50,15 +50,15 @@ def run(
     node
         This node.
     name
-        Of the loop in the node's store.
+        Name of the loop in the node's store.
     arguments
-        As the driver has described them, with the present values.
+        Arguments as described by the driver, with the current values.
     contents
-        What the arguments hold that are kept in plan order: copies of them are good while this is the same.
+        Content keys of the arguments that are kept in plan order: their copies remain valid while these are unchanged.
     team
-        The threads, if they are not those of the node.
+        The threads, if not those of the node.
     record_order
-        Whether to keep the order of tasks under row locks.
+        Whether to record the order of tasks under row locks.
     """
     loop: NodeLoop = node.store[name]
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
@@ -98,7 +98,7 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
     bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
     assert loop.records is not None
     before = _snapshot(bound, program, {})
-    # Sums of their own: an error leaves accumulators as they were, too.
+    # Separate sums: an error also leaves accumulators unchanged.
     sums = {
         position: replace(argument, accumulator=accumulator(argument.dtype.type(0).item()))
         for position, argument in enumerate(bound.arguments)
@@ -181,14 +181,14 @@ class _Call:
     # -- execution -----------------------------------------------------------------------------------------
 
     def compile(self) -> float:
-        """Compile the worker; returns the seconds that this took."""
+        """Compile the worker; returns the seconds taken."""
         self.storages = self._storages()
         make = lambda: self.program.worker(self.bound, self.loop.schedule, self.storages, self.loop.checking)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
-        """Execute the plan; returns what was sent, too."""
+        """Execute the plan; also returns the traffic."""
         node, loop, comm = self.node, self.loop, self.node.comm
         certain = self.program.is_certain(self.bound) and loop.checking is not Checking.ALL
         loop.before = None if certain else _snapshot(self.bound, self.program, self.shards)
@@ -198,7 +198,7 @@ class _Call:
             station = NodeStation(loop.part, loop.departures, loop.arrivals, replicas, comm, self.team.size)
             loop.arrived = station.arrived
         traffic = comm.traffic.copy()
-        # A block that leaves is needed about 1 / nodes of an epoch later: so long, at most, it may wait for company.
+        # A block that leaves is needed about 1 / nodes of an epoch later: at most this long it may wait to be batched.
         comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
         try:
             with comm.inbox.calling_on_failure(station.halt if station is not None else lambda: None):
@@ -227,11 +227,11 @@ class _Call:
         self._note_written()
         loop.seconds = execution.seconds
         if node.size == 1:
-            loop.before = None  # elsewhere another node may still fail
+            loop.before = None  # with several nodes, another may still fail
         return execution, comm.traffic.since(traffic)
 
     def _find_cause(self, loop: NodeLoop) -> None:
-        """Raise what reconnaissance says of an index that was found out of range only in the run, with its line."""
+        """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""
         if loop.checking is not Checking.ALL:
             return
         for rows, values in loop.before or ():
@@ -248,7 +248,7 @@ class _Call:
 def _snapshot(
     bound: BoundArguments, program: LoopProgram, shards: dict[int, Shard]
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Copy this node's rows of what the loop writes: something that nobody could check may stop it half way."""
+    """Copy this node's rows of written tables, as something that could not be checked may stop the loop midway."""
     memory = [
         shard.values(shard.low, shard.high) if (shard := shards.get(position)) else table.values
         for position, table in bound.tables().items()

@@ -23,7 +23,7 @@ _HOW = "calling the body itself, with NumPy arrays, shows the line"
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What a `sync_for` leaves at one node; positions are those of the arguments."""
+    """The result of a `sync_for` on one node; positions are those of the arguments."""
 
     written: frozenset[int]
     totals: dict[int, NDArray[Any]]
@@ -37,7 +37,7 @@ class SyncResult:
 
 
 def run_minibatches(node: Node, call: SyncCall) -> SyncResult:
-    """Run this node's minibatches; tables are as before if anything fails, but where threads write to them directly."""
+    """Run this node's minibatches; if anything fails, tables are restored unless threads write to them directly."""
     traffic = node.comm.traffic.copy()
     loop = BoundMinibatches(node, call)
     begin = time.perf_counter()
@@ -95,14 +95,14 @@ class _Run:
             raise explain_failed_run(program, error, restored=not is_direct or before is not None, how=_HOW) from error
 
     def _is_summed(self) -> bool:
-        """Whether changes are added, weighted or not."""
+        """Whether changes are summed, weighted or not."""
         return all(isinstance(parameter.aggregation, str) for parameter in self._parameters.values())
 
     def _halt(self) -> None:
         self._stop[0] = 1
 
     def _on_team(self, work: Callable[[int], object]) -> dict[int, WorkerTimes]:
-        """Have each thread do something to its end; returns times by thread."""
+        """Run `work` on each thread; returns times by thread."""
         times: dict[int, WorkerTimes] = {}
 
         def timed(thread: int) -> None:
@@ -119,7 +119,7 @@ class _Run:
         return times
 
     def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int], None]:
-        """Return what has a thread run its minibatches `first..last - 1`, on replicas (1, rows, …) by position."""
+        """Return a function by which a thread runs its minibatches `first..last - 1` on replicas (1, rows, …)."""
         storages = self._loop.storages(replicas)
         with COMPILING:
             runner = self._loop.program.runner(self._loop.bound, storages)
@@ -131,13 +131,13 @@ class _Run:
         return run
 
     def _run_on_tables(self) -> dict[int, WorkerTimes]:
-        """Let all threads write to the tables themselves: there is no other node to tell."""
+        """Let all threads write to the tables directly: there is no other node to synchronize with."""
         run = self._runner({position: parameter.table[None] for position, parameter in self._parameters.items()})
         times = self._on_team(lambda thread: run(thread, 0, self._minibatches.count))
         return {0: WorkerTimes(sum(of_thread.computing for of_thread in times.values()), 0.0)}
 
     def _run_in_rounds(self) -> dict[int, WorkerTimes]:
-        """Run the rounds of BSP without messages, on replicas of this process' threads."""
+        """Run the rounds of BSP without messages, on replicas of this process's threads."""
         threads, participants = self._loop.team.size, self._minibatches.participants()
         orders = np.full((threads, len(participants)), -1, np.int64)
         for thread, order in self._orders.items():
@@ -158,7 +158,7 @@ class _Run:
         return times
 
     def _run_on_replicas(self) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
-        """Run minibatches on replicas that a parameter server exchanges."""
+        """Run minibatches on replicas that a parameter server synchronizes."""
         runners: dict[int, Callable[[int, int, int], None]] = {}
 
         def run(replicas: Sequence[Replica], threads: range, clock: int) -> None:

@@ -1,4 +1,4 @@
-"""What tasks read in the order of the loop, copied into that of the plan: rows A[k], and segments A[P[k]:P[k + 1]]."""
+"""Data read in loop order, copied into plan order: rows A[k], and segments A[P[k]:P[k + 1]]."""
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -18,18 +18,18 @@ from strads.loops.arguments import BoundArguments, TableArgument, read_only
 from strads.loops.on_nodes.specs import NodeLoop, Segments
 
 IN_PLAN_ORDER = (Role.ALIGNED, Role.SEGMENTED, Role.OFFSETS)
-_MOST_COPIED = 2  # times the rows of a table: segments may overlap
+_MOST_COPIED = 2  # times the number of rows of a table: segments may overlap
 
 
 class InPlanOrder:
-    """The tables of a loop that lie in plan order on a node.
+    """The tables of a loop that are stored in plan order on a node.
 
     Parameters
     ----------
     node, loop, bound
-        The node, the loop that it has prepared, and its arguments.
+        The node, the prepared loop, and its arguments.
     roles
-        Of the arguments in this run.
+        Roles of the arguments in this run.
     segments
         Position of a segmented table → position of its offsets.
     shards, team
@@ -55,7 +55,7 @@ class InPlanOrder:
         self._team = team
 
     def update(self, contents: Mapping[int, Hashable]) -> float:
-        """Copy what was not copied yet, or holds something else since; returns the seconds that this took."""
+        """Copy tables that were not copied yet or have changed since; returns the seconds taken."""
         start = time.perf_counter()
         for position, role in enumerate(self._roles):
             if role is Role.ALIGNED and not self._lies_in_order(position):
@@ -69,7 +69,7 @@ class InPlanOrder:
         return time.perf_counter() - start
 
     def storage(self, position: int) -> Any:
-        """Return what stands for a table in the run."""
+        """Return the storage that replaces a table in the run."""
         argument = self._bound.tables()[position]
         rows = len(argument.storage)
         if self._roles[position] is Role.OFFSETS:
@@ -95,18 +95,18 @@ class InPlanOrder:
             loop.aligned[position] = content, self._moved(argument, segments)
             return
         if old is not None and isinstance(old[1], np.ndarray):
-            loop.memory[position] = old[1]  # of the same shape: the key says so
+            loop.memory[position] = old[1]  # same shape: it is part of the key
         loop.aligned[position] = content, self._rows(position, argument)
 
     def _lies_in_order(self, position: int) -> bool:
-        """Whether the rows of a table lie in plan order as they are."""
+        """Whether the rows of a table are already in plan order."""
         return self._loop.schedule.indices is None and position not in self._shards
 
     def _indices(self) -> NDArray[np.integer]:
         return self._loop.spec.indices.at(self._loop.part.tasks)
 
     def _rows(self, position: int, argument: TableArgument) -> Any:
-        """Rows of `A[k]` in the order of the plan; row 0 stands for those that no task reads."""
+        """Rows of `A[k]` in the order of the plan; row 0 is a placeholder for those that no task reads."""
         storage, indices = argument.storage, self._indices()
         rows = len(storage)
         if rows == 0:
@@ -126,13 +126,13 @@ class InPlanOrder:
         return gather_rows(np.ascontiguousarray(storage), indices, runs, self._team, room)
 
     def _segments_of(self, position: int, content: Hashable) -> Segments:
-        """Return the segments that offsets say, in plan order."""
+        """Return the segments given by the offsets, in plan order."""
         known = self._loop.segments.get(position)
         if known is None or known.content != content:
             offsets, indices = self._bound.tables()[position].dense, self._indices()
             rows = len(offsets)
             inside = (-rows <= indices) & (indices < rows) & (-rows <= indices + 1) & (indices + 1 < rows)
-            first = np.where(inside, indices, 0)  # of a task that reads none
+            first = np.where(inside, indices, 0)  # 0 for a task that reads none
             ends = np.stack([offsets[first], offsets[np.where(inside, indices + 1, 0)]], 1)
             starts = ends[:, 0].astype(np.int64)
             bounds = offsets_of(np.maximum(ends[:, 1].astype(np.int64) - starts, 0))
@@ -140,7 +140,7 @@ class InPlanOrder:
         return known
 
     def _moved(self, argument: TableArgument, segments: Segments) -> NDArray[Any] | None:
-        """Return the segments of a table one after the other; None where the table had better stay as it is."""
+        """Return the segments of a table, concatenated; None if copying the table is not worthwhile."""
         table = argument.dense
         starts, lengths = segments.bounds[:-1] - segments.shift, np.diff(segments.bounds)
         there = lengths > 0

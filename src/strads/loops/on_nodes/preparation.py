@@ -1,4 +1,4 @@
-"""Node program `prepare`: distributed reconnaissance, and a plan of which each node keeps its part (DESIGN §4.3)."""
+"""Node program `prepare`: distributed reconnaissance and planning; each node keeps its part (DESIGN §4.3)."""
 
 import time
 from collections.abc import Hashable
@@ -42,7 +42,7 @@ from strads.schedule.record_parts import concatenated, nothing_recorded
 
 _STRETCH = 1 << 16  # tasks
 _ONE_THREAD = "one thread could only follow its order"
-_CACHED = 1 << 20  # bytes of a table that any order finds in the cache
+_CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
 
 def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts | None:
@@ -119,10 +119,10 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
 
 @dataclass(frozen=True)
 class _Ahead:
-    """What is known of a loop before it runs.
+    """What is known about a loop before it runs.
 
-    `program`, `memory`: what it is compiled for, and room for copies of tables. `alone`: why one job has to run it,
-    else empty. `checks_all`: nothing was recorded nor checked. `failure`: what came of trying.
+    `program`, `memory`: the compiled program, and memory for copies of tables. `alone`: why it has to run as one job,
+    else empty. `checks_all`: nothing was recorded or checked. `failure`: the error of the attempt.
     """
 
     program: LoopProgram
@@ -144,9 +144,9 @@ def _look_ahead(
     *,
     outcomes: bool = False,
 ) -> _Ahead | None:
-    """Record a loop, if it is to be planned; else only look for indices that do not exist, or leave that to the run.
+    """Record a loop if it is to be planned; otherwise only check its indices, or leave that to the run.
 
-    With `outcomes`, the program chooses those of branches, and None is returned where a task fails.
+    With `outcomes`, the program chooses outcomes of branches, and None is returned if a task fails.
     """
     is_local = node.size == 1 and not spec.options.keep_records
     may_be_alone = is_local and spec.options.strategy == "auto"
@@ -162,7 +162,7 @@ def _look_ahead(
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
-    # The planner sees for itself what is crowded, and what is a chain: here this saves the records.
+    # The planner detects crowded rows and chains itself: detecting them here saves the records.
     alone = spec.alone
     if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
         alone = alone or _ONE_THREAD
@@ -181,7 +181,7 @@ def _look_ahead(
     try:
         return known(record(node, program, bound, indices, shards, team, room, keep=keep), alone)
     except (BodyIndexError, BodyKeyError) as error:
-        # Tasks that find their rows by values of the loop may fail only because no other has run before them.
+        # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
         if not may_be_alone or program.is_certain(bound):
             raise
         alone = "tasks may need rows that only earlier tasks make possible"
@@ -189,9 +189,9 @@ def _look_ahead(
 
 
 def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndices) -> LoopProgram:
-    """Return the program that records the elements of tables of rows, where that is possible: else grids are chains.
+    """Return the program that records elements of tables of rows, if that is possible: otherwise grids are chains.
 
-    Not on nodes, where rows travel. As the order counts, the result is the same.
+    Not on a cluster, where rows travel. As the order is fixed, the result is the same.
     """
     finer = program.by_element(bound)
     if finer is None:
@@ -205,7 +205,7 @@ def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndice
 
 
 def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
-    """Say what of a loop is recorded or checked in an unusual way, and why."""
+    """Describe what is recorded or checked in an unusual way, and why."""
     facts, cast = ahead.program.facts, ahead.program.cast
     body = plain_function(ahead.program.body)
     notes = []
@@ -225,7 +225,7 @@ def _largest(memory: dict[int, NDArray[Any]]) -> int:
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:
-    """Whether tasks are in the order of the loop; known soon where they are not."""
+    """Whether tasks are in the order of the loop; returns early if they are not."""
     starts = range(0, len(tasks), _STRETCH)
     return all(
         np.array_equal(part := tasks[start : start + _STRETCH], np.arange(start, start + len(part))) for start in starts
@@ -235,10 +235,10 @@ def _is_counting(tasks: NDArray[np.integer]) -> bool:
 def _room_for_copies(
     node: Node, spec: LoopSpec, program: LoopProgram, bound: BoundArguments, shards: dict[int, Shard]
 ) -> dict[int, NDArray[Any]]:
-    """Return memory for the tables that are copied into plan order; that of an outdated loop where it fits.
+    """Return memory for the tables that are copied into plan order, reusing that of an outdated loop if it fits.
 
-    Until the copy is made, the largest holds the records: to write to memory that the process has touched takes half
-    as long as to fresh memory (decision 19).
+    Until the copy is made, the largest one holds the records: writing to memory that the process has already touched
+    takes half as long as writing to fresh memory (decision 19).
     """
     outdated: NodeLoop | None = node.store.pop(spec.replaces, None) if spec.replaces is not None else None
     found: dict[int, NDArray[Any]] = {}
@@ -256,7 +256,7 @@ def _room_for_copies(
 
 
 def _cargo(program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: LoopSpec) -> Cargo | None:
-    """Return a table to be copied while the plan is made; None where its rows are not numbered as the tasks are.
+    """Return a table to be copied while the plan is made; None if its rows are not numbered like the tasks.
 
     The copy overwrites the records, which a guarded loop still needs afterwards.
     """
@@ -270,7 +270,7 @@ def _cargo(program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: 
 def _share(
     node: Node, program: LoopProgram, bound: BoundArguments, indices: LoopIndices, shards: dict[int, Shard]
 ) -> NDArray[np.int64]:
-    """Bounds of each node's tasks: where the rows of `A[k]` lie, else equal parts."""
+    """Bounds of each node's tasks: where the rows of `A[k]` are stored, else equal parts."""
     equal = np.linspace(0, len(indices), node.size + 1).astype(np.int64)
     aligned = program.cast.with_role(Role.ALIGNED)
     for position in aligned:
@@ -296,7 +296,7 @@ def _plan(
     cargo: Cargo | None,
     ahead: _Ahead,
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
-    """Plan the loop and place it: the plan, how tables should lie, and each node's part."""
+    """Plan and place the loop: returns the plan, the preferred layout of tables, and each node's part."""
     options, threads = spec.options, node.size * team.size
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
     plan = build_plan(
@@ -313,7 +313,7 @@ def _plan(
     if ahead.alone:
         plan = replace(plan, reason=f"{ALONE}: {ahead.alone}")
     elif plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not bound.sums_floats:
-        # The result is the same. Sums of floats have the bits of the jobs, which no number of threads may change.
+        # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         plan = build_plan(records, threads=1, strategy="sequential")
         plan = replace(plan, reason=f"{ALONE}: {_ONE_THREAD}")
     plan.details["notes"] = _notes(ahead, bound)
@@ -340,7 +340,7 @@ def _assigned(
     micro_sync: bool,
     lanes: int,
 ) -> tuple[Plan, Assignment, dict[int, NDArray[np.int64]]]:
-    """Assign the jobs to nodes; merge them into lanes, or part them by barriers, where that is asked for."""
+    """Assign the jobs to nodes; if requested, merge them into lanes or separate them by barriers."""
     position_of = {table: position for position, table in reversed(program.cast.table_of.items())}
     bounds = [shards[position_of[table]].bounds for table in range(len(records.tables))]
     assignment = assign(plan, records, bounds, node.size)
@@ -355,7 +355,7 @@ def _assigned(
 
 
 def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
-    """Return what the jobs of a node own; under row locks, which reach no other node, its tasks do."""
+    """Return the ownership of a node's jobs or, under row locks, which do not span nodes, of its tasks."""
     of_part = owned.of_jobs(part.jobs)
     return of_part if plan.locks is None else replace(of_part, offsets=owned.offsets, claims=owned.claims)
 
@@ -363,5 +363,5 @@ def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
 def _placed(
     program: LoopProgram, shards: dict[int, Shard], wanted: dict[int, NDArray[np.int64]]
 ) -> dict[int, NDArray[np.int64]]:
-    """How the recorded tables lie about which the plan has no opinion: its moves of rows start from there."""
+    """Layout of the recorded tables for which the plan prescribes none: its moves of rows start from there."""
     return {p: shards[p].bounds for p in program.cast.table_of if p in shards and p not in wanted}

@@ -20,8 +20,8 @@ from strads.schedule.planner import build_plan
 from strads.schedule.record_parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
-_PARTS, _SMALLEST_PART = 16, 1 << 17  # of the tasks of a loop, of which one part stands for all
-_LONG_ROW = 64  # bytes: to work on it takes longer than to record it
+_PARTS, _SMALLEST_PART = 16, 1 << 17  # of the tasks of a loop, one part of which is sampled
+_LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
 def record(
@@ -35,20 +35,20 @@ def record(
     *,
     keep: bool = True,
 ) -> AccessRecords:
-    """Record with ghosts where the body allows; with the real rows of the tables, fetched first, where not.
+    """Record with ghosts if the body allows it; otherwise with the real rows of the tables, which are fetched first.
 
-    Records may be laid into `memory`, whatever its dtype. Without `keep` they are empty: indices are checked, no more.
+    Records may be stored in `memory`, whatever its dtype. Without `keep` they are empty: only indices are checked.
 
     Raises
     ------
     BodyIndexError, BodyKeyError, BodyError
-        When a task fails; nothing has been written.
+        If a task fails; nothing has been written.
     """
     recorder, records = program.compile_recorder(bound, indices), None
     if not recorder.scratch:
         try:
             records = _run(recorder, bound, indices, team, memory, keep)
-        except TaskFailed:  # a real failure, or only made-up values: real rows tell
+        except TaskFailed:  # either a real failure, or an artefact of made-up values: real rows will tell
             records = None
     if all(node.comm.allgather(records is not None)):
         assert records is not None
@@ -73,7 +73,7 @@ def record_with_outcomes(
     *,
     keep: bool = True,
 ) -> AccessRecords | None:
-    """Record with chosen outcomes of branches; None where a task fails: with other outcomes it may not.
+    """Record with chosen outcomes of branches; None if a task fails: with other outcomes it may not.
 
     Arguments are those of `record`.
     """
@@ -111,15 +111,15 @@ def _run(
 def is_checked_in_run(
     program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, *, changes: bool
 ) -> bool:
-    """Whether a loop that runs in sequence had better check every index in the run than all before it.
+    """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
-    Checks keep the compiler from vectorizing loops, but a look ahead takes about as long as a run, or, where tasks copy
-    long rows, much longer. It is short beside the run where rows are not short and need not be copied.
+    Checks keep the compiler from vectorizing loops, but reconnaissance takes about as long as a run or, if tasks copy
+    long rows, much longer. It is short compared with the run if rows are not short and need not be copied.
 
     Parameters
     ----------
     changes
-        Whether what decides the rows changes from call to call, as far as one can know.
+        Whether the data that determine the rows change from call to call, as far as is known.
     """
     try:
         recorder = program.compile_recorder(bound, indices)
@@ -132,7 +132,7 @@ def is_checked_in_run(
 
 
 def find_crowded_row(program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> str | None:
-    """Say which written row most tasks seem to touch; None if none, or where a task fails."""
+    """Name the written row that most tasks seem to touch; None if there is none, or if a task fails."""
     try:
         return crowded_row(program.compile_recorder(bound, indices).run_some(bound, indices, team))
     except TaskFailed:
@@ -142,12 +142,12 @@ def find_crowded_row(program: LoopProgram, bound: BoundArguments, indices: LoopI
 def find_chain(
     program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, *, in_order: bool
 ) -> str | None:
-    """Say why a loop whose order counts has to run on one thread, as far as a part of it tells; None if it need not.
+    """Explain why, judging by a sample, an ordered loop has to run on one thread; None if it need not.
 
-    With `in_order` the order counts in any case; else only where tasks are there to feed later ones.
+    With `in_order` the order always counts; otherwise only if tasks produce inputs of later ones.
     """
     size = max(_SMALLEST_PART, len(indices) // _PARTS)
-    if len(indices) < 2 * size:  # all of it may as well be recorded
+    if len(indices) < 2 * size:  # recording all of it costs little more
         return None
     middle = (len(indices) - size) // 2
     try:

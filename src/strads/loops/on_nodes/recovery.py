@@ -1,4 +1,4 @@
-"""Node program `recover`: after a run that was broken off, tables are whole again and at home."""
+"""Node program `recover`: makes tables consistent again, with rows at home, after an aborted run."""
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from strads.schedule.placement import Move
 
 
 def recover(node: Node, name: str, failed_run: int) -> None:
-    """Bring rows home that were elsewhere when a run ended early; undo the run where its indices were unchecked.
+    """Return rows that were elsewhere when a run ended early to their homes; undo the run if indices were unchecked.
 
-    A row is where its last move that has arrived took it: who sends keeps its copy.
+    A row is at the target of the last of its moves that has arrived: the sender keeps its copy.
 
     Parameters
     ----------
     node
         This node.
     name
-        Of the loop in the node's store.
+        Name of the loop in the node's store.
     failed_run
-        Number of the program run; a node may have failed before it came to the loop, or have finished its part.
+        Number of the program run; a node may have failed before it reached the loop, or have finished its part.
     """
     loop: NodeLoop = node.store[name]
     if loop.run != failed_run:
@@ -48,7 +48,7 @@ def _bring_home(node: Node, loop: NodeLoop, shards: dict[int, Shard]) -> None:
 
 
 def _turn(move: Move) -> float:
-    """Moves of the same rows in the order in which they happen."""
+    """Return a sort key that orders moves of the same rows by the time at which they happen."""
     return float(move.before[0]) if len(move.before) else float("inf")
 
 

@@ -1,4 +1,4 @@
-"""A loop as the driver describes it to the nodes, and what they tell it."""
+"""A loop as the driver describes it to the nodes, and their replies."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from strads.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class TableRef:
-    """An argument that is a table on the nodes, by its name in their stores; of a map that of its index, too."""
+    """An argument that is a table on the nodes, by its name in their stores; for a map, also that of its index."""
 
     name: str
     relaxed: bool = False
@@ -31,18 +31,18 @@ class TableRef:
 
 @dataclass(frozen=True)
 class SumRef:
-    """An argument that is an accumulator of this kind of number."""
+    """An argument that is an accumulator, with its type of number."""
 
     start: float | int
 
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """Options of `async_for` that decide what is prepared.
+    """Options of `async_for` that affect the preparation.
 
-    `threads` and `team` are given where the driver's process is the only node; else nodes have threads of their own.
-    Two serve comparisons alone: `micro_sync` holds all nodes at a barrier after each stage of a plan (thesis §4.2),
-    and `job_order` says which ready job a thread takes, see `make_job_pool`.
+    `threads` and `team` are set if the driver's process is the only node; otherwise nodes have their own threads. Two
+    options exist only for comparisons: `micro_sync` makes all nodes wait at a barrier after each stage of a plan
+    (thesis §4.2), and `job_order` determines which ready job a thread takes, see `make_job_pool`.
     """
 
     strategy: str = "auto"
@@ -58,39 +58,39 @@ class LoopOptions:
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """What a loop is, apart from the values that change from call to call."""
+    """A loop, apart from the values that change from call to call."""
 
-    name: str  # in the nodes' stores
+    name: str  # key in the nodes' stores
     body: Any
     indices: LoopIndices
     options: LoopOptions
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
-    contents: dict[int, Hashable]  # what the tables among the arguments hold when it is prepared
-    alone: str = ""  # why one job has to run it in its order, else empty
-    changes: bool = False  # whether what decides its rows has changed since the last call
-    replaces: str | None = None  # an outdated loop of the same key, whose memory can be used again
+    contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
+    alone: str = ""  # why it has to run in order as one job, else empty
+    changes: bool = False  # whether the data that determine its rows have changed since the last call
+    replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
 
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """What the driver has to know of a prepared loop; positions are those of the arguments.
+    """What the driver needs to know about a prepared loop; positions are those of the arguments.
 
     Attributes
     ----------
     plan
         The plan.
     bounds
-        How some tables have to lie on the nodes when the loop runs.
+        Required layout of some tables on the nodes when the loop runs.
     placed
-        How others lay when it was planned.
+        Layout of the others when the loop was planned.
     written, aligned, deciding
-        Tables that the loop writes; that it reads in plan order; what decides its rows.
+        Tables that the loop writes; that it reads in plan order; arguments that determine its rows.
     is_volatile
-        Whether values that the loop changes choose rows.
+        Whether values that the loop changes select rows.
     checks_all
         Whether nothing was recorded, and the run checks every access.
     compile_seconds, reconnaissance_seconds, planning_seconds
-        What it took.
+        Times of the three phases.
     """
 
     plan: Plan
@@ -108,7 +108,7 @@ class LoopFacts:
 
 @dataclass(frozen=True)
 class NodeResult:
-    """What an execution of a loop leaves at one node."""
+    """The result of an execution of a loop on one node."""
 
     jobs: NDArray[np.int64]  # numbers in the whole plan
     totals: dict[int, NDArray[Any]]  # position of an accumulator → its sum in each of these jobs
@@ -123,15 +123,15 @@ class NodeResult:
 class Segments:
     """The segments of tables that are read as A[P[k]:P[k + 1]], in plan order."""
 
-    content: Hashable  # of P
+    content: Hashable  # content key of P
     ends: NDArray[np.integer]  # (tasks, 2): P[k] and P[k + 1]
-    bounds: NDArray[np.int64]  # (tasks + 1,): where they are, one after the other
-    shift: NDArray[np.int64]  # (tasks,): how far each has moved
+    bounds: NDArray[np.int64]  # (tasks + 1,): bounds of the concatenated segments
+    shift: NDArray[np.int64]  # (tasks,): displacement of each segment
 
 
 @dataclass
 class NodeLoop:
-    """A prepared loop, kept by its node; it holds no table, so that these can die."""
+    """A prepared loop, kept by its node; it holds no tables, so that these can be collected."""
 
     spec: LoopSpec
     part: NodePlan
@@ -139,16 +139,16 @@ class NodeLoop:
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
     checking: Checking = Checking.OWNERS
-    failure: StradsError | None = None  # of the reconnaissance, where the run decides whether it was one
+    failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept only for the interpreter
     attached: tuple[Any, ...] | None = None
     departures: list[Cargo] = field(default_factory=list)
     arrivals: list[Cargo] = field(default_factory=list)
     aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
     segments: dict[int, Segments] = field(default_factory=dict)  # by the position of the offsets
-    memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → room for rows in plan order
+    memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → memory for rows in plan order
     tables: tuple[TableRef, ...] = ()  # arguments of the last run
     seconds: float = 0.0  # of the last execution
-    run: int = 0  # number of the program run that it was last executed in
-    before: list[tuple[NDArray[Any], NDArray[Any]]] | None = None  # rows, and what they were, where it may be undone
-    arrived: NDArray[np.bool_] | None = None  # which arrivals of that run are there
+    run: int = 0  # number of the program run in which it was last executed
+    before: list[tuple[NDArray[Any], NDArray[Any]]] | None = None  # rows and their old values, to undo the run
+    arrived: NDArray[np.bool_] | None = None  # which moves have arrived in that run

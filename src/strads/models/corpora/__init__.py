@@ -1,1 +1,1 @@
-"""Documents as counts of words: from matrices, texts and files."""
+"""Documents as word counts: from matrices, texts and files."""

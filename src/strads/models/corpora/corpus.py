@@ -1,4 +1,4 @@
-"""Documents as counts of words, from any of the forms that users have."""
+"""Documents as word counts, from any input format."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ from strads.models.corpora.vocabulary import UnknownWords, check_fits, check_voc
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
-    """Documents as bags of words: how often each word occurs in each document.
+    """Documents as bags of words: the count of each word in each document.
 
-    Make one with `from_text`, `from_file`, `from_uci` or `from_counts`. Documents may be empty, so that their numbers
-    are those of the input, and words may occur nowhere, so that theirs are too.
+    Create one with `from_text`, `from_file`, `from_uci` or `from_counts`. Documents may be empty, and words may not
+    occur at all, so that both keep their numbers from the input.
 
     Parameters
     ----------
     offsets : int64 ndarray of shape (documents + 1,)
-        The entries of document d are those from `offsets[d]` to `offsets[d + 1]`, excluded.
+        The entries of document d are `offsets[d]:offsets[d + 1]`.
     words : int32 ndarray of shape (entries,)
-        Word numbers, 0 … n_words − 1, rising within a document.
+        Word numbers, 0 … n_words − 1, increasing within a document.
     counts : int32 ndarray of shape (entries,)
-        How often the word occurs in the document, 1 or more.
+        Count of the word in the document, 1 or more.
     n_words : int
         Size of the vocabulary.
     vocabulary : list of str, optional
@@ -49,7 +49,7 @@ class Corpus:
     Raises
     ------
     ArgumentError, InputError
-        If the arrays do not fit each other, or a document has more than 2³¹ − 1 tokens.
+        If the arrays are inconsistent, or a document has more than 2³¹ − 1 tokens.
     """
 
     offsets: NDArray[np.int64]
@@ -100,15 +100,15 @@ class Corpus:
 
     @classmethod
     def from_counts(cls, counts: Any, vocabulary: Iterable[str] | None = None) -> Self:
-        """Take the counts of a SciPy sparse matrix or of an ndarray, documents × words.
+        """Create a corpus from the counts in a SciPy sparse matrix or an ndarray, documents × words.
 
-        A canonical CSR matrix of int32 shares its memory with the result: do not change it then.
+        A canonical CSR matrix of int32 shares its memory with the result: do not modify it afterwards.
 
         Raises
         ------
         InputError
-            At the first negative, fractional, NaN or infinite count; if the vocabulary has not as many words as there
-            are columns, or one twice; if all documents are empty.
+            At the first negative, fractional, NaN or infinite count; if the vocabulary does not have one word per
+            column, or contains duplicates; if all documents are empty.
         """
         taken = counts_of_sparse(counts) if scipy.sparse.issparse(counts) else counts_of_dense(np.asarray(counts))
         return _filled(cls(*taken, _checked(vocabulary)))
@@ -125,31 +125,31 @@ class Corpus:
         stop_words: str | Iterable[str] | None = None,
         token_pattern: str = TWO_OR_MORE,
     ) -> Self:
-        r"""Count the words of texts. The options mean what they do in scikit-learn's `CountVectorizer`.
+        r"""Count the words of texts. The options have the same meaning as in scikit-learn's `CountVectorizer`.
 
         Parameters
         ----------
         documents : iterable of str, or of lists of str
-            Texts, which are put into lower case and cut into words; or documents that are lists of words already,
-            which are taken as they are.
+            Texts, which are converted to lower case and split into words; or lists of words, which are used
+            unchanged.
         vocabulary : sequence of str, optional
-            The words that count, in this order; a warning says how many tokens are of others (those of the English
-            stop list apart). By default all that occur, sorted.
+            The words to count, in this order; a warning gives the number of tokens of other words (apart from the
+            English stop list). By default all words that occur, sorted.
         min_df, max_df : int or float
-            Leave out words in fewer or more documents than this: a number of documents if int, a share if float.
+            Leave out words in fewer or more documents than this: a number of documents if int, a fraction if float.
         max_features : int, optional
-            Keep the words with the most tokens, so many.
+            Keep this number of words, those with the most tokens.
         stop_words : "english", iterable of str, or None
             Words to leave out; "english" is scikit-learn's list.
         token_pattern : str, default r"(?u)\b\w\w+\b"
-            What a word is: two or more letters, digits or underscores.
+            Regular expression of a word; by default two or more letters, digits or underscores.
 
         Raises
         ------
         InputError
             If no word is left.
         ArgumentError
-            If a document is no text or list of words, or an option has no meaning.
+            If a document is not a text or list of words, or an option is invalid.
         """
         counts, words = count_words(
             documents,
@@ -164,7 +164,7 @@ class Corpus:
 
     @classmethod
     def from_file(cls, path: FilePath, **options: Any) -> Self:
-        """Count the words of a UTF-8 text file, one document a line, plain or compressed (gzip, bz2, zstd, lz4).
+        """Count the words of a UTF-8 text file, one document per line, plain or compressed (gzip, bz2, zstd, lz4).
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Corpus:
         Raises
         ------
         InputError
-            If the file is missing, empty, damaged, not UTF-8, or in UCI's format; file and line are named.
+            If the file is missing, empty, corrupt, not UTF-8, or in UCI's format; names file and line.
         """
         if looks_like_uci(path):
             raise InputError(f"{path}: this is a bag of words in UCI's format: use Corpus.from_uci")
@@ -190,26 +190,26 @@ class Corpus:
         ----------
         docword : path
             Three lines with the numbers of documents, words and entries; then a line `document word count` for each
-            entry, numbers from 1.
+            entry, with numbers starting at 1.
         vocab : path, optional
-            The words, one a line.
+            The words, one per line.
 
         Raises
         ------
         InputError
-            If a file is missing or damaged, at a malformed line, or if the first lines or the vocabulary do not fit
-            the entries; file and line are named.
+            If a file is missing or corrupt, at a malformed line, or if the first lines or the vocabulary do not match
+            the entries; names file and line.
         """
         return _filled(cls(*read_uci(docword, vocab)))
 
     @property
     def n_documents(self) -> int:
-        """Number of documents, empty ones too."""
+        """Number of documents, including empty ones."""
         return len(self.offsets) - 1
 
     @property
     def n_tokens(self) -> int:
-        """Number of words of all documents, each as often as it occurs."""
+        """Total number of tokens of all documents."""
         return int(self.counts.sum(dtype=np.int64))
 
     @property
@@ -224,7 +224,7 @@ class Corpus:
         return f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens)"
 
     def to_csr(self) -> scipy.sparse.csr_array:
-        """The counts as a SciPy array of shape (documents, n_words), which belongs to the caller."""
+        """The counts as a new SciPy array of shape (documents, n_words)."""
         shape = (self.n_documents, self.n_words)
         return scipy.sparse.csr_array((self.counts, self.words, self.offsets), shape=shape, copy=True)
 
@@ -236,18 +236,18 @@ class Corpus:
         return type(self)(words.offsets, words.values, counts.values, self.n_words, self.vocabulary)
 
     def held_out(self, share: float, seed: Seed = 0) -> tuple[Self, Self]:
-        """Set documents aside, chosen at random.
+        """Set randomly chosen documents aside.
 
         Parameters
         ----------
         share : float
-            Of the documents to set aside, between 0 and 1; at least one is, and one is not.
+            Fraction of the documents to set aside, between 0 and 1; at least one is set aside and at least one is kept.
         seed : int, Generator or None
-            The same number chooses the same documents; None others each time.
+            The same number chooses the same documents; None chooses different ones each time.
 
         Returns
         -------
-        The corpus of the documents that stay, and that of those set aside, both in the order of the corpus.
+        The corpus of the remaining documents, and that of those set aside, both in the original order.
         """
         _check_share(share)
         if self.n_documents < 2:
@@ -262,7 +262,7 @@ class Corpus:
 
         Returns
         -------
-        Two corpora of the same documents and words; together they have all the tokens.
+        Two corpora with the same documents and words; together they contain all tokens.
         """
         _check_share(share)
         first = np.random.default_rng(seed).binomial(self.counts, share).astype(np.int32)
@@ -274,12 +274,12 @@ class Corpus:
         return type(self)(offsets, self.words[kept], counts[kept], self.n_words, self.vocabulary)
 
     def in_vocabulary(self, vocabulary: Iterable[str]) -> Self:
-        """The same documents in terms of other words, by name; a warning says how many tokens are left out.
+        """The same documents in terms of another vocabulary; a warning gives the number of tokens left out.
 
         Raises
         ------
         InputError
-            If this corpus has no vocabulary, or the new one has a word twice.
+            If this corpus has no vocabulary, or the new one contains duplicates.
         """
         target = check_vocabulary(vocabulary)
         if self.vocabulary is None:
@@ -303,7 +303,7 @@ class Corpus:
 def as_corpus(
     X: Any, vocabulary: Iterable[str] | None = None, n_words: int | None = None, *, allow_empty: bool = False
 ) -> Corpus:
-    """Return a Corpus of documents in any form; one that already is comes back as it is.
+    """Convert documents in any format to a Corpus; a Corpus is returned unchanged.
 
     Parameters
     ----------
@@ -312,17 +312,17 @@ def as_corpus(
         of words; or a dvector of ragged integers, the word numbers of each document. The result may share memory
         with X.
     vocabulary : sequence of str, optional
-        The words by their numbers: those of the columns of counts. Of texts, lists of words, and a Corpus that has a
-        vocabulary of its own, just these words count; a warning says how many tokens are of others.
+        The words by number. For counts, those of the columns. For texts, lists of words, and a Corpus with a vocabulary
+        of its own, only these words are counted; a warning gives the number of tokens of other words.
     n_words : int, optional
-        How many words there must be. Of a dvector numbers from here on are unknown words.
+        Required number of words. In a dvector, numbers from here on are unknown words.
     allow_empty : bool, default False
         Whether all documents may be empty.
 
     Raises
     ------
     ArgumentError, InputError
-        For other types, for counts that are none, and for a vocabulary that does not fit them.
+        For other types, for invalid counts, and for a vocabulary that does not match them.
     """
     names = _checked(vocabulary)
     if names is not None:
@@ -365,7 +365,7 @@ def _checked(vocabulary: Iterable[str] | None) -> list[str] | None:
 
 
 def _filled(corpus: Any) -> Any:
-    """Refuse a corpus without a single token."""
+    """Reject a corpus without tokens."""
     if corpus.n_documents == 0:
         raise InputError("there are no documents")
     if len(corpus.counts) == 0:

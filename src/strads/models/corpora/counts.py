@@ -1,4 +1,4 @@
-"""Counts of words in documents, from matrices and word numbers: checked, and brought into one form."""
+"""Word counts of documents, from matrices and word numbers: checked, and converted to one format."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ _ADVICE = "counts are whole numbers, 0 or more"
 
 
 class Counts(NamedTuple):
-    """Words and counts of document d are `words[offsets[d]:offsets[d + 1]]` and `counts[…]` alike.
+    """The words of document d are `words[offsets[d]:offsets[d + 1]]`, with the counts at the same positions.
 
-    Words of a document rise, so none comes twice; all counts are 1 or more.
+    Word numbers increase within a document, so there are no duplicates; all counts are 1 or more.
     """
 
     offsets: NDArray[np.int64]
@@ -28,13 +28,13 @@ class Counts(NamedTuple):
 def counts_of_sparse(matrix: Any) -> Counts:
     """Counts of a SciPy sparse matrix or array, documents × words.
 
-    Duplicates are summed, stored zeros dropped. The matrix stays as it is; a canonical CSR matrix of int32 shares its
+    Duplicates are summed, stored zeros dropped. The matrix is not modified; a canonical CSR matrix of int32 shares its
     memory with the result.
 
     Raises
     ------
     ArgumentError
-        If it has not two axes, or holds no real numbers.
+        If it does not have two axes, or does not hold real numbers.
     InputError
         At the first negative, fractional, NaN or infinite entry, or one (or a sum) above 2³¹ − 1.
     """
@@ -56,7 +56,7 @@ def counts_of_sparse(matrix: Any) -> Counts:
 
 
 def counts_of_dense(array: NDArray[Any]) -> Counts:
-    """Counts of an ndarray of shape (documents, words); see `counts_of_sparse` for what is refused."""
+    """Counts of an ndarray of shape (documents, words); see `counts_of_sparse` for what is rejected."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError("a masked array has missing counts: fill them first with array.filled(0)")
     _check_kind(array.dtype, array.ndim)
@@ -69,25 +69,25 @@ def counts_of_dense(array: NDArray[Any]) -> Counts:
 def counts_of_word_numbers(
     numbers: NDArray[Any], offsets: NDArray[np.int64], n_words: int | None
 ) -> tuple[Counts, int]:
-    """Counts of documents given as the numbers of their words, each as often as it occurs.
+    """Counts of documents that are given as the word numbers of their tokens.
 
     Parameters
     ----------
     numbers : integers of shape (tokens,)
         Word numbers, from 0.
     offsets : int64 of shape (documents + 1,)
-        Where documents start.
+        Start of each document.
     n_words : int or None
-        Numbers from here on are unknown words, and left out. None: one more than the largest.
+        Numbers from here on are unknown words, which are left out. None: one more than the largest.
 
     Returns
     -------
-    The counts, and how many tokens were unknown.
+    The counts, and the number of unknown tokens.
 
     Raises
     ------
     ArgumentError
-        If the numbers are no integers.
+        If the numbers are not integers.
     InputError
         At the first negative number, or one above 2³¹ − 2.
     """
@@ -115,11 +115,11 @@ def counts_of_word_numbers(
 def counts_of_entries(
     rows: NDArray[np.integer], columns: NDArray[np.integer], values: NDArray[Any], shape: tuple[int, int]
 ) -> Counts:
-    """Counts of checked entries in any order; equal places are summed, zeros dropped."""
+    """Counts of checked entries in any order; duplicates are summed, zeros dropped."""
     after, same = rows[1:] > rows[:-1], rows[1:] == rows[:-1]
     ordered = bool((after | (same & (columns[1:] > columns[:-1]))).all())
     if ordered and (len(values) == 0 or values.min() > 0):
-        # Of the rows' own dtype, so that searching does not convert them all.
+        # In the rows' own dtype, so that the search does not convert them all.
         bounds = np.searchsorted(rows, np.arange(shape[0], dtype=rows.dtype)) if shape[0] else np.empty(0)
         return _narrowed(np.append(bounds, len(rows)), columns, values, shape[1])
     # Sums of narrow integers would wrap around.
@@ -127,7 +127,7 @@ def counts_of_entries(
 
 
 def rises_within(words: NDArray[np.integer], offsets: NDArray[np.integer]) -> bool:
-    """Whether the words of each document rise."""
+    """Whether the words of each document are in increasing order."""
     rises = np.empty(len(words) + 1, bool)
     np.greater(words[1:], words[:-1], out=rises[1:-1])
     rises[offsets] = True
@@ -143,7 +143,7 @@ def tokens_of_documents(counts: NDArray[np.int32], offsets: NDArray[np.int64]) -
 
 
 def _canonical(matrix: Any) -> Counts:
-    """Counts of a CSR matrix of int64 that nobody else holds."""
+    """Counts of a CSR matrix of int64 that is not shared."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if len(matrix.data) and matrix.data.max() > LARGEST:
@@ -176,15 +176,15 @@ def _check_shape(n_documents: int, n_words: int) -> None:
 
 
 def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]]) -> None:
-    """Refuse what is no count; `place` gives row and column of a value."""
+    """Reject values that are not counts; `place` gives the row and column of a value."""
     if values.dtype.kind == "b" or len(values) == 0:
         return
     if values.dtype == np.float16:  # in which the largest count is infinite
         values = values.astype(np.float32)
     wrong = (values < 0) | (values > LARGEST)
     if values.dtype.kind == "f":
-        wrong |= values != np.floor(values)  # NaN too
-        wrong |= values >= LARGEST + 1.0  # float32 rounds the limit up to this
+        wrong |= values != np.floor(values)  # also true for NaN
+        wrong |= values >= LARGEST + 1.0  # the limit, rounded up to float32
     if wrong.any():
         k = int(np.argmax(wrong))
         row, column = place(k)

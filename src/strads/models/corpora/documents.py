@@ -1,4 +1,4 @@
-"""Documents as texts or lists of words: where words begin and end, which of them count."""
+"""Documents as texts or lists of words: tokenization, and the choice of words to count."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from strads.models.corpora.counts import Counts, counts_of_sparse
 from strads.models.corpora.vocabulary import UnknownWords, check_vocabulary
 
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
-"""Words of two or more letters, digits or underscores, as scikit-learn cuts them."""
+"""Words of two or more letters, digits or underscores, as in scikit-learn."""
 
 _BLOCK_BYTES = 1 << 20
 
@@ -34,7 +34,7 @@ def count_words(
 
     Returns
     -------
-    The counts, and the vocabulary: the given one, or the words that are left, sorted.
+    The counts, and the vocabulary: the given one, or the remaining words, sorted.
     """
     documents = documents_of(documents)
     if vocabulary is not None:
@@ -64,7 +64,7 @@ def count_words(
 
 
 def check_stop_words(stop_words: Any) -> frozenset[str]:
-    """The words to leave out: "english" is scikit-learn's list, None is none."""
+    """The words to leave out: "english" is scikit-learn's list, None means none."""
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):
@@ -83,7 +83,7 @@ def documents_of(X: Any) -> Iterator[Any]:
     Raises
     ------
     ArgumentError
-        If it is something else, as far as that is seen in the first document with a word.
+        If it is something else, judging by the first document with a word.
     """
     if isinstance(X, str | bytes):
         raise ArgumentError(
@@ -119,12 +119,12 @@ def _check_pattern(pattern: Any) -> re.Pattern[str]:
 
 
 def read_lines(path: FilePath) -> Iterator[str]:
-    """The lines of a UTF-8 text file, plain or compressed with gzip, bz2, zstd or lz4, without their ends.
+    """The lines of a UTF-8 text file, plain or compressed with gzip, bz2, zstd or lz4, without line ends.
 
     Raises
     ------
     InputError
-        If the file is missing, empty or damaged, or at a line that is not UTF-8; file and line are named.
+        If the file is missing, empty or corrupt, or at a line that is not UTF-8; names file and line.
     """
     name = check_file(path)
     line = 1
@@ -137,13 +137,13 @@ def read_lines(path: FilePath) -> Iterator[str]:
                 f"{name}:{line}: not UTF-8 (byte {block[error.start]:#04x}): convert the file, for instance with iconv"
             ) from error
         line += block.count(b"\n")
-        # Not splitlines, which cuts at other characters than line ends too.
+        # Not splitlines, which also splits at characters other than line ends.
         for each in text.removesuffix("\n").split("\n"):
             yield each.removesuffix("\r")
 
 
 class _Words:
-    """The words of a document that are no stop words, and in the vocabulary if one is given."""
+    """Returns the words of a document that are not stop words and, if a vocabulary is given, are in it."""
 
     def __init__(self, pattern: re.Pattern[str], stop_words: frozenset[str], vocabulary: list[str] | None):
         self.documents = 0
@@ -177,7 +177,7 @@ def _checked(document: Any, number: int) -> list[str]:
 
 
 def _explain(error: ValueError, words: _Words) -> NoReturn:
-    """Raise what the vectorizer found, in our words."""
+    """Raise the vectorizer's error with our own message."""
     text = str(error)
     if isinstance(error, UnicodeDecodeError):
         raise InputError(f"document {words.documents} is not UTF-8 ({error}): decode it first") from error
@@ -195,12 +195,12 @@ def _explain(error: ValueError, words: _Words) -> NoReturn:
 
 
 def read_vocabulary(path: FilePath) -> list[str]:
-    """Read a file of words, one a line.
+    """Read a file of words, one per line.
 
     Raises
     ------
     InputError
-        If the file is missing or has no words, at a blank line, or at a word that was there before.
+        If the file is missing or has no words, at a blank line, or at a duplicate word.
     """
     words = [line.strip() for line in read_lines(path)]
     while words and not words[-1]:

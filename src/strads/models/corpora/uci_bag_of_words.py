@@ -24,7 +24,7 @@ _DIALECT = Dialect(WHITESPACE)
 
 
 class UciBagOfWords(NamedTuple):
-    """What the two files hold, in the order of the parameters of `Corpus`."""
+    """The contents of the two files, in the order of the parameters of `Corpus`."""
 
     offsets: NDArray[np.int64]
     words: NDArray[np.int32]
@@ -41,7 +41,7 @@ def read_uci(docword: FilePath, vocab: FilePath | None = None) -> UciBagOfWords:
 
 
 def looks_like_uci(path: FilePath) -> bool:
-    """Whether a file starts with three lines of one whole number each, and one of three."""
+    """Whether a file starts with three lines of one integer each, followed by one of three."""
     block = next(line_blocks(check_file(path), _BLOCK_BYTES), b"")
     lines = [line.split() for line in block.split(b"\n", 4)[:4]]
     return list(map(len, lines)) == [1, 1, 1, 3] and all(field.isdigit() for line in lines for field in line)
@@ -91,7 +91,7 @@ def _numbered_blocks(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut_header(name: str, block: bytes) -> tuple[_Header, bytes]:
-    """The first three lines, and what follows."""
+    """Split a block into the first three lines and the rest."""
     lines = block.split(b"\n", len(_HEADER))
     numbers = []
     for number, what in enumerate(_HEADER):
@@ -113,7 +113,7 @@ def _parse(block: bytes, line: int, name: str) -> NDArray[Any]:
     try:
         return parse_block(block, line, Layout(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1))
     except InputError as error:
-        # The advice there is for columns whose type one may choose.
+        # NumPy's advice there is for columns whose type can be chosen.
         message, advised, _ = str(error).rpartition("; ")
         raise InputError(f"{message}; correct the line" if advised else str(error)) from error
 
@@ -124,7 +124,7 @@ class _Place(NamedTuple):
     first_line: int
 
     def refuse(self, row: int, problem: str) -> NoReturn:
-        """Name the line of a record; blank lines make none."""
+        """Raise an error that names the line of a record; blank lines are not records."""
         lines = self.block.decode("utf-8", "replace").split("\n")
         filled = [number for number, text in enumerate(lines) if not _DIALECT.is_skipped(text)]
         raise InputError(f"{self.name}:{self.first_line + filled[row]}: {problem}")

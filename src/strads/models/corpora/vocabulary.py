@@ -1,4 +1,4 @@
-"""The words of a vocabulary, and those that it lacks."""
+"""The words of a vocabulary, and words that are not in it."""
 
 import sys
 import warnings
@@ -19,9 +19,9 @@ def check_vocabulary(vocabulary: Any) -> list[str]:
     Raises
     ------
     ArgumentError
-        If it is not a sequence of texts.
+        If it is not a sequence of strings.
     InputError
-        If a word comes twice, or there are none.
+        If there are duplicates, or no words.
     """
     if isinstance(vocabulary, str | bytes | Mapping | set | frozenset) or not isinstance(vocabulary, Iterable):
         raise ArgumentError(
@@ -40,11 +40,11 @@ def check_vocabulary(vocabulary: Any) -> list[str]:
             if word in seen:
                 raise InputError(f"the vocabulary has {word!r} twice, as words {seen[word]} and {number}")
             seen[word] = number
-    return [str(word) for word in words]  # without NumPy's own kind of text
+    return [str(word) for word in words]  # converts NumPy strings
 
 
 def check_fits(vocabulary: list[str], n_words: int) -> None:
-    """Refuse a vocabulary that does not have a word for each column."""
+    """Reject a vocabulary that does not have a word for each column."""
     if len(vocabulary) != n_words:
         raise InputError(
             f"the vocabulary has {len(vocabulary)} words, but the counts have {n_words}: give a word for each column"
@@ -52,9 +52,9 @@ def check_fits(vocabulary: list[str], n_words: int) -> None:
 
 
 class UnknownWords:
-    """Counts words that a vocabulary lacks.
+    """Counts tokens of words that are not in a vocabulary.
 
-    Words of scikit-learn's English stop list are not counted: a vocabulary that lacks these does so on purpose.
+    Words of scikit-learn's English stop list are not counted: a vocabulary omits these on purpose.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class UnknownWords:
         self._examples: list[str] = []
 
     def add(self, word: str, count: int = 1) -> None:
-        """Note tokens of a word that the vocabulary lacks."""
+        """Count tokens of a word that is not in the vocabulary."""
         if word in ENGLISH_STOP_WORDS:
             return
         self.tokens += count
@@ -70,7 +70,7 @@ class UnknownWords:
             self._examples.append(word)
 
     def warn(self) -> None:
-        """Say how many tokens are left out, if any."""
+        """Warn of the number of tokens left out, if any."""
         if self.tokens:
             warn_of_unknown(self.tokens, f", for instance {', '.join(map(repr, self._examples))}")
 
@@ -84,7 +84,7 @@ def warn_of_unknown(tokens: int, examples: str = "") -> None:
 
 
 def _outside() -> int:
-    """How many frames up from the caller of this function the user's code lies, counted as `warnings.warn` does."""
+    """Stack level of the user's code, relative to the caller of this function, as counted by `warnings.warn`."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
         level, frame = level + 1, frame.f_back

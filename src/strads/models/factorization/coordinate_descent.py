@@ -1,4 +1,4 @@
-"""Matrix factorization by coordinate descent, as a SchMP program: workers have users, every node has all items."""
+"""Matrix factorization by coordinate descent, as a SchMP program: workers hold users, every node holds all items."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from strads.models.kernels.coordinate_descent import (
 )
 from strads.models.kernels.matrix_factorization import BIAS
 
-# Fixed, so that the result is the same for any number of threads and nodes up to it.
+# Fixed, so that the result is the same for any number of threads and nodes up to this.
 _WORKERS = 16
 _GroupedRatings = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
@@ -37,7 +37,7 @@ class Penalty:
     a_rating: float
 
     def of(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return λ of users or items with so many ratings."""
+        """Return λ of users or items, given their numbers of ratings."""
         return np.asarray(self.a_row + self.a_rating * counts, np.float64)
 
 
@@ -48,11 +48,11 @@ class Part:
     Attributes
     ----------
     offsets, items, residuals
-        Ratings of the worker's user u are those from `offsets[u]` to `offsets[u + 1]`.
+        Ratings of the worker's user u are those at `offsets[u]:offsets[u + 1]`.
     factors
         Shape (rank, users); with biases (rank + 2, users): the biases, and ones.
     held_out
-        Offsets, items and scores less the mean, of ratings to measure on; or None.
+        Offsets, items and scores minus the mean of held-out ratings; or None.
     """
 
     offsets: NDArray[np.int64]
@@ -67,11 +67,11 @@ class Part:
 
 
 class CoordinateDescent(schmp.Program):
-    """min Σ (a_ij − w_i·h_j)² + Σ λ_i‖w_i‖² + Σ λ_j‖h_j‖², one factor after the other (supplement §2, eq. 2–5).
+    """min Σ (a_ij − w_i·h_j)² + Σ λ_i‖w_i‖² + Σ λ_j‖h_j‖², one factor at a time (supplement §2, eq. 2–5).
 
-    A round moves one factor: of the users by each worker for its own, which needs nobody else, and then of the items by
-    the sums over all workers (equations 4 and 5), on every node alike. Both are exact minimizations over one factor
-    while all else is fixed, so the objective never rises but by rounding, with any number of workers.
+    A round updates one factor: first of the users, by each worker independently for its own users, then of the items,
+    from the sums over all workers (equations 4 and 5), identically on every node. Both are exact minimizations over one
+    factor with everything else fixed, so the objective never increases except by rounding, with any number of workers.
 
     The biases are two factors with one side fixed at 1. They share a round.
 
@@ -88,9 +88,9 @@ class CoordinateDescent(schmp.Program):
     Attributes
     ----------
     factors : float32 array of shape (rank, n_items), or (rank + 2, n_items)
-        Of the items; the last two are ones, and the biases.
+        Factors of the items; the last two rows are ones and the biases.
     squared_error, objective : float
-        Σ (a_ij − w_i·h_j)² after the last iteration, and the same with the penalties.
+        Σ (a_ij − w_i·h_j)² after the last iteration, and the same plus the penalties.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class CoordinateDescent(schmp.Program):
     ):
         rank = len(items)
         self.workers = workers
-        self.factors = np.where(counts > 0, items, np.float32(0.0))  # without ratings nothing would move them
-        # Which row of the users' factors moves in a round, and which of the items'.
+        self.factors = np.where(counts > 0, items, np.float32(0.0))  # items without ratings would never be updated
+        # Rows of the users' and of the items' factors that are updated in each round.
         self.rows = [(k, k) for k in range(rank)]
         if biases:
             n_items = len(counts)
@@ -113,11 +113,11 @@ class CoordinateDescent(schmp.Program):
         self._table[:, FACTOR] = self.factors[self.rows[0][0]]
 
     def schedule(self, iteration: int) -> schmp.Schedule:
-        """Return one round a factor."""
+        """Return one round per factor."""
         return _rounds(self.workers, len(self.rows))
 
     def update(self, job: schmp.Job, data: Part, *shards: Any) -> tuple[Any, ...]:
-        """Move a factor of the worker's users; after the last of an iteration, measure too."""
+        """Update a factor of the worker's users; after the last one of an iteration, also measure the error."""
         of_users, of_items = self.rows[job.parameters]
         _, last = self.rows[job.parameters - 1]
         sums = np.zeros((len(self.counts), 2), np.float32)
@@ -140,7 +140,7 @@ class CoordinateDescent(schmp.Program):
         return sums, squared_sum(data.residuals), _penalties(moving, self.penalty.of(data.counts))
 
     def aggregate(self, results: Sequence[tuple[Any, ...]]) -> None:
-        """Move the same factor of the items."""
+        """Update the same factor of the items."""
         total = np.zeros((len(self.counts), 2))
         for sums, *_ in results:
             add_sums(total, sums)
@@ -172,15 +172,15 @@ class CoordinateDescentSolver(Solver):
     ----------
     ratings : records of shape (n,) with the fields user, item, score
     held_out : the same, or None
-        Ratings to measure on.
+        Ratings on which the error is measured.
     tables : FactorTables
-        Where the factors come from, and go to; they stay in this process. The users' become 0 at first: so the ratings
-        less the mean are the residuals (Yu et al. 2012). The items' are brought to variance 1, next to which the
-        penalty of the users is small in the first epoch.
+        Initial and final factors; the tables stay in this process. The users' factors are first set to 0, so that the
+        ratings minus the mean are the residuals (Yu et al. 2012). The items' are scaled to variance 1, compared with
+        which the penalty of the users is small in the first epoch.
     penalty : Penalty
     biases : bool
     threads : int or None
-        On a single process; None: those of `strads.init`.
+        Number of threads on a single process; None: those of `strads.init`.
     """
 
     def __init__(
@@ -207,19 +207,19 @@ class CoordinateDescentSolver(Solver):
         )
 
     def run_epoch(self, number: int) -> Epoch:
-        """Move every factor once; the objective is that of the program after it."""
+        """Update every factor once; the objective is that of the program afterwards."""
         nodes = self._engine.iterate().nodes
         squared_error, objective = self._engine.each_node(_measures)[0]
         return Epoch(objective, squared_error, nodes)
 
     def held_out_rmse(self) -> float | None:
-        """Root mean squared error now of the ratings that are held out, measured where their users are."""
+        """Current root mean squared error of the held-out ratings, measured where their users are."""
         if self._held_out_count == 0:
             return None
         return math.sqrt(sum(self._engine.each_worker(_held_out_error)) / self._held_out_count)
 
     def update_tables(self) -> None:
-        """Bring the factors home; not those of an epoch that has failed."""
+        """Copy the factors back, except after a failed epoch."""
         if not self._engine.is_intact:
             return
         users = np.concatenate(self._engine.each_worker(_user_factors), axis=1)
@@ -231,7 +231,7 @@ class CoordinateDescentSolver(Solver):
                 table[:, rank + BIAS] = factors[rank + bias]
 
     def close(self) -> None:
-        """Let the nodes drop everything."""
+        """Release all memory on the nodes."""
         self._engine.close()
 
 
@@ -248,7 +248,7 @@ def _count_workers(threads: int | None) -> int:
 def _parts(
     ratings: NDArray[np.void], held_out: NDArray[np.void] | None, tables: FactorTables, workers: int, *, biases: bool
 ) -> list[Part]:
-    """Group ratings by user, and cut the users into parts of about equal work."""
+    """Group ratings by user, and divide the users into parts of about equal work."""
     n_users = len(tables.users)
     grouped = _by_user(ratings, n_users, tables.mean)
     grouped_held_out = None if held_out is None else _by_user(held_out, n_users, tables.mean)

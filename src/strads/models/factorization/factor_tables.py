@@ -1,4 +1,4 @@
-"""The parameters of a biased factorization: a table of rows for users, and one for items."""
+"""The parameters of a biased factorization: one table for users and one for items."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -21,16 +21,16 @@ _CHUNK = 1 << 16  # pairs that a thread predicts at a time
 
 @dataclass(frozen=True)
 class FactorTables:
-    """Rows of `rank` factors and what the steps keep beside them, in float32.
+    """Rows of `rank` factors and the additional columns of the steps, in float32.
 
     Attributes
     ----------
     users, items
-        Tables of shape (n_users, rank + 3) and (n_items, rank + 3); the kernels tell the columns.
+        Tables of shape (n_users, rank + 3) and (n_items, rank + 3); the kernels define the columns.
     rank
         Number of factors.
     mean
-        What all predictions have in common.
+        Constant term of all predictions.
     """
 
     users: dvector
@@ -44,8 +44,8 @@ class FactorTables:
     ) -> Self:
         """Start from random factors.
 
-        With biases they are small. Without, products of the positive factors start near `scale`, the mean score:
-        otherwise all factors would first have to find the sign that the scores share.
+        With biases they are small. Without, the factors are positive with products near `scale`, the mean score:
+        otherwise all factors would first have to find the common sign of the scores.
         """
         rng = np.random.default_rng(seed)
         spread = 0.1 if biases else np.sqrt(max(abs(scale), 0.01) / rank)
@@ -63,12 +63,12 @@ class FactorTables:
 
     @classmethod
     def from_arrays(cls, users: NDArray[np.float32], items: NDArray[np.float32], rank: int, mean: float) -> Self:
-        """Take over arrays as `arrays` returns them.
+        """Wrap arrays as returned by `arrays`.
 
         Raises
         ------
         ValueError
-            If their shapes do not fit the rank.
+            If their shapes do not match the rank.
         """
         for table in (users, items):
             if table.ndim != 2 or table.shape[1] != rank + EXTRA_COLUMNS or table.dtype != np.float32:
@@ -96,17 +96,17 @@ class FactorTables:
         return users[:, self.rank + BIAS], items[:, self.rank + BIAS]
 
     def copy(self) -> "FactorTables":
-        """Return tables of their own with the same content, which lies where that of these lies."""
+        """Return independent tables with the same content and location."""
         return FactorTables(self.users.copy(), self.items.copy(), self.rank, self.mean)
 
     def at_home(self) -> "FactorTables":
-        """Return tables of this content that lie in this process only; nodes keep nothing of them."""
+        """Return tables with this content that are held in this process only."""
         if not (self.users.is_distributed or self.items.is_distributed):
             return self
         return FactorTables.from_arrays(*self.arrays, self.rank, self.mean)
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer], team: ThreadTeam) -> NDArray[np.float32]:
-        """Return the scores of pairs of valid ids, computed by all threads of the team."""
+        """Return the predicted scores of pairs of valid ids, computed by all threads of the team."""
         scores = np.empty(len(users), np.float32)
         user_ids = np.ascontiguousarray(users, np.int32)
         item_ids = np.ascontiguousarray(items, np.int32)
@@ -122,7 +122,7 @@ class FactorTables:
         return scores
 
     def predict_all(self, user: int) -> NDArray[np.float32]:
-        """Return the scores of all items for one user, (n_items,)."""
+        """Return the predicted scores of all items for one user, (n_items,)."""
         user_factors, item_factors = self.factors
         user_biases, item_biases = self.biases
         scores: NDArray[np.float32] = item_factors @ user_factors[user]

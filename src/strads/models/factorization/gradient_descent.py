@@ -15,36 +15,36 @@ STEPS = {"adagrad": adagrad_step, "constant": constant_step}
 
 @dataclass(frozen=True)
 class StepSize:
-    """η of an epoch, constant or falling in a line towards 0 after the last of `epochs`."""
+    """η of an epoch: constant, or decreasing linearly to 0 after the last of `epochs`."""
 
     learning_rate: float
     falls: bool
     epochs: int
 
     def of(self, epoch: int) -> float:
-        """Return η of an epoch, the first of which is 1."""
+        """Return η of an epoch; epochs are numbered from 1."""
         return self.learning_rate * (1.0 - (epoch - 1) / self.epochs) if self.falls else self.learning_rate
 
 
 class StochasticGradientSolver(Solver):
-    """One rating at a time.
+    """Processes one rating at a time.
 
     Parameters
     ----------
     ratings : dvector of records user, item, score
     held_out : the same, or None
-        Ratings to measure on.
+        Ratings on which the error is measured.
     tables : FactorTables
-        Changed in place, wherever they are.
+        Modified in place, wherever they are.
     step : key of STEPS
     step_size : StepSize
     regularization : float
-        λ, once for each rating.
+        λ, applied once per rating.
     biases : bool
     threads : int or None
-        On a single process; None: those of `strads.init`.
+        Number of threads on a single process; None: those of `strads.init`.
     seed : int
-        Of the order of ratings.
+        Seed of the order of ratings.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class StochasticGradientSolver(Solver):
         self._threads, self._seed = threads, seed
 
     def run_epoch(self, number: int) -> Epoch:
-        """Pass over the ratings once; the objective is the mean squared error, each measured before its step."""
+        """Pass over the ratings once; the objective is the mean squared error, measured before each step."""
         loss = accumulator(0.0)
         statistics = async_for(
             range(len(self._ratings)),
@@ -83,14 +83,14 @@ class StochasticGradientSolver(Solver):
             self._regularization,
             1.0 if self._biases else 0.0,
             loss,
-            strategy="rotation",  # the same plan for any number of threads, also where others would serve
+            strategy="rotation",  # the same plan for any number of threads, even if other strategies apply
             threads=self._threads if cluster.current().is_local else None,  # nodes have their threads from init
             seed=self._seed,
         )
         return Epoch(loss.value / len(self._ratings), loss.value, statistics.nodes)
 
     def held_out_rmse(self) -> float | None:
-        """Root mean squared error now of the ratings that are held out, if there are any."""
+        """Current root mean squared error of the held-out ratings, if there are any."""
         if self._held_out is None:
             return None
         team = None if self._threads is None else cluster.current().team(self._threads)

@@ -1,4 +1,4 @@
-"""The error of a factorization on held-out ratings, measured where the factors lie."""
+"""The error of a factorization on held-out ratings, measured where the factors are stored."""
 
 import math
 from typing import Any
@@ -17,16 +17,16 @@ _CHUNK = 1 << 16  # ratings that a thread predicts at a time
 
 
 class HeldOut:
-    """Ratings to measure on, grouped by the row of the larger table; that table's rows need not move to be measured.
+    """Held-out ratings, grouped by the row of the larger table, whose rows need not be moved for the measurement.
 
-    The error is summed row by row first, so that it has the same bits for any number of nodes and threads.
+    The error is first summed per row, so that it is bitwise identical for any number of nodes and threads.
 
     Parameters
     ----------
     ratings : records of shape (n,) with the fields user, item, score
         Ids are rows of the tables.
     tables : FactorTables
-        Tables of the shapes that are going to be measured.
+        Tables of the same shapes as those to be measured.
     """
 
     def __init__(self, ratings: NDArray[np.void], tables: FactorTables):
@@ -46,7 +46,7 @@ class HeldOut:
         Parameters
         ----------
         tables : FactorTables
-            On several nodes they stay there; the smaller one is copied from node to node.
+            On several nodes they stay in place; only the smaller one is copied from node to node.
         team : ThreadTeam or None
             The threads to use on a single process; None: those of `strads.init`.
         """
@@ -68,7 +68,7 @@ class HeldOut:
 
 
 def _sums_of_node(node: Node, names: list[str], mean: np.float32, rank: int) -> NDArray[np.float64]:
-    """Node program: the summed squared errors of each row that lies here."""
+    """Node program: the summed squared errors of each row on this node."""
     shards: list[Shard] = [node.store[name] for name in names]
     complete(node, shards[1])
     return _sums([shard.whole for shard in shards], mean, rank, shards[0].low, shards[0].high, node.team)
@@ -79,7 +79,7 @@ def _sums(
 ) -> NDArray[np.float64]:
     """Return the summed squared errors of the rows `low..high - 1`.
 
-    The storages are those of the rows, of the other table, and of the partners and scores of each row.
+    The storages are those of the rows, of the other table, and of each row's partners and scores.
     """
     rows, others, partners, scores = storages
     sums = np.zeros(high - low)

@@ -1,4 +1,4 @@
-"""Which items each user has rated."""
+"""The items rated by each user."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -26,12 +26,12 @@ class RatedItems:
 
     @classmethod
     def from_arrays(cls, offsets: NDArray[np.int64], items: NDArray[np.int32], n_users: int, n_items: int) -> Self:
-        """Take over arrays of a file.
+        """Wrap arrays from a file.
 
         Raises
         ------
         ValueError
-            If they would be indexed out of their bounds.
+            If they contain out-of-range indices.
         """
         rising = offsets.shape == (n_users + 1,) and bool((np.diff(offsets) >= 0).all())
         in_range = len(items) == 0 or (items.min() >= 0 and items.max() < n_items)

@@ -1,4 +1,4 @@
-"""Ratings in any of the forms that users have, checked and brought into records."""
+"""Ratings in any input format, checked and converted to records."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ _MAX_ID = np.iinfo(np.int32).max
 
 
 def as_ratings(X: Any, y: Any = None) -> dvector:
-    """Return a dvector of (user, item, score) records; one that already is comes back as it is.
+    """Convert ratings to a dvector of (user, item, score) records; such a dvector is returned unchanged.
 
     Parameters
     ----------
     X
         A SciPy sparse matrix or array of scores, users × items, whose *stored* entries are the ratings (a stored
-        zero is a rating of zero; what is not stored is unknown, not zero); or, with scores in `y`, an integer
+        zero is a rating of zero; missing entries are unknown, not zero); or, with scores in `y`, an integer
         array of shape (n, 2) or a pair of arrays (users, items); or a dvector of records with the fields
         user, item, score.
     y
@@ -79,7 +79,7 @@ def as_pairs(X: Any) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
 
 
 def check_ids(name: str, ids: NDArray[np.integer], bound: int) -> None:
-    """Refuse ids below 0 or not below `bound`, naming the first."""
+    """Reject ids below 0 or not below `bound`, naming the first."""
     if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= bound):
         row = int(np.argmax((ids < 0) | (ids >= bound)))
         raise InputError(f"rating {row}: {name} id {ids[row]} is outside 0 … {bound - 1}")
@@ -101,7 +101,7 @@ def _pack(users: NDArray[Any], items: NDArray[Any], scores: NDArray[Any]) -> dve
     check_ids("user", users, _MAX_ID)
     check_ids("item", items, _MAX_ID)
     records = np.empty(len(users), RATING)
-    with np.errstate(over="ignore"):  # too large a score becomes infinite, and is refused as that
+    with np.errstate(over="ignore"):  # a score that is too large becomes infinite and is rejected
         records["user"], records["item"], records["score"] = users, items, scores
     return dvector(records, copy=False)
 

@@ -1,4 +1,4 @@
-"""What fits the factors of a matrix factorization, epoch by epoch."""
+"""Interface of the solvers that fit a matrix factorization epoch by epoch."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Epoch:
     Attributes
     ----------
     objective
-        What the solver tells of its objective.
+        The solver's objective.
     squared_error
-        Sum over the ratings.
+        Sum of squared errors over the ratings.
     nodes
-        What each node did.
+        Statistics of each node.
     """
 
     objective: float
@@ -27,7 +27,7 @@ class Epoch:
 
 
 class Solver(ABC):
-    """Fits factors to the ratings that it was made with.
+    """Fits factors to the ratings passed to its constructor.
 
     Attributes
     ----------
@@ -43,10 +43,10 @@ class Solver(ABC):
 
     @abstractmethod
     def held_out_rmse(self) -> float | None:
-        """Root mean squared error now of the ratings that are held out, if there are any."""
+        """Current root mean squared error of the held-out ratings, if there are any."""
 
     def update_tables(self) -> None:  # noqa: B027 – not every solver keeps the factors elsewhere
         """Bring the tables up to date."""
 
     def close(self) -> None:  # noqa: B027 – nor has every solver something to drop
-        """Let go of all memory but the tables."""
+        """Release all memory except the tables."""

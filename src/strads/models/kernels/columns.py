@@ -1,4 +1,4 @@
-"""Columns of a design matrix, dense or sparse, as compiled code sees them: one interface for every solver."""
+"""Columns of a design matrix, dense or sparse, for compiled code: one interface for every solver."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class DenseColumns(NamedTuple):
-    """All of a matrix of shape (rows, columns); Fortran order lets a column be read at full speed."""
+    """A full matrix of shape (rows, columns); in Fortran order, columns are read at full speed."""
 
     values: NDArray[Any]
 
@@ -16,8 +16,8 @@ class DenseColumns(NamedTuple):
 class SparseColumns(NamedTuple):
     """The stored entries of a matrix in CSC form: those of column j are `indptr[j]..indptr[j + 1] - 1`.
 
-    `rows` are uint32 or uint64, `indptr` uint64: unsigned, they need no check for negative numbers, and sums over a
-    column become vector instructions (twice as fast as with SciPy's int32).
+    `rows` are uint32 or uint64, `indptr` uint64: unsigned indices need no check for negative numbers, so that sums over
+    a column are vectorized (twice as fast as with SciPy's int32).
     """
 
     values: NDArray[Any]
@@ -35,7 +35,7 @@ def sparse_columns(matrix: Any) -> SparseColumns:
 
 
 def copy_of(columns: Columns) -> Columns:
-    """Return columns whose values may be changed."""
+    """Return a copy of the columns whose values may be modified."""
     return columns._replace(values=columns.values.copy(order="K"))
 
 
@@ -55,7 +55,7 @@ def column_weighted_square(columns: Columns, j: int, weights: NDArray[float64]) 
 
 
 def column_length(columns: Columns, j: int) -> int:
-    """Stored entries of column j; for compiled code only."""
+    """Number of stored entries of column j; for compiled code only."""
     raise NotImplementedError
 
 

@@ -1,24 +1,24 @@
-"""Coordinate descent for matrix factorization, one rank-one factor after the other, with residuals kept up to date.
+"""Coordinate descent for matrix factorization, one rank-one factor at a time, with residuals kept up to date.
 
-For each factor k the users' w_k are minimized over exactly, then the items' h_k, as in CCD++ (Yu et al. 2012) and
-equations 2 to 5 of the supplement of Lee et al. 2014. Both updates are written as steps from the old value, by the
-gradient over the curvature: the same number in exact arithmetic, but an error of rounding then shrinks with the step.
+For each factor k, the objective is minimized exactly over the users' w_k, then over the items' h_k, as in CCD++ (Yu et
+al. 2012) and equations 2 to 5 of the supplement of Lee et al. 2014. Both updates are written as steps from the old
+value, gradient over curvature: identical in exact arithmetic, but the rounding error then shrinks with the step.
 
-One pass over a worker's ratings does three things while a user's ratings are in the cache: it brings in the items' last
-step, which other workers have helped to decide since; moves the user's factor; and adds up what the items' next step
-needs. A rating takes 8 bytes: the item's id and the residual.
+One pass over a worker's ratings does three things while a user's ratings are in the cache: it applies the items' last
+step, which also depends on the other workers; updates the user's factor; and accumulates the sums for the items' next
+step. A rating takes 8 bytes: the item's id and the residual.
 """
 
 from numba import njit, uint32
 from numpy import empty, float32, float64
 
-STEP = 0  # the last step of the item's last factor, which residuals do not know yet
-FACTOR = 1  # the item's factor that is at work now
+STEP = 0  # the last step of the item's previous factor, not yet applied to the residuals
+FACTOR = 1  # the item's current factor
 PULL = 0  # Σ residual · w over the item's ratings
 CURVATURE = 1  # Σ w² over the item's ratings
 
-# Below it a curvature is no basis for a step: the quotient could leave the range of float32. Not to step never raises
-# the objective.
+# With a smaller curvature no step is taken: the quotient could leave the range of float32. Skipping a step never
+# increases the objective.
 _LEAST_CURVATURE = float32(1e-18)
 
 
@@ -26,8 +26,8 @@ _LEAST_CURVATURE = float32(1e-18)
 def group_by_user(user_ids, item_ids, scores, mean, offsets, items, residuals):  # type: ignore[no-untyped-def]
     """Counting sort of ratings by user: `items[offsets[u]:offsets[u + 1]]` become those of user u.
 
-    `residuals` become the scores less `mean`: those of a model whose users' factors are all 0. `offsets` come in as
-    zeros, one more than there are users.
+    `residuals` become the scores minus `mean`: those of a model whose users' factors are all 0. `offsets` is initially
+    all zeros, with one more element than there are users.
     """
     for user in user_ids:
         offsets[user + 1] += 1
@@ -43,18 +43,18 @@ def group_by_user(user_ids, item_ids, scores, mean, offsets, items, residuals): 
 
 @njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, penalty, penalty_a_rating, sums, longest):  # type: ignore[no-untyped-def]
-    """Move one factor of a worker's users, and add up the sums for the same factor of the items.
+    """Update one factor of a worker's users, and accumulate the sums for the same factor of the items.
 
-    The loops are apart because only those without indirect access compile to vector instructions.
+    The loops are separate because only those without indirect access are vectorized.
 
     Parameters
     ----------
     offsets : int64 array of shape (users + 1,)
         The ratings of the worker's user u are `offsets[u]..offsets[u + 1] - 1`.
     items, residuals : int32 and float32 arrays of shape (ratings,)
-        Residuals come in without the items' last step; they leave with it and with the users' step.
+        On entry, residuals lack the items' last step; on return they include it and the users' step.
     last : float32 array of shape (users,)
-        What the items' last step is multiplied by in the residual of a user.
+        Multiplier of the items' last step in the residuals of each user.
     users : float32 array of shape (users,)
         The factor to move.
     multipliers : float32 array of shape (users,)
@@ -66,7 +66,7 @@ def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, pe
     sums : float32 array of shape (items, 2)
         PULL and CURVATURE of each item, added to.
     longest : int
-        Ratings of the user with the most.
+        Largest number of ratings of a user.
     """
     steps_seen = empty(longest, float32)
     factors = empty(longest, float32)
@@ -118,27 +118,27 @@ def add_sums(total, part):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def item_step(total, counts, penalty, penalty_a_rating, factor, next_factor, table):  # type: ignore[no-untyped-def]
-    """Move a factor of all items by the sums of all workers, and make the table for the next pass.
+    """Update a factor of all items from the sums of all workers, and fill the table for the next pass.
 
     Parameters
     ----------
     total : float64 array of shape (items, 2)
         PULL and CURVATURE of each item.
     counts : int64 array of shape (items,)
-        Ratings of each item.
+        Number of ratings of each item.
     penalty, penalty_a_rating : float
         λ of an item is `penalty` + its number of ratings · `penalty_a_rating`.
     factor : float32 array of shape (items,)
         The factor to move.
     next_factor : float32 array of shape (items,)
-        The factor that the next pass works on; may be the same.
+        The factor that the next pass updates; may be the same.
     table : float32 array of shape (items, 2)
-        STEP and FACTOR of each item, written.
+        Output: STEP and FACTOR of each item.
 
     Returns
     -------
     float
-        By how much the sum of squared residuals falls.
+        The decrease of the sum of squared residuals.
     """
     fall = 0.0
     for item in range(len(factor)):
@@ -161,7 +161,7 @@ def item_step(total, counts, penalty, penalty_a_rating, factor, next_factor, tab
 def add_products(users, offsets, items, factor, predictions):  # type: ignore[no-untyped-def]
     """Add one factor's share to predictions: w of each user times h of each item that is paired with it.
 
-    The items of user u are `items[offsets[u]:offsets[u + 1]]`, the predictions beside them.
+    The items of user u are `items[offsets[u]:offsets[u + 1]]`, and the predictions are at the same positions.
     """
     for user in range(len(users)):
         w = users[user]

@@ -1,6 +1,6 @@
-"""A linear model under coordinate descent: what `engine.coordinate_rounds` asks of it, for any columns, loss, penalty.
+"""A linear model for coordinate descent, as `engine.coordinate_rounds` needs it: any columns, loss and penalty.
 
-Rows and coefficients are apart: on several nodes the workers have rows, and the coordinator has the coefficients.
+Rows and coefficients are separate: on several nodes the workers hold the rows, and the coordinator the coefficients.
 """
 
 from math import exp
@@ -16,22 +16,22 @@ from strads.models.kernels.columns import Columns, DenseColumns, column_add, col
 from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step
 
-_STRIP = 2048  # rows that stay in the first cache while all columns of a round are added
+_STRIP = 2048  # rows that stay in the L1 cache while all columns of a round are added
 
 OFFSET, RATE, TOTAL_WEIGHT, SAMPLES = range(4)  # fields of `scalars`
 
 
 class Rows(NamedTuple):
-    """Some samples: their entries, their loss, and what follows from their predictor z.
+    """A set of samples: their entries, their loss, and quantities derived from their predictor z.
 
     Parameter number p, after those of the p columns, is the intercept: a column of ones.
 
     Attributes
     ----------
     columns, datafit
-        Of n samples.
+        Columns and loss of n samples.
     predictor, gradient, curvature
-        Shape (n,): z, u = −∂loss/∂z and ∂²loss/∂z². The latter two are not kept of a squared norm.
+        Shape (n,): z, u = −∂loss/∂z and ∂²loss/∂z². The latter two are not stored for a squared norm.
     """
 
     columns: Columns
@@ -42,26 +42,26 @@ class Rows(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """The coefficients, and what of the data they need besides the gradients.
+    """The coefficients, and the data that their updates need besides the gradients.
 
-    Besides its column every coefficient may act through one more entry, `sums_j`, on the *offset*, a number that all
-    samples share: the offset moves by `RATE` · sums_j · δ_j, and the pull on coefficient j falls by offset · sums_j.
-    For least squares with an intercept it is the intercept that minimizes the loss for these coefficients: then
-    `sums_j` are Σ s_i x_ij, the rate is −1 / Σ s_i, and `squares_j` are those of the centred columns. For a support
-    vector machine it is the weight of the constant feature.
+    Besides its column, every coefficient may act through one more entry, `sums_j`, on the *offset*, a number shared by
+    all samples: the offset changes by `RATE` · sums_j · δ_j, and the pull on coefficient j decreases by
+    offset · sums_j. For least squares with an intercept, the offset is the intercept that minimizes the loss for these
+    coefficients: then `sums_j` is Σ s_i x_ij, the rate is −1 / Σ s_i, and `squares_j` are those of the centred columns.
+    For a support vector machine it is the weight of the constant feature.
 
     Attributes
     ----------
     penalty
-        Of p coefficients.
+        Penalty of the p coefficients.
     squares, sums, largest
         Shape (p,): Σ s_i x_ij² (see above); as above; largest |x_ij|, for the logistic loss.
     entries
-        Shape (p,) or (p + 1,): stored entries of the columns, and n for the intercept.
+        Shape (p,) or (p + 1,): numbers of stored entries of the columns, and n for the intercept.
     coef
         Shape (p,) or, with the intercept as a parameter, (p + 1,).
     scalars
-        Offset, rate, Σ s_i, and the entries touched so far.
+        Offset, rate, Σ s_i, and the number of entries touched so far.
     """
 
     penalty: Penalty
@@ -81,14 +81,14 @@ class CoordinateModel(NamedTuple):
 
 
 def make_rows(columns: Columns, datafit: Datafit | SquaredNorm, predictor: NDArray[np.float64]) -> Rows:
-    """Return samples at their predictor, which changes in place from now on."""
+    """Return the rows at the given predictor, which is modified in place from now on."""
     rows = Rows(columns, datafit, predictor, *np.zeros((2, len(predictor))))
     fill_rows(rows, 0, len(predictor))
     return rows
 
 
 def refresh_row(rows: Any, i: int) -> None:
-    """Bring u and the curvature of a sample up to date with its predictor; for compiled code only."""
+    """Recompute u and the curvature of a sample from its predictor; for compiled code only."""
     raise NotImplementedError
 
 
@@ -112,7 +112,7 @@ def _refresh_row(rows, i):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def fill_rows(rows: Any, first: int, last: int) -> None:
-    """Bring u and the curvature of the samples first..last - 1 up to date."""
+    """Recompute u and the curvature of the samples first..last - 1."""
     for i in range(first, last):
         refresh_row(rows, i)
 
@@ -165,7 +165,7 @@ def curvature_of(rows: Any, j: int, count: int) -> float:
 
 @njit(nogil=True, cache=True)
 def safe_curvature(curvature: float, bound: float, change: float) -> float:
-    """Return a curvature that bounds the logistic loss from above for all changes of at most this size.
+    """Return a curvature whose quadratic model bounds the logistic loss from above for changes of up to this size.
 
     As |f‴| ≤ f″, f″ grows by at most exp(t) over a distance t of the predictor (Bach 2010), so that a quadratic model
     with the curvature f″ · 2 (exp(t) − t − 1) / t² lies above the loss up to t; f″ ≤ 1/4 gives another.
@@ -173,7 +173,7 @@ def safe_curvature(curvature: float, bound: float, change: float) -> float:
     Parameters
     ----------
     curvature : float
-        Σ f″(z_i) x_ij² here.
+        Σ f″(z_i) x_ij² at the current predictor.
     bound : float
         Σ x_ij² / 4.
     change : float
@@ -195,8 +195,8 @@ def quadratic_change(coefficients: Any, j: int, pull: float) -> float:
 
 @njit(nogil=True, cache=True)
 def logistic_change(coefficients: Any, j: int, pull: float, curvature: float) -> float:
-    """The change of coefficient j by a step that lets the logistic loss with the penalty fall."""
-    curvature = max(curvature, 1e-300)  # far from the optimum it underflows; the bound holds then
+    """The change of coefficient j by a step that decreases the logistic loss with the penalty."""
+    curvature = max(curvature, 1e-300)  # it underflows far from the optimum, where the bound still holds
     if j == len(coefficients.squares):
         bound = 0.25 * coefficients.scalars[TOTAL_WEIGHT]
         return pull / safe_curvature(curvature, bound, abs(pull / curvature))
@@ -235,7 +235,7 @@ def _coordinate_change(model, parameter):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def add_changes(rows: Any, parameters: Any, changes: Any, count: int, first: int, last: int, intercept: int) -> None:
-    """Bring the samples first..last - 1 up to date with changes; parameter number `intercept` is the intercept."""
+    """Apply changes to the samples first..last - 1; parameter number `intercept` is the intercept."""
     for k in range(count):
         if parameters[k] == intercept and changes[k] != 0.0:
             for i in range(first, last):
@@ -245,7 +245,7 @@ def add_changes(rows: Any, parameters: Any, changes: Any, count: int, first: int
 
 
 def add_columns(rows: Any, parameters: Any, changes: Any, count: int, first: int, last: int, intercept: int) -> None:
-    """As `add_changes`, without the intercept; for compiled code only."""
+    """Like `add_changes`, without the intercept; for compiled code only."""
     raise NotImplementedError
 
 
@@ -285,7 +285,7 @@ def _add_dense(rows, parameters, changes, count, first, last, intercept):  # typ
 
 @njit(nogil=True, cache=True)
 def _first_from(rows, place, end, row):  # type: ignore[no-untyped-def]
-    """First of the places place..end - 1 whose row is at least `row`, or `end`; rows ascend."""
+    """First of the positions place..end - 1 whose row is at least `row`, or `end`; rows are ascending."""
     while place < end:
         middle = (place + end) >> 1
         if rows[middle] < row:
@@ -298,7 +298,7 @@ def _first_from(rows, place, end, row):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _add_sparse(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
     columns, predictor = rows.columns, rows.predictor
-    for turn in range(2):  # the rows that a round touches are refreshed when all their changes are in
+    for turn in range(2):  # touched rows are refreshed once all their changes are applied
         for k in range(count):
             if changes[k] == 0.0 or parameters[k] == intercept:
                 continue
@@ -316,7 +316,7 @@ def _add_sparse(rows, parameters, changes, count, first, last, intercept):  # ty
 
 @njit(nogil=True, cache=True)
 def _add_to_norm(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
-    """As `_add_sparse`, which would look for the first and the last of all rows, and at each a second time."""
+    """Like `_add_sparse`, without searching for the first and last row, or visiting each row a second time."""
     if last - first < len(rows.predictor):
         _add_sparse(rows, parameters, changes, count, first, last, intercept)
         return
@@ -337,7 +337,7 @@ def _commit_rows(model, parameters, changes, count, thread, threads):  # type: i
 
 @njit(nogil=True, cache=True)
 def change_coefficients(coefficients: Any, parameters: Any, changes: Any, count: int) -> None:
-    """Change the coefficients and the offset, and count the entries touched: read once, and once more if committed."""
+    """Update the coefficients and the offset, and count the entries touched: one read, and another if committed."""
     scalars = coefficients.scalars
     for k in range(count):
         j = parameters[k]
@@ -356,7 +356,7 @@ def _commit_parameters(model, parameters, changes, count):  # type: ignore[no-un
 
 @njit(nogil=True, cache=True)
 def fill_pulls(rows: Any, parameters: Any, count: int, pulls: Any) -> None:
-    """Write x_jᵀu of some parameters, and beside it the curvature if `pulls` has two columns."""
+    """Write x_jᵀu of the given parameters, and the curvature if `pulls` has two columns."""
     for k in range(len(parameters)):
         pulls[k, 0] = pull_of(rows, parameters[k], count)
         if pulls.shape[1] == 2:
@@ -365,7 +365,7 @@ def fill_pulls(rows: Any, parameters: Any, count: int, pulls: Any) -> None:
 
 @njit(nogil=True, cache=True)
 def fill_changes(coefficients: Any, parameters: Any, pulls: Any, changes: Any) -> None:
-    """Write the changes that follow from what `fill_pulls` has written, summed over all rows."""
+    """Write the changes that result from the output of `fill_pulls`, summed over all rows."""
     for k in range(len(parameters)):
         if pulls.shape[1] == 2:
             changes[k] = logistic_change(coefficients, parameters[k], pulls[k, 0], pulls[k, 1])

@@ -1,7 +1,7 @@
-"""Losses of linear models, elementwise over the samples, as compiled code sees them.
+"""Losses of linear models, elementwise over the samples, for compiled code.
 
-Both losses are Σ_i s_i f(y_i, z_i) of the predictor z = X w + b. What solvers work with is the *negative gradient*
-u_i = −s_i ∂f/∂z_i, for the quadratic loss the (weighted) residual, and the *curvature* s_i ∂²f/∂z_i².
+Both losses are Σ_i s_i f(y_i, z_i) of the predictor z = X w + b. Solvers use the *negative gradient*
+u_i = −s_i ∂f/∂z_i, which is the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/∂z_i².
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class Logistic(NamedTuple):
 
 
 class SquaredNorm(NamedTuple):
-    """f(z) = z² / 2, of weight 1: of samples without a response. The negative gradient −z needs no array of its own."""
+    """f(z) = z² / 2 with weight 1, for samples without a response. The negative gradient −z needs no separate array."""
 
 
 Datafit = Quadratic | Logistic
@@ -123,7 +123,7 @@ def total_conjugate(datafit: Logistic, u: Any, scale: float) -> float:
 
 @njit(nogil=True, cache=True)
 def fit_intercept(datafit: Any, z: Any) -> float:
-    """Return the shift of z that minimizes the loss, by Newton steps with halving; one step when it is quadratic."""
+    """Return the shift of z that minimizes the loss, by Newton steps with halving; one step if it is quadratic."""
     shift = 0.0
     best = total_loss(datafit, z)
     for _ in range(50):

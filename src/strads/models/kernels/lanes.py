@@ -1,8 +1,8 @@
-"""Sixteen numbers in one variable, for kernels whose inner loop LLVM does not find the vector form of by itself.
+"""Sixteen numbers in one variable, for kernels whose inner loop LLVM does not vectorize by itself.
 
 Written with LLVM's generic vectors, so that it compiles for any processor: one AVX-512 register, two of AVX2, or four
 of NEON. A `Lanes` value lives only inside a compiled function. Positions are element numbers of contiguous arrays;
-nothing is checked against the bounds.
+there are no bounds checks.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _BIT = ir.IntType(1)
 
 
 class Lanes(types.Type):
-    """Numba's name for 16 float32 (`floats`) or 16 int32 values."""
+    """Numba type of 16 float32 (`floats`) or 16 int32 values."""
 
     def __init__(self, floats: bool):
         self.floats = floats
@@ -56,7 +56,7 @@ def _element_type(kind: Any) -> Any:
 
 
 def _load(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
-    """16 elements as they are, from any address that suits one of them."""
+    """Load 16 elements unconverted, from an address that is aligned for a single element."""
     vector = ir.VectorType(_element_type(kind.dtype), WIDTH)
     address = builder.bitcast(_address(context, builder, kind, array, position), vector.as_pointer())
     return builder.load(address, align=kind.dtype.bitwidth // 8)
@@ -104,7 +104,7 @@ def gather(typing: Any, array: Any, positions: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        # Signed, because that is how processors extend 32-bit positions by themselves.
+        # Signed, because that is how processors extend 32-bit positions.
         steps = builder.sext(arguments[1], ir.VectorType(ir.IntType(64), WIDTH))
         pointers = builder.gep(start, [steps], source_etype=_FLOAT)
         pointers.type = ir.VectorType(_FLOAT.as_pointer(), WIDTH)
@@ -137,25 +137,25 @@ def lane_numbers(typing: Any) -> Any:
 
 @intrinsic
 def add(typing: Any, a: Any, b: Any) -> Any:
-    """a + b of floats."""
+    """a + b for floats."""
     return floats_type(a, b), lambda context, builder, signature, values: builder.fadd(*values)
 
 
 @intrinsic
 def subtract(typing: Any, a: Any, b: Any) -> Any:
-    """a − b of floats."""
+    """a − b for floats."""
     return floats_type(a, b), lambda context, builder, signature, values: builder.fsub(*values)
 
 
 @intrinsic
 def multiply(typing: Any, a: Any, b: Any) -> Any:
-    """a · b of floats."""
+    """a · b for floats."""
     return floats_type(a, b), lambda context, builder, signature, values: builder.fmul(*values)
 
 
 @intrinsic
 def positive_part(typing: Any, a: Any) -> Any:
-    """max(a, 0) of floats."""
+    """max(a, 0) for floats."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         zero = ir.Constant(_FLOATS, [0.0] * WIDTH)
@@ -166,25 +166,25 @@ def positive_part(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def as_floats(typing: Any, a: Any) -> Any:
-    """Whole numbers, taken as unsigned, as floats; exact below 2²⁴."""
+    """Convert integers, interpreted as unsigned, to floats; exact below 2²⁴."""
     return floats_type(a), lambda context, builder, signature, values: builder.uitofp(values[0], _FLOATS)
 
 
 @intrinsic
 def bits_and(typing: Any, a: Any, b: Any) -> Any:
-    """a & b of whole numbers."""
+    """a & b for integers."""
     return wholes_type(a, b), lambda context, builder, signature, values: builder.and_(*values)
 
 
 @intrinsic
 def shift_right(typing: Any, a: Any, b: Any) -> Any:
-    """a >> b of whole numbers, taken as unsigned."""
+    """a >> b for integers, interpreted as unsigned."""
     return wholes_type(a, b), lambda context, builder, signature, values: builder.lshr(*values)
 
 
 @intrinsic
 def where_equal(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """`then` in the lanes where the whole numbers a and b are equal, `otherwise` in the rest (floats)."""
+    """`then` in the lanes where the integers a and b are equal, `otherwise` in the rest (floats)."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.select(builder.icmp_signed("==", values[0], values[1]), values[2], values[3])
@@ -198,7 +198,7 @@ def _bits(builder: Any, mask: Any) -> Any:
 
 @intrinsic
 def mask_equal(typing: Any, a: Any, b: Any) -> Any:
-    """The lanes where the whole numbers a and b are equal, as the bits of an int64."""
+    """The lanes where the integers a and b are equal, as the bits of an int64."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return _bits(builder, builder.icmp_signed("==", values[0], values[1]))
@@ -218,7 +218,7 @@ def first_bit(typing: Any, mask: Any) -> Any:
 
 @intrinsic
 def count_at_most(typing: Any, a: Any, limit: Any) -> Any:
-    """In how many lanes the float a is ≤ limit."""
+    """Number of lanes in which the float a is ≤ limit."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         bits = _bits(builder, builder.fcmp_ordered("<=", values[0], _splat(builder, values[1])))
@@ -244,7 +244,7 @@ def prefix_sums(typing: Any, a: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         sums, zero = values[0], ir.Constant(_FLOATS, [0.0] * WIDTH)
         for distance in (1, 2, 4, 8):
-            # Positions from 16 on name lanes of the second vector, the zeros.
+            # Positions from 16 on refer to lanes of the second vector, the zeros.
             lanes = [WIDTH + i if i < distance else i - distance for i in range(WIDTH)]
             sums = builder.fadd(sums, builder.shuffle_vector(sums, zero, ir.Constant(_WHOLES, lanes)))
         return sums
@@ -268,13 +268,13 @@ def total(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def prefetch(typing: Any, array: Any, position: Any) -> Any:
-    """Ask for the cache line of an element that is soon going to be read and written."""
+    """Prefetch the cache line of an element that will soon be read and written."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address = _address(context, builder, signature.args[0], values[0], values[1])
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _WHOLE, _WHOLE, _WHOLE])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        options = [ir.Constant(_WHOLE, option) for option in (1, 3, 1)]  # to be written, to be kept, data
+        options = [ir.Constant(_WHOLE, option) for option in (1, 3, 1)]  # for writing, keep in cache, data
         builder.call(function, [builder.bitcast(address, ir.IntType(8).as_pointer()), *options])
         return context.get_dummy_value()
 

@@ -49,11 +49,11 @@ def make_tokens(
     indptr : integer array of shape (documents + 1,)
         Entries `indptr[d]:indptr[d + 1]` belong to document d; the first offset is 0.
     indices, counts : integer arrays of shape (entries,)
-        Words, numbered over the whole vocabulary, and how often the document has them.
+        Words, numbered over the whole vocabulary, and their counts in the document.
     vocabulary : int
         V.
     words : integer array
-        All words that occur, in the order of blocks, and within a block of rows.
+        All words that occur, in the order of blocks and, within a block, of rows.
     block_bounds : integer array of shape (blocks + 1,)
         Words `words[block_bounds[b]:block_bounds[b + 1]]` are the rows of block b.
     """
@@ -80,7 +80,7 @@ def make_tokens(
 
 @njit(nogil=True, cache=True)
 def random_topics(tokens, first, last, topics, key):  # type: ignore[no-untyped-def]
-    """Give the tokens `first … last - 1` of a worker uniform topics 0 … `topics` - 1; no counts change."""
+    """Assign uniform topics 0 … `topics` - 1 to the tokens `first … last - 1` of a worker; counts do not change."""
     for token in range(first, last):
         bits = random_bits(key, token) >> np.uint64(32)
         tokens.topics[token] = (bits * np.uint64(topics)) >> np.uint64(32)
@@ -112,7 +112,7 @@ def _count_sparse_documents(tokens, documents):  # type: ignore[no-untyped-def]
 
 
 def count_documents(tokens: Tokens, documents: Documents) -> None:
-    """Fill a worker's tables anew from the topics of its tokens."""
+    """Recompute a worker's tables from the topics of its tokens."""
     if isinstance(documents, SparseDocuments):
         _count_sparse_documents(tokens, documents)
     else:
@@ -128,7 +128,7 @@ def _add_words_dense(tokens, block, counts):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_words_sparse(tokens, block, words, dense):  # type: ignore[no-untyped-def]
-    """`dense` is an int32 array of shape (K,) of zeros, and is left so."""
+    """`dense` is a scratch int32 array of shape (K,), all zeros before and after."""
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
         row = tokens.words[run]
         first = words.offsets[row]
@@ -148,7 +148,7 @@ def _add_words_sparse(tokens, block, words, dense):  # type: ignore[no-untyped-d
 
 
 def add_to_words(tokens: Tokens, block: int, words: Words, topics: int) -> None:
-    """Add the tokens that a worker has in a block to the counts of its shard."""
+    """Add a worker's tokens in a block to the counts of the block's shard."""
     if isinstance(words, SparseWords):
         _add_words_sparse(tokens, block, words, np.zeros(topics, np.int32))
     else:
@@ -156,7 +156,7 @@ def add_to_words(tokens: Tokens, block: int, words: Words, topics: int) -> None:
 
 
 def dense_document_counts(documents: Documents, topics: int) -> NDArray[np.int64]:
-    """n_dk as an array of shape (documents, K), to look at."""
+    """n_dk as an array of shape (documents, K), for inspection."""
     if isinstance(documents, DenseDocuments):
         return documents.counts[:, :topics].astype(np.int64)
     counts = np.zeros((len(documents.sizes), topics), np.int64)
@@ -168,7 +168,7 @@ def dense_document_counts(documents: Documents, topics: int) -> NDArray[np.int64
 
 
 def dense_word_counts(words: Words, topics: int) -> NDArray[np.int64]:
-    """n_wk as an array of shape (words of the shard, K), to look at."""
+    """n_wk as an array of shape (words of the shard, K), for inspection."""
     if isinstance(words, DenseWords):
         return words.counts[:, :topics].astype(np.int64)
     counts = np.zeros((len(words.sizes), topics), np.int64)

@@ -1,7 +1,8 @@
-"""Collapsed Gibbs sampling for LDA, the whole conditional token by token, 16 topics at a time: for few topics.
+"""Collapsed Gibbs sampling for LDA that computes the full conditional of each token, 16 topics at a time.
 
 p(z = k | rest) ∝ (n_dk + α_k) · φ_k with φ_k = (n_wk + β) / (n_k + Vβ), counts without the token itself (Griffiths &
-Steyvers 2004, eq. 5). Tokens come word by word (thesis algorithm 5), so φ of the current word stays in the L1 cache.
+Steyvers 2004, eq. 5). Best for few topics. Tokens are processed word by word (thesis algorithm 5), so φ of the current
+word stays in the L1 cache.
 """
 
 from typing import NamedTuple
@@ -15,11 +16,11 @@ from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import uniform
 from strads.models.kernels.lda_tables import aligned_zeros, padded
 
-_AHEAD = 6  # tokens between asking for a document's counts and their use
+_AHEAD = 6  # tokens between the prefetch of a document's counts and their use
 
 
 class DenseScratch(NamedTuple):
-    """Memory of one thread: arrays of shape (K padded,), without a meaning between jobs."""
+    """Memory of one thread: arrays of shape (K padded,), whose contents are not kept between jobs."""
 
     phi: NDArray[np.float32]
     inverse: NDArray[np.float32]
@@ -33,32 +34,32 @@ def dense_scratch(topics: int) -> DenseScratch:
 
 @njit(nogil=True, cache=True)
 def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, fresh):  # type: ignore[no-untyped-def]
-    """Give every token of a worker in one block a new topic, drawn given all others.
+    """Draw a new topic for every token of a worker in one block, given all others.
 
     Parameters
     ----------
     tokens : Tokens
-        Of the worker; `topics` changes.
+        The worker's tokens; `topics` is modified.
     block : int
         The block; `words` is its shard.
     documents : DenseDocuments
-        Of the worker; changes.
+        The worker's documents; modified.
     words : DenseWords
-        The shard of the block; changes.
+        The shard of the block; modified.
     totals : int64 array of shape (K,)
-        The worker's topic totals n_k; change.
+        The worker's topic totals n_k; modified.
     prior : Prior
     scratch : DenseScratch
     key : uint64
         From `job_key`.
     fresh : bool
-        Whether the tokens have no topic yet: then nothing is taken from the counts, and each token is drawn given those
-        that came before.
+        Whether the tokens have no topic yet: then nothing is subtracted from the counts, and each token is drawn given
+        the previous ones.
 
     Returns
     -------
     moved : int
-        Tokens whose topic changed.
+        Number of tokens whose topic changed.
     """
     phi, inverse, running = scratch.phi, scratch.inverse, scratch.running
     width = len(phi)

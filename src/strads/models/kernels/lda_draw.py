@@ -1,8 +1,8 @@
-"""Draw a position from weights that were summed lane by lane.
+"""Draw a position in proportion to weights that were summed lane by lane.
 
 16·J weights w, position 16·j + l in lane l of vector j: `sums` is Σ_j w over all vectors, and `running` holds
-Σ_{i ≤ j} w_i for each j. A draw picks the lane first, then the vector. The positions of a lane lie behind one another
-on the line that a uniform number cuts; the order does not change the distribution.
+Σ_{i ≤ j} w_i for each j. A draw picks the lane first, then the vector. The cumulative sum runs over the positions of a
+lane consecutively; this order does not change the distribution.
 """
 
 import numpy as np
@@ -10,18 +10,18 @@ from numba import njit
 
 from strads.models.kernels.lanes import count_at_most, lane
 
-# The largest float32 below 1: x times it is below x, so that something lies above every remainder.
+# The largest float32 below 1: x times it is below x, so that every remainder is exceeded by some sum.
 _BELOW_ONE = np.float32(1.0 - 2.0**-24)
-_FEW = 8  # vectors up to which looking at all of them is faster than halving
+_FEW = 8  # number of vectors up to which linear search is faster than bisection
 
 
 @njit(nogil=True, cache=True)
 def pick_lane(sums, prefix, place):  # type: ignore[no-untyped-def]
-    """The lane that `place` (below the last of the prefix sums) falls in, and how far into it, below the lane's sum."""
+    """The lane that `place` (below the last prefix sum) falls in, and the remainder, below the lane's sum."""
     chosen = count_at_most(prefix, place)
     own = lane(sums, chosen)
     if own <= np.float32(0.0):
-        # Prefix sums round differently in each lane: one may seem to rise over a lane that is empty.
+        # Prefix sums round differently in each lane: one may appear to increase over an empty lane.
         while chosen > 0 and own <= np.float32(0.0):
             chosen -= 1
             own = lane(sums, chosen)
@@ -34,7 +34,7 @@ def pick_lane(sums, prefix, place):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def pick(running, vectors, sums, prefix, place):  # type: ignore[no-untyped-def]
-    """The position that `place` (below the last of the prefix sums) falls on, and how far into it."""
+    """The position that `place` (below the last prefix sum) falls on, and the remainder."""
     chosen, rest = pick_lane(sums, prefix, place)
     low = 0
     if vectors <= _FEW:

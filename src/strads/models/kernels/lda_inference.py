@@ -1,7 +1,7 @@
-"""Topics of documents that were not trained on: Gibbs sampling with the topics' words held fixed.
+"""Topics of unseen documents: Gibbs sampling with the topics' word distributions held fixed.
 
-p(z = k | rest) ∝ (n_dk + α_k) · φ_wk. Documents do not depend on one another, and each has a random stream of its own:
-any split over threads gives the same bits.
+p(z = k | rest) ∝ (n_dk + α_k) · φ_wk. Documents are independent, and each has its own random stream: the result is
+bitwise identical for any split over threads.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def _fill_dense(counts, totals, prior, places, phi):  # type: ignore[no-untyped-
 def fill_phi(words: Words, totals: NDArray[np.int64], prior: Prior, places: NDArray[Any], phi: NDArray[Any]) -> None:
     """Write φ_wk = (n_wk + β) / (n_k + Vβ) of the words of a shard into the rows `places` of `phi`.
 
-    `phi` is float32 of shape (words, K padded), zeros behind the K-th column, made by `aligned_zeros`.
+    `phi` is float32 of shape (words, K padded), with zeros after the K-th column, allocated by `aligned_zeros`.
     """
     if isinstance(words, SparseWords):
         _fill_sparse(words, totals, prior, places, phi)
@@ -49,7 +49,7 @@ def fill_phi(words: Words, totals: NDArray[np.int64], prior: Prior, places: NDAr
 
 @njit(nogil=True, cache=True)
 def _set_count(counts, topic, change):  # type: ignore[no-untyped-def]
-    """Written as a whole vector: a load cannot take from the store buffer what only a part of it was written by."""
+    """Write a whole vector: a load cannot be forwarded from a store that covers only part of it."""
     first = topic & ~15
     here = lanes.splat_whole(np.int32(topic - first))
     old = lanes.load_floats(counts, first)
@@ -84,7 +84,7 @@ def _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, k
         theta[document] = 0.0
         stream = random_bits(key, document)
         drawn = 0
-        for sweep in range(sweeps + 1):  # the first draws each token given those before it
+        for sweep in range(sweeps + 1):  # the first sweep draws each token given the previous ones
             token = 0
             for entry in range(indptr[document], indptr[document + 1]):
                 for _ in range(repeats[entry]):
@@ -119,21 +119,21 @@ def infer_documents(
     key: np.uint64,
     theta: NDArray[np.floating[Any]],
 ) -> None:
-    """Write the mean topic shares of the documents `first … last - 1` into their rows of `theta`.
+    """Write the mean topic proportions of the documents `first … last - 1` into their rows of `theta`.
 
     Parameters
     ----------
     indptr, indices, repeats : integer arrays
-        Documents in the form of a CSR matrix: the rows of `phi` of their words, and how often a document has them.
+        Documents in the form of a CSR matrix: the rows of `phi` of their words, and the words' counts.
     phi : float32 array of shape (words, K padded)
         From `fill_phi`; may hold only the words that occur. C-contiguous.
     prior : Prior
     sweeps, burn_in : int
-        Sweeps over a document's tokens, and how many of the first of them are left out of the mean; burn_in < sweeps.
+        Number of sweeps over a document's tokens, and of initial sweeps left out of the mean; burn_in < sweeps.
     key : uint64
         From `job_key`; the same for all parts of a call.
     theta : float array of shape (documents, K)
-        Rows become (mean n_dk + α_k) / (n_d + Σα) and sum up to 1; without tokens α / Σα.
+        Rows become (mean n_dk + α_k) / (n_d + Σα) and sum to 1; without tokens α / Σα.
     """
     if not 0 <= burn_in < sweeps:
         raise ValueError(f"burn_in must be from 0 to sweeps - 1, got {burn_in} of {sweeps} sweeps")

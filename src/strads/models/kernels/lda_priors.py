@@ -2,7 +2,7 @@
 
     α_k ← α_k · Σ_d [ψ(n_dk + α_k) − ψ(α_k)] / Σ_d [ψ(n_d + Σα) − ψ(Σα)]
 
-The sums are added over workers (or shards), then the step is taken once, everywhere the same. Each step raises the
+The sums are added over workers (or shards), then the same step is taken once everywhere. Each step increases the
 likelihood of the assignments.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from strads.models.kernels.lda_tables import Documents, Words
 from strads.models.kernels.lda_terms import document_terms, length_terms, word_terms
 
-_SMALLEST = 1e-7  # a topic that no document has would get a prior of 0, and could never come back
+_SMALLEST = 1e-7  # a topic without tokens would get a prior of 0, and could never be drawn again
 
 
 def document_prior_sums(

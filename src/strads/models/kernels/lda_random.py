@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 # SplitMix64 (Steele et al. 2014): the n-th number of a stream is its finalizer, applied to key + n·γ. So numbers do not
-# wait for one another, and a stream is known by its key alone.
+# depend on one another, and a stream is identified by its key alone.
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.float32(2.0**-23)
 
@@ -28,12 +28,12 @@ def _chain(seed, iteration, worker, block):  # type: ignore[no-untyped-def]
 
 
 def job_key(seed: int, iteration: int, worker: int, block: int) -> np.uint64:
-    """The key of the stream of one job: worker `worker` on block `block` in one iteration.
+    """The key of the random stream of one job: worker `worker` on block `block` in one iteration.
 
     Parameters
     ----------
     seed, iteration, worker, block : int
-        From 0 to 2⁶⁴ − 1. Each is mixed in by itself, so that neighbouring jobs have unrelated streams.
+        From 0 to 2⁶⁴ − 1. Each is mixed in separately, so that neighbouring jobs have unrelated streams.
     """
     return np.uint64(_chain(np.uint64(seed), np.uint64(iteration), np.uint64(worker), np.uint64(block)))
 
@@ -48,7 +48,7 @@ def random_bits(key: Any, count: Any) -> Any:
 def uniform(key: Any, count: Any) -> Any:
     """Number `count` of a stream as a float32 in the open interval (0, 1): an odd multiple of 2⁻²⁴.
 
-    So u·x < x for every normal float32 x > 0, also after rounding: a place drawn as u times a sum lies below the sum.
+    So u·x < x for every normal float32 x > 0, even after rounding: a place drawn as u times a sum lies below the sum.
     """
     bits = random_bits(key, count) >> np.uint64(41)
     return (np.float32(np.int64(bits)) + np.float32(0.5)) * _STEP

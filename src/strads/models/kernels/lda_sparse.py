@@ -1,10 +1,10 @@
-"""Collapsed Gibbs sampling for LDA at a cost far below K a token: for many topics.
+"""Collapsed Gibbs sampling for LDA at a cost far below K per token, for many topics.
 
 p(z = k | rest) ∝ (n_dk + α_k) · φ_k with φ_k = (n_wk + β) / (n_k + Vβ), counts without the token itself (Griffiths &
-Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens
-come word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from that
-of a word without a count in few places; the first part is one gather over the document's list, the second a sum that is
-carried along, with sums of 16 topics each to draw from. Cost: O(topics of the document + K / 256).
+Steyvers 2004, eq. 5), split into Σ n_dk φ_k over the document's own topics and the smoothing mass Σ α_k φ_k. Tokens are
+processed word by word (thesis algorithm 5): φ of the current word is a dense array in the L1 cache, which differs from
+that of a word without counts in few places; the first part is one gather over the document's list, the second a sum
+updated incrementally, with partial sums of 16 topics each to draw from. Cost: O(topics of the document + K / 256).
 """
 
 from typing import NamedTuple
@@ -18,21 +18,21 @@ from strads.models.kernels.lda_draw import pick, pick_lane
 from strads.models.kernels.lda_random import uniform
 from strads.models.kernels.lda_tables import aligned_zeros, padded
 
-_AHEAD = 4  # tokens between asking for a document's list and its use
+_AHEAD = 4  # tokens between the prefetch of a document's list and its use
 _BELOW_ONE = np.float32(1.0 - 2.0**-24)
 
 
 class SparseScratch(NamedTuple):
-    """Memory of one thread, without a meaning between jobs.
+    """Memory of one thread, whose contents are not kept between jobs.
 
     Attributes
     ----------
     phi, inverse : float32 arrays of shape (K padded,)
         φ_k of the current word, and 1 / (n_k + Vβ).
     sums : float32 array of shape (K / 16, padded)
-        Σ α_k φ_k over 16 topics each.
+        Σ α_k φ_k over groups of 16 topics.
     running : float32 array
-        Running sums of a draw: as many as a document's list or `sums` is long.
+        Running sums of a draw, over a document's list or `sums`.
     counts : int32 array of shape (K padded,)
         n_wk of the current word.
     listed : uint16 array of shape (K,)
@@ -65,16 +65,16 @@ def sparse_scratch(topics: int) -> SparseScratch:
 
 @njit(nogil=True, cache=True)
 def _sum_up(prior, scratch, bucket):  # type: ignore[no-untyped-def]
-    """Σ α_k φ_k over the 16 topics of a bucket, anew."""
+    """Recompute Σ α_k φ_k over the 16 topics of a bucket."""
     weights = lanes.multiply(lanes.load_floats(prior.alpha, 16 * bucket), lanes.load_floats(scratch.phi, 16 * bucket))
     scratch.sums[bucket] = lanes.total(weights)
 
 
 @njit(nogil=True, cache=True)
 def _set_phi(prior, scratch, topic, value):  # type: ignore[no-untyped-def]
-    """φ of one topic, and the sum of its bucket.
+    """Set φ of one topic, and update the sum of its bucket.
 
-    Written as a whole vector, because a load cannot take from the store buffer what only a part of it was written by.
+    Written as a whole vector, because a load cannot be forwarded from a store that covers only part of it.
     """
     first = topic & ~15
     here = lanes.splat_whole(np.int32(topic - first))
@@ -85,7 +85,7 @@ def _set_phi(prior, scratch, topic, value):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _start_job(totals, prior, scratch):  # type: ignore[no-untyped-def]
-    """φ of a word without a count, and its smoothing mass."""
+    """Set φ to that of a word without counts; returns its smoothing mass."""
     beta = np.float32(prior.beta)
     mass = 0.0
     for k in range(len(totals)):
@@ -99,7 +99,7 @@ def _start_job(totals, prior, scratch):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _sum_up_listed(prior, scratch, size):  # type: ignore[no-untyped-def]
-    """Sums of the buckets that the listed topics are in."""
+    """Recompute the sums of the buckets that contain the listed topics."""
     buckets = len(scratch.phi) >> 4
     if size >= buckets:
         for bucket in range(buckets):
@@ -111,7 +111,7 @@ def _sum_up_listed(prior, scratch, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _load_word(words, word, prior, scratch):  # type: ignore[no-untyped-def]
-    """Bring the word's counts into the dense arrays; returns how many topics are listed, and the mass they add."""
+    """Load the word's counts into the dense arrays; returns the number of listed topics and the mass they add."""
     first, size = words.offsets[word], np.int64(words.sizes[word])
     mass = 0.0
     for entry in range(size):
@@ -129,7 +129,7 @@ def _load_word(words, word, prior, scratch):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _store_word(words, word, prior, scratch, size):  # type: ignore[no-untyped-def]
-    """Write the word's counts back, and leave φ as of a word without a count."""
+    """Write the word's counts back, and reset φ to that of a word without counts."""
     place = words.offsets[word]
     beta = np.float32(prior.beta)
     for entry in range(size):
@@ -148,7 +148,7 @@ def _store_word(words, word, prior, scratch, size):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch):  # type: ignore[no-untyped-def]
-    """n_dk φ_k over the document's list, without the token itself: running sums, and the last of them."""
+    """Compute running sums of n_dk φ_k over the document's list, without the token itself; returns the last."""
     topic_mask = lanes.splat_whole(np.int32((1 << topic_bits) - 1))
     shift = lanes.splat_whole(np.int32(topic_bits))
     held_topic = lanes.splat_whole(np.int32(held))
@@ -161,7 +161,7 @@ def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch
         topics = lanes.bits_and(pairs, topic_mask)
         counts = lanes.as_floats(lanes.shift_right(pairs, shift))
         weights = lanes.multiply(counts, lanes.gather(scratch.phi, topics))
-        # Unused places are topic 0 with a count of 0: they must not turn negative.
+        # Unused places are topic 0 with a count of 0: they must not become negative.
         less = lanes.multiply(lanes.positive_part(lanes.subtract(counts, one)), kept)
         sums = lanes.add(sums, lanes.where_equal(topics, held_topic, less, weights))
         lanes.store_floats(scratch.running, 16 * j, sums)
@@ -190,7 +190,7 @@ def _pick_smoothing(prior, scratch, place):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _place_of(documents, document, topic):  # type: ignore[no-untyped-def]
-    """Where in `entries` a document has a topic; the first place behind its list if it has none of it."""
+    """Position of a topic in a document's `entries`; the first position after its list if it is absent."""
     first, size = documents.offsets[document], np.int64(documents.sizes[document])
     topic_mask = lanes.splat_whole(np.int32((1 << documents.topic_bits) - 1))
     wanted = lanes.splat_whole(np.int32(topic))
@@ -230,13 +230,13 @@ def _give_to_document(documents, document, topic):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True)
 def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, fresh):  # type: ignore[no-untyped-def]
-    """Give every token of a worker in one block a new topic, drawn given all others.
+    """Draw a new topic for every token of a worker in one block, given all others.
 
     Parameters and result are those of `lda_dense.sample_dense`, with `SparseDocuments`, `SparseWords` and
     `SparseScratch`.
     """
     phi = scratch.phi
-    base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without a count
+    base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without counts
     last_token = tokens.run_offsets[tokens.block_runs[block + 1]] - 1
     one = np.uint32(1) << np.uint32(documents.topic_bits)
     topic_mask = np.uint32(one - np.uint32(1))

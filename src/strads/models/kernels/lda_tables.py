@@ -1,6 +1,6 @@
-"""What the LDA samplers work on: tokens of a worker, its documents' topic counts, a block's word-topic counts.
+"""Data of the LDA samplers: a worker's tokens, its documents' topic counts, and a block's word-topic counts.
 
-All are tuples of contiguous arrays, which compiled functions take as they are. Topics are numbered 0 … K − 1, documents
+All are tuples of contiguous arrays, which compiled functions accept directly. Topics are numbered 0 … K − 1, documents
 from 0 within their worker, words from 0 within their block's shard. Rows of counts are padded to whole vectors.
 """
 
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from strads.models.kernels.lanes import WIDTH
 
 MAX_TOPICS = 65_536  # a token's topic is a uint16
-# Up to here `sample_dense` is the better choice. Seen with AVX-512, at 5 M tokens and 60 topics a document, the speeds
-# meet at about 450 topics; training makes documents' lists shorter, and dense tables are several times as large.
+# Up to here `sample_dense` is the better choice. Measured with AVX-512, at 5 M tokens and 60 topics per document, the
+# speeds are equal at about 450 topics; training makes documents' lists shorter, and dense tables are several times as
+# large.
 MOST_DENSE_TOPICS = 256
 _LINE = 64  # bytes; vectors that cross a cache line load at half the speed
 
 
 class Tokens(NamedTuple):
-    """Tokens of one worker in the order (block, word, document); a *run* is what it has of one word.
+    """Tokens of one worker in the order (block, word, document); a *run* is its tokens of one word.
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class Tokens(NamedTuple):
     run_offsets : int64 array of shape (runs + 1,)
         Tokens `run_offsets[r]:run_offsets[r + 1]` belong to run r.
     documents : int32 or uint16 array of shape (tokens,)
-        Document of each token, numbered within the worker; rising within a run.
+        Document of each token, numbered within the worker; ascending within a run.
     topics : uint16 array of shape (tokens,)
         The assignment z.
     """
@@ -44,16 +45,16 @@ class Tokens(NamedTuple):
 
 
 class SparseDocuments(NamedTuple):
-    """Topic counts n_dk of a worker's documents, what is not zero only, in no order.
+    """Nonzero topic counts n_dk of a worker's documents, in no particular order.
 
     Attributes
     ----------
     offsets : int64 array of shape (documents + 1,)
-        Places of each document: min(its tokens, K), rounded up to a multiple of 16.
+        Allocated places of each document: min(its tokens, K), rounded up to a multiple of 16.
     sizes : int32 array of shape (documents,)
-        How many of the places are in use; the others are 0.
+        Number of places in use; the others are 0.
     entries : uint32 array of shape (offsets[-1],)
-        `count << topic_bits | topic`: one load brings 16 topics with their counts.
+        `count << topic_bits | topic`: one load reads 16 topics with their counts.
     topic_bits : int
         Bits of an entry that hold the topic.
     """
@@ -65,14 +66,14 @@ class SparseDocuments(NamedTuple):
 
 
 class SparseWords(NamedTuple):
-    """Word-topic counts n_wk of a block, what is not zero only, in no order.
+    """Nonzero word-topic counts n_wk of a block, in no particular order.
 
     Attributes
     ----------
     offsets : int64 array of shape (words + 1,)
-        Places of each word: min(its tokens in the whole corpus, K), so that no row ever outgrows them.
+        Allocated places of each word: min(its tokens in the whole corpus, K), so that no row ever outgrows them.
     sizes : int32 array of shape (words,)
-        How many of the places are in use.
+        Number of places in use.
     topics : uint16 array of shape (offsets[-1],)
     counts : int32 array of shape (offsets[-1],)
     """
@@ -101,9 +102,9 @@ class Prior(NamedTuple):
     Attributes
     ----------
     alpha : float32 array of shape (K padded,)
-        Of the documents' topics; zeros behind the K-th.
+        Prior of the documents' topics; zeros after the K-th element.
     beta : float
-        Of the topics' words, the same for every word.
+        Prior of the topics' words, the same for every word.
     beta_sum : float
         V·β, with V the size of the vocabulary.
     """
@@ -118,12 +119,12 @@ Words = SparseWords | DenseWords
 
 
 def padded(topics: int) -> int:
-    """K, rounded up to whole vectors."""
+    """K, rounded up to a multiple of the vector width."""
     return -(-topics // WIDTH) * WIDTH
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros that start at a cache line."""
+    """Zeros aligned to a cache line."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.zeros(size + _LINE, np.uint8)
@@ -132,14 +133,14 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 def make_prior(alpha: NDArray[Any], beta: float, vocabulary: int) -> Prior:
-    """The priors as the samplers take them, from α of shape (K,)."""
+    """The priors in the samplers' format, from α of shape (K,)."""
     values = aligned_zeros(padded(len(alpha)), np.float32)
     values[: len(alpha)] = alpha
     return Prior(values, float(beta), float(beta) * vocabulary)
 
 
 def longest_sparse_document(topics: int) -> int:
-    """Tokens that a document may have at most, so that each of its counts fits an entry beside a topic."""
+    """Largest number of tokens of a document such that any of its counts fits in an entry together with a topic."""
     return (1 << (32 - _topic_bits(topics))) - 1
 
 
@@ -148,7 +149,7 @@ def _topic_bits(topics: int) -> int:
 
 
 def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documents:
-    """Tables without a token for documents of these lengths.
+    """Empty tables for documents of these lengths.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documen
 
 
 def empty_words(frequencies: NDArray[Any], topics: int, sparse: bool) -> Words:
-    """Tables without a token for words that the whole corpus has this often."""
+    """Empty tables for words with these frequencies in the whole corpus."""
     if not sparse:
         return DenseWords(aligned_zeros((len(frequencies), padded(topics)), np.int32))
     offsets = np.zeros(len(frequencies) + 1, np.int64)
@@ -203,7 +204,7 @@ def _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts):  # ty
 
 
 def pack_words(words: SparseWords) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]:
-    """What of a shard is in use, to be sent: sizes of the rows, then topics and counts of one row behind the other."""
+    """The used part of a shard, for sending: sizes of the rows, then the concatenated topics and counts of all rows."""
     used = int(words.sizes.sum())
     topics, counts = np.empty(used, np.uint16), np.empty(used, np.int32)
     _pack(*words, topics, counts)
@@ -216,7 +217,7 @@ def unpack_words(
     packed_topics: NDArray[np.uint16],
     packed_counts: NDArray[np.int32],
 ) -> SparseWords:
-    """The shard again, from what `pack_words` gave and the offsets, which never change."""
+    """Restore a shard from the output of `pack_words` and the offsets, which never change."""
     topics, counts = np.zeros(int(offsets[-1]), np.uint16), np.zeros(int(offsets[-1]), np.int32)
     _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts)
     return SparseWords(offsets, sizes, topics, counts)

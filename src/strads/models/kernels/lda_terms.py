@@ -1,8 +1,8 @@
-"""Sums over the counts that are not zero, which the likelihood and the estimation of the priors are made of.
+"""Sums over the nonzero counts, used by the likelihood and the estimation of the priors.
 
 The term of a count n under a prior a is log Γ(n + a) − log Γ(a) = Σ_{i < n} log(i + a), or, its derivative in a,
-ψ(n + a) − ψ(a) = Σ_{i < n} 1 / (i + a). Both are 0 at n = 0, so sparse tables need no more than what they hold. Terms
-of small counts, nearly all of them, come from a table.
+ψ(n + a) − ψ(a) = Σ_{i < n} 1 / (i + a). Both are 0 at n = 0, so the stored entries of sparse tables suffice. Terms of
+small counts, nearly all of them, are looked up in a table.
 """
 
 import math
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from strads.models.kernels.lda_tables import Documents, SparseDocuments, SparseWords, Words
 
 _TABLE_SIZE = 1 << 19  # elements: it should stay in the L2 cache
-_ASYMPTOTIC = 8.0  # from here on the series below has an error under 1e-13
+_ASYMPTOTIC = 8.0  # from here on the error of the series below is under 1e-13
 
 
 @njit(nogil=True, cache=True)
 def digamma(x):  # type: ignore[no-untyped-def]
-    """ψ(x) for x > 0: by recurrence up to where the asymptotic series is exact enough."""
+    """ψ(x) for x > 0: by recurrence up to where the asymptotic series is accurate enough."""
     shift = 0.0
     while x < _ASYMPTOTIC:
         shift += 1.0 / x
@@ -62,7 +62,7 @@ def _add_sparse_documents(documents, priors, table, derivative, sums):  # type: 
 
 @njit(nogil=True, cache=True)
 def _add_dense(counts, priors, table, derivative, sums):  # type: ignore[no-untyped-def]
-    """Of documents or of words; a single prior is that of all topics."""
+    """Add the terms of documents or of words; a single prior applies to all topics."""
     shared = len(priors) == 1
     for row in range(len(counts)):
         for topic in range(len(sums)):

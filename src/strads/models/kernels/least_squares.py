@@ -1,7 +1,7 @@
 """Weighted least squares with an elastic-net penalty on a few columns: sweeps of coordinate descent, Newton steps.
 
-The problem is min over w of ½‖r‖² + Σ_j l1_j |w_j| + l2_j w_j² / 2, where r is the residual. With an intercept the
-columns and r count as orthogonal to a vector e (√s of the samples' weights s): r = stored − c · e with
+The problem is min over w of ½‖r‖² + Σ_j l1_j |w_j| + l2_j w_j² / 2, where r is the residual. With an intercept, the
+columns and r are implicitly orthogonalized to a vector e (√s of the samples' weights s): r = stored − c · e with
 c = eᵀstored / E, E = eᵀe, and x_jᵀr = x_jᵀstored − c · a_j with a_j = x_jᵀe. So nothing is centred in memory. Without
 an intercept a = 0 and E = 1.
 """
@@ -16,7 +16,7 @@ from strads.engine.barrier import meet
 from strads.models.kernels.columns import column_add, column_dot, column_length, column_weighted_square
 from strads.models.kernels.penalties import soft_threshold
 
-_FLAT = 1e-12  # a column whose square falls to this share when centred is constant
+_FLAT = 1e-12  # a column is constant if centring reduces its square to this fraction
 
 
 class Subproblem(NamedTuple):
@@ -42,11 +42,11 @@ def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
-    """Minimize over coordinate j; returns the shift c and the entries read and written."""
+    """Minimize over coordinate j; returns the shift c and the number of entries read and written."""
     columns, squares, means, total, l1, l2 = problem
     length = column_length(columns, j)
     square = squares[j] - means[j] * means[j] / total
-    new = 0.0  # of a constant or empty column, to which a warm start may have given a coefficient
+    new = 0.0  # for a constant or empty column, which may have a coefficient from a warm start
     if square > _FLAT * squares[j]:
         slope = column_dot(columns, j, stored) - shift * means[j] + square * w[j]
         new = soft_threshold(slope, l1[j]) / (square + l2[j])
@@ -60,13 +60,13 @@ def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=True, cache=True)
 def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-untyped-def]
-    """Pass over all columns by coordinate descent, then again and again over the support.
+    """Pass over all columns by coordinate descent, then repeatedly over the support.
 
-    Stops after `most` passes, or after `fewest` when they have touched `enough` entries.
+    Stops after `most` passes, or after at least `fewest` once they have touched `enough` entries.
 
     Returns
     -------
-    The shift c, and the entries touched.
+    The shift c, and the number of entries touched.
     """
     work = 0
     support = empty(len(w), int64)
@@ -90,7 +90,7 @@ def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-
 
 @njit(nogil=True, fastmath=True, cache=True)
 def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untyped-def]
-    """Pass over a support by coordinate descent, by products of its columns instead of the columns.
+    """Pass over a support by coordinate descent, using the products of its columns instead of the columns.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untype
         x_jᵀr − l2_j w_j; kept up to date.
     w, l1, l2 : arrays of shape (m,)
     count
-        Passes.
+        Number of passes.
     """
     for _ in range(count):
         for j in range(len(w)):
@@ -137,28 +137,28 @@ def conjugate_gradients(  # type: ignore[no-untyped-def]
 ):
     """Solve (XᵀX − a aᵀ / E + l2) d = rhs on the support, preconditioned by the diagonal.
 
-    All threads call it together. Each has its part of the columns and of the samples; what is summed over columns
-    passes through a row of `partial` of its own, so that nothing is written by two.
+    All threads call it together. Each has its part of the columns and of the samples; sums over columns go through
+    the thread's own row of `partial`, so that no element is written by two threads.
 
     Parameters
     ----------
     support : int64 array of shape (m,)
     bounds : int64 array of shape (threads + 1,)
-        Which part of the support is whose.
+        Bounds of each thread's part of the support.
     rhs, solution : arrays of shape (m,)
-        The solution comes in as zeros.
+        The solution is initially all zeros.
     image : array of shape (samples,)
-        Becomes X d; comes in as zeros.
+        Becomes X d; initially all zeros.
     partial : array of shape (threads, samples)
     sums : array of shape (threads, 16)
     tolerance
-        Of the residual's norm, relative to that of rhs, both weighted by the inverse diagonal.
+        Tolerance of the residual's norm relative to that of rhs, both weighted by the inverse diagonal.
     limit
-        Most iterations.
+        Largest number of iterations.
 
     Returns
     -------
-    Iterations taken.
+    The number of iterations taken.
     """
     threads, samples = partial.shape
     begin, end = bounds[thread], bounds[thread + 1]

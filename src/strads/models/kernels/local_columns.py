@@ -1,4 +1,4 @@
-"""Passes over all columns of a design matrix on one machine, and copies of some of them."""
+"""Passes over the columns of a design matrix on one machine, and copies of selected columns."""
 
 from numba import njit
 from numpy import float64, zeros
@@ -24,10 +24,10 @@ def correlate_range(columns, vector, begin, end, out):  # type: ignore[no-untype
 
 @njit(nogil=True, fastmath=True, cache=True)
 def correlate_rows(values, vector, begin, end, out):  # type: ignore[no-untyped-def]
-    """out_j = x_jᵀ v for j in begin..end − 1, of an array in C order: several rows at a time, entries side by side."""
+    """out_j = x_jᵀ v for j in begin..end − 1, for an array in C order: several rows at a time, read contiguously."""
     rows = len(vector)
     whole = rows - rows % _ROWS_AT_A_TIME
-    width = 512  # of a strip whose sums stay in the first cache
+    width = 512  # columns of a strip whose sums stay in the L1 cache
     for left in range(begin, end, width):
         right = min(left + width, end)
         sums = out[left:right]
@@ -88,7 +88,7 @@ def add_sparse_moments(values, rows, indptr, weights, begin, end, sums, squares)
 
 @njit(nogil=True, cache=True)
 def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
-    """Copy columns of a dense array in any order."""
+    """Copy the chosen columns of a dense array of any memory order."""
     if values.strides[0] < values.strides[1]:
         for k in range(len(chosen)):
             for i in range(values.shape[0]):
@@ -101,7 +101,7 @@ def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def gather_sparse(values, rows, indptr, chosen, new_indptr, new_values, new_rows):  # type: ignore[no-untyped-def]
-    """Copy columns; `new_indptr` tells where to."""
+    """Copy the chosen columns to the positions given by `new_indptr`."""
     for k in range(len(chosen)):
         begin, new = indptr[chosen[k]], new_indptr[k]
         for i in range(indptr[chosen[k] + 1] - begin):

@@ -1,6 +1,6 @@
 """Stochastic gradient steps of biased matrix factorization, as loop bodies.
 
-A row of either table holds the factors, then the columns below: all that a step touches lies side by side in memory.
+A row of either table holds the factors, then the columns below: everything that a step touches is contiguous.
 """
 
 import math
@@ -9,21 +9,21 @@ from numba import njit
 
 BIAS = 0  # the row's bias
 SQUARES = 1  # sum of the mean squared gradients of the row's factors, for AdaGrad
-NORM = 2  # squared norm of the factors, carried along so that AdaGrad needs no pass of its own over them
+NORM = 2  # squared norm of the factors, updated incrementally so that AdaGrad needs no extra pass over them
 EXTRA_COLUMNS = 3
 
 
 def adagrad_step(k, ratings, users, items, mean, rank, share, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
-    """One rating with a step size per row: η / √G, with G the summed mean squared gradients of the row's factors.
+    """Step for one rating with a step size per row: η / √G, with G the summed mean squared gradients of its factors.
 
     AdaGrad (Duchi et al. 2011) in the form of Chin et al. 2015, where a row shares one step. With e the error, the
     gradients of the factors are e·h − λw and e·w − λh, so their squared norms, and the new norms of w and h, follow
-    from ‖w‖², ‖h‖² and ⟨w, h⟩. Biases move with `bias_rate` times the row's step; 0 leaves them out. `share` is
-    1 / rank.
+    from ‖w‖², ‖h‖² and ⟨w, h⟩. Biases are updated with `bias_rate` times the row's step; 0 disables them. `share`
+    is 1 / rank.
     """
     r = ratings[k]
     w, h = users[r.user], items[r.item]
-    # All loads and roots before the loops: the processor works on them meanwhile.
+    # All loads and square roots come before the loops, so that the processor overlaps them.
     bias_w, sum_w, ww = w[rank + BIAS], w[rank + SQUARES], w[rank + NORM]
     bias_h, sum_h, hh = h[rank + BIAS], h[rank + SQUARES], h[rank + NORM]
     step_w = rate / math.sqrt(sum_w)
@@ -51,7 +51,7 @@ def adagrad_step(k, ratings, users, items, mean, rank, share, rate, regularizati
 
 
 def constant_step(k, ratings, users, items, mean, rank, share, rate, regularization, bias_rate, loss):  # type: ignore[no-untyped-def]
-    """One rating with the same step for all (thesis §6.1.2; Koren et al. 2009); `share` is not used."""
+    """Step for one rating with the same step size for all (thesis §6.1.2; Koren et al. 2009); `share` is not used."""
     r = ratings[k]
     w, h = users[r.user], items[r.item]
     bias_w, bias_h = w[rank + BIAS], h[rank + BIAS]
@@ -100,7 +100,7 @@ def squared_errors(rows, others, mean, rank, offsets, partners, scores, sums, lo
 
 @njit(nogil=True, cache=True)
 def group_items_by_user(user_ids, item_ids, offsets, items):  # type: ignore[no-untyped-def]
-    """Counting sort: `items[offsets[u]:offsets[u + 1]]` become the items of user u; offsets come in as zeros."""
+    """Counting sort: `items[offsets[u]:offsets[u + 1]]` become the items of user u; offsets are initially all zeros."""
     for user in user_ids:
         offsets[user + 1] += 1
     for user in range(len(offsets) - 1):

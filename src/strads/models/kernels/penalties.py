@@ -1,4 +1,4 @@
-"""Penalties of single coefficients and the exact step that they allow, as compiled code sees them."""
+"""Penalties of single coefficients and their exact steps, for compiled code."""
 
 from typing import NamedTuple
 
@@ -16,10 +16,10 @@ class ElasticNet(NamedTuple):
 
 
 class Box(NamedTuple):
-    """−a + ridge_i a² / 2 for a = label_i w_i within [0, upper_i], outside infinite.
+    """−a + ridge_i a² / 2 for a = label_i w_i within [0, upper_i], infinite outside.
 
-    So is the dual of a linear support vector machine (Hsieh et al. 2008, eq. 4), with the labels ±1 in the variables
-    where the paper has them in the columns.
+    This is the dual of a linear support vector machine (Hsieh et al. 2008, eq. 4), with the labels ±1 in the variables
+    rather than, as in the paper, in the columns.
     """
 
     labels: NDArray[float64]

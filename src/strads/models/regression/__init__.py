@@ -1,1 +1,1 @@
-"""Penalized regression: problems, and what solves them."""
+"""Penalized regression: problems and solvers."""

@@ -1,4 +1,4 @@
-"""Samples of the rows of a design, of which scheduler instances take correlations (thesis §5.1.2)."""
+"""Samples of the rows of a design, from which scheduler instances compute correlations (thesis §5.1.2)."""
 
 import uuid
 import weakref
@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 from strads.models.kernels.columns import Columns, DenseColumns, SparseColumns, sparse_columns
 from strads.schedule.dependencies import Dependencies, dense_dependencies, sparse_dependencies
 
-_DENSE_ROWS, _SPARSE_ROWS = 512, 8192  # of a sample; the error of a correlation is about 1 / √rows
+_DENSE_ROWS, _SPARSE_ROWS = 512, 8192  # rows of a sample; the error of a correlation is about 1 / √rows
 _here: weakref.WeakValueDictionary[str, "ColumnSample"] = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSample:
-    """Columns at some of the rows, all p of them; with as many rows as the sample's.
+    """All p columns, restricted to a sample of the rows.
 
     Attributes
     ----------
     columns, rows
-        Dense: of shape (rows, p).
+        Columns, of shape (rows, p) if dense, and the number of rows in the sample.
     of_rows
-        How many rows there are in all.
+        Total number of rows.
     centre
         Whether correlations are those of the centred columns.
     name
-        Where it need not leave this process: what it is found by, instead of being copied. Else empty.
+        If it need not leave this process: the key by which it is found instead of being copied. Otherwise empty.
     """
 
     columns: Columns
@@ -45,7 +45,7 @@ class ColumnSample:
         return ColumnSample, (self.columns, self.rows, self.of_rows, self.centre)
 
     def dependencies(self, parameters: range, capacity: int) -> Dependencies:
-        """Return what compares some of the columns; beyond the last there may be one of ones, an intercept's."""
+        """Return the dependencies of some of the columns; a parameter beyond the last column may be an intercept."""
         first, last = parameters.start, parameters.stop
         if isinstance(self.columns, DenseColumns):
             values = self.columns.values[:, first:last]
@@ -66,13 +66,13 @@ def sample_columns(columns: Columns, rows: int, *, centre: bool, local: bool) ->
     Parameters
     ----------
     columns
-        Of a design.
+        Columns of a design.
     rows
-        How many it has.
+        Its number of rows.
     centre
         Whether there is an intercept.
     local
-        Whether it stays in this process: then it is no copy, and sparse columns have all their rows.
+        Whether it stays in this process: then it is not a copy, and sparse columns keep all their rows.
     """
     if isinstance(columns, DenseColumns):
         values: NDArray[Any] = columns.values[:: -(-rows // _DENSE_ROWS)]
@@ -91,7 +91,7 @@ def sample_columns(columns: Columns, rows: int, *, centre: bool, local: bool) ->
 
 
 def cut_rows(columns: Columns, rows: int, parts: int) -> list[Columns]:
-    """Cut columns into parts of consecutive rows; one part is no copy."""
+    """Cut columns into parts of consecutive rows; a single part is not copied."""
     if parts == 1:
         return [columns]
     bounds = np.linspace(0, rows, parts + 1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A design matrix whose columns are cut over the nodes: all look at once, and each sends what it has seen."""
+"""A design matrix whose columns are partitioned over the nodes, which compute in parallel and send their results."""
 
 import weakref
 from typing import Any
@@ -17,8 +17,8 @@ from strads.models.regression.local_design import DenseDesign, LocalDesign, Spar
 class ColumnShards(Design):
     """Columns of a local design, copied to the nodes of `strads.init` in shares of equally many entries.
 
-    A column's sums are taken on one node, in the order in which a single process would: the bits are the same on any
-    number of nodes. Working sets are copied from the design here.
+    A column's sums are computed on one node, in the same order as in a single process: results are bitwise identical on
+    any number of nodes. Working sets are copied from the design in this process.
     """
 
     def __init__(self, local: LocalDesign):
@@ -40,7 +40,7 @@ class ColumnShards(Design):
         self._cluster.run(_keep, self._name, self.reads_columns, each=parts)
 
     def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return Xᵀ·vector, of all columns or of those given in ascending order."""
+        """Return Xᵀ·vector for all columns, or for those given in ascending order."""
         if columns is None:
             return np.concatenate(self._cluster.run(_correlate, self._name, vector))
         places = np.searchsorted(columns, self._bounds)
@@ -53,7 +53,7 @@ class ColumnShards(Design):
         return np.concatenate(sums), np.concatenate(squares)
 
     def gather(self, columns: NDArray[np.int64]) -> Columns:
-        """Return a copy of some columns on this node, in float64 and in the order given."""
+        """Return a copy of the given columns on this node, in float64 and in the order given."""
         return self._local.gather(columns)
 
 

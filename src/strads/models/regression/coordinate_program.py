@@ -38,11 +38,11 @@ class RowPart:
     Attributes
     ----------
     rows
-        With their predictor.
+        The rows with their predictor.
     offset
-        The offset as of the last commit here: what is computed of u must see the same commits (`Coefficients`).
+        The offset as of the last commit here: it must reflect the same commits as u (`Coefficients`).
     leads
-        Whether this worker adds what the offset does to the pulls; one does.
+        Whether this worker adds the effect of the offset to the pulls; exactly one does.
     """
 
     rows: Rows
@@ -51,20 +51,20 @@ class RowPart:
 
 
 class CoordinateProgram(DynamicProgram):
-    """Minimizes over one coefficient each of several at a time: x_jᵀu of all rows, then an exact or a safe step.
+    """Minimizes over several coefficients at a time, each separately: x_jᵀu of all rows, then an exact or safe step.
 
-    `update` gives x_jᵀu of a worker's rows (and the curvature, where it is not constant), `aggregate` takes the steps
-    (Friedman et al. 2007; for the logistic loss `kernels.coordinate_model.logistic_change`), and `commit` moves the
+    `update` returns x_jᵀu of a worker's rows (and the curvature, if it is not constant), `aggregate` takes the steps
+    (Friedman et al. 2007; for the logistic loss `kernels.coordinate_model.logistic_change`), and `commit` updates the
     predictors of the rows.
 
     Parameters
     ----------
     coefficients : Coefficients
-        Where to begin; the rows have to fit. On several nodes only the coordinator's copy is brought up to date.
+        Starting point, which the rows must match. On several nodes only the coordinator's copy is kept up to date.
     quadratic : bool
-        Whether the loss is.
+        Whether the loss is quadratic.
     make_schedule : callable
-        Takes the number of an instance and its parameters; sent to the nodes.
+        Takes the number of an instance and its parameters, and returns a schedule; sent to the nodes.
     workers : int
     """
 
@@ -79,13 +79,13 @@ class CoordinateProgram(DynamicProgram):
         self.workers = workers
         self.parameters = len(coefficients.coef)
         self.coefficients = coefficients
-        self.schedules: list[DynamicSchedule] = []  # of this node
+        self.schedules: list[DynamicSchedule] = []  # the schedules on this node
         self._make_schedule = make_schedule
-        self._intercept = len(coefficients.squares)  # the number that it would have
+        self._intercept = len(coefficients.squares)  # its parameter number, if it is one
         self._sums = 1 if quadratic else 2
 
     def schedule(self, instance: int, parameters: range) -> DynamicSchedule:
-        """Return what chooses among some of the coefficients."""
+        """Return the schedule for some of the coefficients."""
         made = self._make_schedule(instance, parameters)
         self.schedules.append(made)
         return made
@@ -108,7 +108,7 @@ class CoordinateProgram(DynamicProgram):
         return changes
 
     def commit(self, parameters: NDArray[np.int64], changes: NDArray[np.float64], data: RowPart) -> None:
-        """Move the predictors of the worker's rows."""
+        """Update the predictors of the worker's rows."""
         chosen = np.ascontiguousarray(parameters)
         add_changes(data.rows, chosen, changes, len(chosen), 0, len(data.rows.predictor), self._intercept)
         rate = float(self.coefficients.scalars[RATE])
@@ -138,13 +138,13 @@ def start_engine(
     Parameters
     ----------
     coefficients
-        Where to begin.
+        Starting point.
     columns, datafit, predictor
-        Of all rows, which are cut over the workers; a single worker gets a copy of the predictor only.
+        Data of all rows, which are partitioned over the workers; for a single worker only the predictor is copied.
     make_schedule
-        As of `CoordinateProgram`.
+        As in `CoordinateProgram`.
     **options
-        Of `DynamicEngine`.
+        Options of `DynamicEngine`.
     """
     runtime, samples = cluster.current(), len(predictor)
     workers = 1 if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
@@ -164,11 +164,11 @@ def is_quadratic(datafit: Datafit | SquaredNorm) -> bool:
     return isinstance(datafit, Quadratic | SquaredNorm)
 
 
-# What the driver asks of the nodes between runs, as functions of their program and data.
+# Queries of the driver to the nodes between runs, as functions of their program and data.
 
 
 def state_of(program: CoordinateProgram) -> tuple[NDArray[np.float64], float]:
-    """Return the coefficients and the entries touched so far, of the coordinator's program."""
+    """Return the coefficients of the coordinator's program, and the number of entries touched so far."""
     return program.coefficients.coef, float(program.coefficients.scalars[SAMPLES])
 
 
@@ -178,7 +178,7 @@ def predictor_of(program: CoordinateProgram, data: RowPart) -> NDArray[np.float6
 
 
 def set_offset(program: CoordinateProgram, offset: float) -> None:
-    """Replace the offset, everywhere alike."""
+    """Replace the offset, identically on every node."""
     program.coefficients.scalars[OFFSET] = offset
 
 
@@ -188,7 +188,7 @@ def set_offset_of_rows(program: CoordinateProgram, data: RowPart, offset: float)
 
 
 def shift_intercept(program: CoordinateProgram, change: float) -> None:
-    """Change the intercept that is the last parameter, everywhere alike."""
+    """Change the intercept, which is the last parameter, identically on every node."""
     program.coefficients.coef[-1] += change
 
 
@@ -199,7 +199,7 @@ def shift_rows(program: CoordinateProgram, data: RowPart, change: float) -> None
 
 
 def refresh_schedules(program: CoordinateProgram, violations: NDArray[np.float64]) -> None:
-    """Tell the schedules of a node what a full look has found; of shape (parameters,)."""
+    """Pass the violations found by a full pass, of shape (parameters,), to the schedules of a node."""
     for schedule in program.schedules:
         if isinstance(schedule, ViolationSchedule):
             schedule.refresh(violations[schedule.parameters.start : schedule.parameters.stop])

@@ -1,4 +1,4 @@
-"""Where a design matrix lies, and the few operations that solvers ask of it."""
+"""Interface of a design matrix: its location, and the few operations that solvers need."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -10,7 +10,7 @@ from strads.models.kernels.columns import Columns
 
 
 class Design(ABC):
-    """A matrix X of shape (samples, features), on this machine, or its columns over the nodes.
+    """A matrix X of shape (samples, features), on this machine or with its columns partitioned over the nodes.
 
     Attributes
     ----------
@@ -19,11 +19,11 @@ class Design(ABC):
     dtype
         float32 or float64.
     entries
-        How many are stored.
+        Number of stored entries.
     columns
-        All columns, which are in this process in any case.
+        All columns, which are always in this process.
     reads_columns
-        Whether it takes less time to correlate a few columns than all.
+        Whether correlating a few columns takes less time than correlating all of them.
     """
 
     shape: tuple[int, int]
@@ -34,7 +34,7 @@ class Design(ABC):
 
     @abstractmethod
     def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return Xᵀ·vector, of all columns or of those given."""
+        """Return Xᵀ·vector for all columns, or for those given."""
 
     @abstractmethod
     def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -42,10 +42,10 @@ class Design(ABC):
 
     @abstractmethod
     def gather(self, columns: NDArray[np.int64]) -> Columns:
-        """Return a copy of some columns on this node, in float64 and in the order given."""
+        """Return a copy of the given columns on this node, in float64 and in the order given."""
 
     def describe_column(self, column: int) -> str:
-        """Say what is wrong with a column whose correlation with finite numbers is not finite."""
+        """Describe the error in a column whose correlation with finite numbers is not finite."""
         values = self.gather(np.array([column], np.int64)).values.ravel()
         wrong = ~np.isfinite(values)
         if not wrong.any():

@@ -1,4 +1,4 @@
-"""From data to a minimizer: problems that differ in the strength of the penalty, and the choice of a solver."""
+"""From data to a minimizer: problems with different penalty strengths, and the choice of a solver."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from strads.models.regression.working_set import solve
 
 WORKING_SET = "working_set"
 SCHEDULES = (WORKING_SET, *scheduled.SCHEDULES)
-# Of E[x²]: below, a variance is the rounding of the difference that it is computed by.
+# Relative to E[x²]: a smaller variance is rounding error of the difference from which it is computed.
 _ROUNDING = 1e-12
 
 
@@ -34,12 +34,12 @@ class Regression:
     datafit
         The loss, with y and the samples' weights.
     scales
-        float64 array of shape (features,): what a column is divided by before its coefficient is penalized; columns
-        with 0 are left out.
+        float64 array of shape (features,): divisor of each column before its coefficient is penalized; columns with 0
+        are left out.
     l1_ratio
         Share of the ℓ1 norm in the penalty λ(l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²) of the scaled columns.
     fit_intercept
-        Whether an intercept is fitted too.
+        Whether an intercept is fitted.
     """
 
     design: Design
@@ -49,7 +49,7 @@ class Regression:
     fit_intercept: bool
 
     def problem(self, strength: float) -> Problem:
-        """Return what is to be minimized at the strength λ."""
+        """Return the problem at the strength λ."""
         return Problem(
             self.design,
             self.datafit,
@@ -60,7 +60,7 @@ class Regression:
 
     @cached_property
     def null_predictor(self) -> NDArray[np.float64]:
-        """The predictor at w = 0: the best intercept, everywhere."""
+        """The predictor at w = 0: the best intercept, for every sample."""
         z = np.zeros(self.design.shape[0])
         return z + datafits.fit_intercept(self.datafit, z) if self.fit_intercept else z
 
@@ -80,7 +80,7 @@ class Regression:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """How a problem is solved: the parameters that all linear models have in common, see `Lasso`."""
+    """How a problem is solved: the parameters common to all linear models, see `Lasso`."""
 
     schedule: str | Callable[..., Any]
     concurrency: int | None
@@ -100,7 +100,7 @@ class Method:
         intercept: float = 0.0,
         on_progress: OnProgress | None = None,
     ) -> Solution:
-        """Solve a problem, beginning with the coefficients given."""
+        """Solve a problem, starting from the given coefficients."""
         if self.schedule == WORKING_SET:
             return solve(
                 problem,
@@ -130,7 +130,7 @@ class Method:
 
 
 def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weighted standard deviation of each column, 0 for constant ones; NaN where sums are not finite."""
+    """Return the weighted standard deviation of each column, 0 for constant ones; NaN if sums are not finite."""
     total = weights.sum()
     first, second = design.moments(weights)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -140,7 +140,7 @@ def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray
 
 
 def strengths_down(largest: float, eps: float, count: int) -> NDArray[np.float64]:
-    """Return `count` strengths from the largest to its `eps`-fold, evenly spaced in their logarithms."""
+    """Return `count` strengths from `largest` down to `eps * largest`, evenly spaced on a log scale."""
     if count == 1 or not math.isfinite(largest) or largest <= 0.0:
         return np.full(count, max(largest, np.finfo(np.float64).resolution))
     return np.geomspace(largest, eps * largest, count)

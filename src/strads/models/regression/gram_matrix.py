@@ -1,16 +1,16 @@
-"""The Gram matrix of those columns of a dense matrix that were ever asked for."""
+"""The Gram matrix of a dense matrix, computed for the columns requested so far."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
 
-_PARALLEL = 1 << 25  # multiplications for which a second thread is worth waking
-_AT_A_TIME = 1 << 21  # entries of X, copied side by side: the working set is a copy already
+_PARALLEL = 1 << 25  # multiplications from which a second thread is worth waking
+_AT_A_TIME = 1 << 21  # entries of X to copy contiguously: the working set is already a copy
 
 
 class GramMatrix:
-    """XᵀX − a aᵀ / E of centred columns (see `kernels.least_squares`); grows by the columns that are asked for.
+    """XᵀX − a aᵀ / E of centred columns (see `kernels.least_squares`); extended as columns are requested.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ class GramMatrix:
     def __init__(self, values: NDArray[np.float64], means: NDArray[np.float64], total: float):
         self._rows, self._means, self._total = values.T, means, total
         self._known = np.empty(0, np.int64)
-        self._places = np.full(len(means), -1)  # of columns among the known ones
+        self._places = np.full(len(means), -1)  # position of each column among the known ones; −1 if unknown
         self._gram = np.empty((0, 0))
 
     def among(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return a copy of its part for some columns, int64 of shape (m,), each once: float64 of shape (m, m)."""
+        """Return a float64 copy of shape (m, m) of the part for distinct columns, int64 of shape (m,)."""
         new = columns[self._places[columns] < 0]
         if len(new):
             self._extend(new)

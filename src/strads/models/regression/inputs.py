@@ -1,4 +1,4 @@
-"""What users hand to linear models, as solvers need it: checked, in place where that is possible, errors by name."""
+"""Converts users' input to linear models for the solvers: checked, without copies if possible, with named errors."""
 
 import numbers
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ _LARGEST = 1e140  # sums of squares of larger numbers may overflow
 
 
 def as_features(estimator: Any, X: Any) -> Any:
-    """Return X to fit to, as an ndarray in C or Fortran order or in CSC form, float32 or float64; no copy of either.
+    """Return X for fitting, as an ndarray in C or Fortran order or in CSC form, float32 or float64, without a copy.
 
-    Integers and other types become float64, CSR and other sparse formats CSC, duplicate entries of CSC one; these are
-    copies. The estimator gets `n_features_in_`, and `feature_names_in_` from a data frame. Whether the numbers are
-    finite is not looked at, as this would take a pass over X: `refuse_not_finite` does it when it matters.
+    Integers and other types are converted to float64, CSR and other sparse formats to CSC, and duplicate entries of CSC
+    are summed; these are copies. Sets `n_features_in_` of the estimator, and `feature_names_in_` from a data frame. It
+    does not check that the numbers are finite, as this would take a pass over X: `refuse_not_finite` does so if needed.
 
     Raises
     ------
@@ -45,9 +45,9 @@ def as_features(estimator: Any, X: Any) -> Any:
 
 
 def as_rows(estimator: Any, X: Any) -> Any:
-    """Return X to fit to, as an ndarray in C order or in CSR form, float32 or float64; no copy of either.
+    """Return X for fitting, as an ndarray in C order or in CSR form, float32 or float64, without a copy.
 
-    The estimator gets the attributes that it gets from `as_features`.
+    Sets the same attributes of the estimator as `as_features`.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def as_rows(estimator: Any, X: Any) -> Any:
 
 
 def _canonical(X: Any) -> Any:
-    """Return CSC or CSR with sorted indices, each once; a copy unless it is so."""
+    """Return CSC or CSR with sorted, unique indices; a copy unless they already are."""
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -69,19 +69,19 @@ def _canonical(X: Any) -> Any:
 
 
 def as_features_to_predict(estimator: Any, X: Any) -> Any:
-    """Return X to predict from, as an ndarray, CSC or CSR; with the columns that the estimator was fitted to.
+    """Return X for prediction, as an ndarray, CSC or CSR, with the columns that the estimator was fitted to.
 
     Raises
     ------
     ArgumentError, InputError
-        If X is no matrix of finite numbers with as many columns.
+        If X is not a matrix of finite numbers with as many columns.
     """
     with _by_name():
         return validate_data(estimator, X, reset=False, accept_sparse=("csr", "csc"), dtype=_DTYPES)
 
 
 def as_design(X: Any, team: ThreadTeam | None = None) -> Design:
-    """Return what solvers see of X; its columns lie on all nodes, if there are several, else `team` reads them."""
+    """Return the solvers' view of X, with its columns partitioned over several nodes, else read by `team`."""
     design = SparseDesign(X, team) if scipy.sparse.issparse(X) else DenseDesign(X, team)
     return design if cluster.current().is_local else ColumnShards(design)
 
@@ -92,7 +92,7 @@ def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
     Raises
     ------
     ArgumentError, InputError
-        If y is missing, of another length, not finite or no numbers; the first row is named.
+        If y is missing, of another length, non-numeric or not finite; names the first such row.
     """
     y = _as_column(y, samples)
     with _by_name():
@@ -104,12 +104,12 @@ def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
 
 
 def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the labels, sorted, and for each sample the place of its own among them.
+    """Return the sorted labels, and the index of each sample's label among them.
 
     Raises
     ------
     ArgumentError, InputError
-        If y is missing, of another length, no labels, or all the same.
+        If y is missing, of another length, not labels, or all the same.
     """
     y = _as_column(y, samples)
     with _by_name():
@@ -121,12 +121,12 @@ def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the two labels, sorted, and y as −1 for the first and 1 for the second.
+    """Return the two sorted labels, and y as −1 for the first and 1 for the second.
 
     Raises
     ------
     ArgumentError, InputError
-        If y is missing, of another length, or has not exactly two labels.
+        If y is missing, of another length, or does not have exactly two labels.
     """
     classes, places = as_classes(y, samples)
     if len(classes) > 2:
@@ -140,19 +140,19 @@ def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float
 
 
 def as_class_factors(wanted: Any, classes: NDArray[Any], totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what the samples of each class count more, shape (n_classes,).
+    """Return the weight factor of each class's samples, shape (n_classes,).
 
     Parameters
     ----------
     wanted : dict of label → factor, "balanced" or None
-        "balanced": so that all classes count the same; without a factor, a class has 1.
+        "balanced": all classes get equal total weight; a class without a factor has 1.
     classes, totals
-        The labels, and the sum of the weights of each one's samples.
+        The labels, and the sum of the sample weights of each class.
 
     Raises
     ------
     ArgumentError, InputError
-        If there is no such label, a factor is not positive, or all weights of a class are 0.
+        If a label does not exist, a factor is not positive, or all weights of a class are 0.
     """
     known = classes.tolist()
     for label, total in zip(known, totals.tolist(), strict=True):
@@ -175,12 +175,12 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: NDArray[np.floa
 
 
 def as_sample_weights(weights: ArrayLike | None, samples: int) -> NDArray[np.float64]:
-    """Return weights of shape (samples,), ones for None; a number stands for that weight of all.
+    """Return weights of shape (samples,), ones for None; a number is used for all samples.
 
     Raises
     ------
     ArgumentError, InputError
-        If there are not as many, if one is negative or not finite, or all are 0.
+        If their number is wrong, if one is negative or not finite, or if all are 0.
     """
     if weights is None:
         return np.ones(samples)
@@ -201,12 +201,12 @@ def as_sample_weights(weights: ArrayLike | None, samples: int) -> NDArray[np.flo
 
 
 def refuse_not_finite(estimator: Any, X: Any) -> None:
-    """Name the first entry of X that is NaN or infinite, or so large that its square is; called when a solver failed.
+    """Raise an error for the first entry of X that is NaN or infinite, or whose square is; called after a failure.
 
     Raises
     ------
     InputError
-        If there is one.
+        If there is such an entry.
     """
     found = _first_not_finite(X)
     if found is not None:
@@ -246,7 +246,7 @@ def _largest(X: Any) -> tuple[int, int, float]:
 
 
 def _entry(X: Any, place: int) -> tuple[int, int, float]:
-    """Row, column and value of a stored entry of CSC."""
+    """Row, column and value of a stored entry of a CSC matrix."""
     column = int(np.searchsorted(X.indptr, place, side="right")) - 1
     return int(X.indices[place]), column, float(X.data[place])
 
@@ -276,7 +276,7 @@ def _refuse_first(bad: NDArray[np.bool_], values: NDArray[Any], name: str, probl
 
 @contextmanager
 def _by_name() -> Iterator[None]:
-    """Give scikit-learn's and NumPy's refusals the types that all errors here have."""
+    """Convert errors of scikit-learn and NumPy to our error types."""
     try:
         yield
     except StradsError:

@@ -1,4 +1,4 @@
-"""Least squares with an elastic-net penalty on a working set: sweeps find the support, Newton steps solve on it."""
+"""Least squares with an elastic net on a working set: sweeps find the support, Newton steps solve on it."""
 
 import numpy as np
 import scipy.linalg
@@ -11,22 +11,23 @@ from strads.models.kernels.columns import Columns, DenseColumns
 from strads.models.regression.gram_matrix import GramMatrix
 
 _SMALL = 1 << 16  # entries of a support below which a second thread is not worth waking
-_SWEEPS = 50  # most of them between two Newton steps
+_SWEEPS = 50  # largest number of sweeps between two Newton steps
 _FEWEST_SWEEPS = 5
-_COVARIANCE_SWEEPS = 50  # columns of few samples are correlated, and these sweeps cost little
-_COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix that take as long as an entry of X
-_RIDGE = 1e-11  # share of the diagonal: more columns than samples need a direction too
-_CG_TOLERANCE = 0.1  # a rough step costs little, and the next one starts where it ended
+_COVARIANCE_SWEEPS = 50  # with few samples, columns are correlated, and these sweeps are cheap
+_COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix processed in the time of one entry of X
+_RIDGE = 1e-11  # relative to the diagonal: keeps the system regular with more columns than samples
+_CG_TOLERANCE = 0.1  # an inexact step is cheap, and the next one starts where it ended
 _CG_ITERATIONS = 60
 
 
 class LeastSquares:
-    """min over v, c of ½‖r − X(v − w) − c e‖² + Σ_j l1_j |v_j| + l2_j v_j² / 2, from v = w.
+    """min over v, c of ½‖r − X(v − w) − c e‖² + Σ_j l1_j |v_j| + l2_j v_j² / 2, starting at v = w.
 
-    Coordinate descent finds the support and the signs: a sweep over all columns lets them in, further ones over the
-    support settle it. There the objective is a parabola, to whose minimum a Newton step leads, or to where the first
-    signs change. On a support of dense columns both use its Gram matrix ("covariance updates", Friedman et al. 2010,
-    §2.2); sparse ones are swept over as they are ("naive updates"), as long as the step's conjugate gradients take.
+    Coordinate descent finds the support and the signs: a sweep over all columns adds coefficients, further sweeps over
+    the support settle it. There the objective is quadratic, and a Newton step leads to its minimum, or to where the
+    first signs change. On a support of dense columns both use its Gram matrix ("covariance updates", Friedman et al.
+    2010, §2.2); sparse columns are swept over directly ("naive updates"), for as long as the conjugate gradients of
+    the step take.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ class LeastSquares:
     residual
         r, of shape (samples,).
     e
-        What the intercept adds to each sample, of shape (samples,); None without an intercept.
+        Coefficient of the intercept in each sample, of shape (samples,); None without an intercept.
     w, l1, l2
-        Of shape (columns,).
+        Starting point and penalties, of shape (columns,).
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class LeastSquares:
     shift
         c.
     samples
-        Entries touched so far.
+        Number of entries touched so far.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class LeastSquares:
         self.samples = 2 * int(self._lengths.sum())
 
     def minimize(self, target: float, limit: int = 60) -> float:
-        """Sweep and step until the duality gap is at most `target`, at most `limit` times; returns the gap."""
+        """Sweep and step until the duality gap is at most `target`, up to `limit` times; returns the gap."""
         gap = np.inf
         for _ in range(limit):
             if self._gram_matrix is None:
@@ -98,7 +99,7 @@ class LeastSquares:
         self._step_work = self.samples - start
 
     def _improve_by_covariances(self, gram_matrix: GramMatrix) -> None:
-        """Sweep over the columns once; after that over the support without looking at the samples."""
+        """Sweep over the columns once, then over the support without accessing the samples."""
         self._sweep(1, 1, 0)
         support = np.flatnonzero(self.w)
         gram, slopes, w = gram_matrix.among(support), self._slopes(support), self.w[support]
@@ -131,7 +132,7 @@ class LeastSquares:
         return objective, objective - scale * response + 0.5 * scale**2 * (square + ridge)
 
     def _slopes(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return x_jᵀr − l2_j w_j of some columns."""
+        """Return x_jᵀr − l2_j w_j of the chosen columns."""
         out = np.empty(len(chosen))
         kernels.slopes(self._problem, self.w, self._stored, self.shift, chosen, out)
         self.samples += int(self._lengths[chosen].sum())
@@ -140,14 +141,14 @@ class LeastSquares:
     def _newton(
         self, support: NDArray[np.int64], slopes: NDArray[np.float64], gram: NDArray[np.float64] | None
     ) -> None:
-        """Step to the minimum on the support, or to where signs change.
+        """Take a Newton step to the minimum on the support, or to where signs change.
 
         Parameters
         ----------
         slopes : array of shape (m,)
             x_jᵀr − l2_j w_j.
         gram : array of shape (m, m)
-            Of the support; None for sparse columns.
+            Gram matrix of the support; None for sparse columns.
         """
         if len(support) == 0:
             return
@@ -161,7 +162,7 @@ class LeastSquares:
         if first >= 1.0:
             self._move(support, w + step, step, image)
             return
-        # The longest step that keeps all signs, or one to the end on which coefficients stop at 0: what gains more.
+        # The longest step that keeps all signs, or the full step with coefficients stopped at 0: whichever gains more.
         clipped = np.where(lengths < 1.0, -w, step)
         clipped_image = self._image(support, clipped)
         step, image = first * step, first * image
@@ -177,7 +178,7 @@ class LeastSquares:
         step: NDArray[np.float64],
         image: NDArray[np.float64],
     ) -> float:
-        """Return by how much a step lowers the objective."""
+        """Return the decrease of the objective by a step."""
         bend = float(image @ image) - float(self._problem.means[support] @ step) ** 2 / self._problem.total
         return float(rhs @ step) - 0.5 * (bend + float(self._problem.l2[support] @ step**2))
 
@@ -188,6 +189,7 @@ class LeastSquares:
         step: NDArray[np.float64],
         image: NDArray[np.float64],
     ) -> None:
+        """Set the coefficients of the support to `w`; `step` is their change, `image` that of the predictor."""
         self.w[support] = w
         self._stored -= image
         self.shift -= float(self._problem.means[support] @ step) / self._problem.total
@@ -204,7 +206,7 @@ class LeastSquares:
         if gram is not None:
             system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
             self.samples += len(support) ** 2 * (1 + len(support) // (3 * _COVARIANCES_AN_ENTRY))
-            _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks for longer
+            _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks take longer
             if not failed:
                 return step, self._image(support, step)
         return self._solve_by_conjugate_gradients(support, rhs)

@@ -1,4 +1,4 @@
-"""What Lasso and LogisticRegression have in common: parameters, training, history, files."""
+"""The common base of Lasso and LogisticRegression: parameters, training, history, files."""
 
 import os
 import time
@@ -28,7 +28,7 @@ OnIteration = Callable[[IterationRecord], object]
 
 
 class PenalizedLinearModel(BaseEstimator):
-    """A linear model with an elastic-net penalty; subclasses say which loss, and what `alpha` or `C` mean."""
+    """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _penalized_by: ClassVar[str]
 
@@ -49,23 +49,23 @@ class PenalizedLinearModel(BaseEstimator):
 
     @abstractmethod
     def _regression(self, X: Any, y: Any, sample_weight: Any) -> Regression:
-        """Check the data, and put them together; sets attributes that depend on y."""
+        """Check and combine the data; sets attributes that depend on y."""
 
     @abstractmethod
     def _strength_of(self, value: float, regression: Regression) -> float:
-        """The strength that the penalty has in the problem that is solved, for a value of `alpha` or `C`."""
+        """The penalty strength in the problem that is solved, for a value of `alpha` or `C`."""
 
     @abstractmethod
     def _parameter(self, strength: float, regression: Regression) -> float:
-        """The value of `alpha` or `C` for a strength."""
+        """The value of `alpha` or `C` for a penalty strength."""
 
     @abstractmethod
     def _unit(self, regression: Regression) -> float:
-        """What an objective of the problem that is solved is to be multiplied by, for users."""
+        """The factor that converts the solver's objective to the user's."""
 
     @abstractmethod
     def _publish(self, coef: NDArray[Any], intercept: np.floating) -> None:
-        """Make coefficients, of shape (features,), attributes in the shapes that scikit-learn gives them."""
+        """Set the coefficients, of shape (features,), as attributes with scikit-learn's shapes."""
 
     # -- training ------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class PenalizedLinearModel(BaseEstimator):
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Regression]:
-        """Check everything; return X as it is used, and what is to be fitted to."""
+        """Check all input; return the converted X and the regression."""
         self._check_parameters()
         X = as_features(self, X)
         return X, self._regression(X, y, sample_weight)
@@ -135,7 +135,7 @@ class PenalizedLinearModel(BaseEstimator):
         return Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept))
 
     def _begin(self, regression: Regression) -> tuple[NDArray[np.float64] | None, float]:
-        """Where to begin: at 0, or with `warm_start` at what an earlier fit has found; it is forgotten then."""
+        """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
         start: tuple[NDArray[np.float64] | None, float] = None, 0.0
         if self.warm_start and hasattr(self, "coef_"):
             coef, intercept = self._flat()
@@ -165,7 +165,7 @@ class PenalizedLinearModel(BaseEstimator):
 
     @contextmanager
     def _explained(self, X: Any) -> Iterator[None]:
-        """Look for the number that cannot be used when a solver has met one."""
+        """After a solver has failed on a non-finite number, find the entry of X that caused it."""
         try:
             yield
         except (InputError, ArgumentError, FloatingPointError, OverflowError):
@@ -218,7 +218,7 @@ class PenalizedLinearModel(BaseEstimator):
         Raises
         ------
         ArgumentError
-            If `schedule` is a function: files hold no code.
+            If `schedule` is a function: files do not store code.
         """
         self._check_fitted()
         if callable(self.schedule):
@@ -246,7 +246,7 @@ class PenalizedLinearModel(BaseEstimator):
         Raises
         ------
         InputError
-            If the file is missing, damaged, or holds another kind of model.
+            If the file is missing, corrupt, or holds another kind of model.
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:
@@ -260,7 +260,7 @@ class PenalizedLinearModel(BaseEstimator):
         return model
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Set the attributes that are arrays."""
+        """Set the array attributes."""
         coef, intercept = arrays["coef"], arrays["intercept"]
         if coef.ndim != 1 or coef.dtype.kind != "f" or intercept.shape != (1,):
             raise ValueError(f"coefficients of shape {coef.shape} and dtype {coef.dtype}")

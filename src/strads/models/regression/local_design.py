@@ -14,7 +14,7 @@ from strads.models.kernels import local_columns as kernels
 from strads.models.kernels.columns import DenseColumns, SparseColumns, sparse_columns
 from strads.models.regression.design import Design
 
-_PART = 1 << 18  # entries: fewer are read in the time that it takes to wake a thread
+_PART = 1 << 18  # entries: smaller parts are read faster than a thread is woken
 
 
 class LocalDesign(Design):
@@ -30,7 +30,7 @@ class LocalDesign(Design):
         self._team = team
 
     def _in_parts(self, function: Callable[[int, int], None], columns: int, entries: int) -> None:
-        """Call `function(begin, end)` for parts of the columns that lie side by side."""
+        """Call `function(begin, end)` for contiguous parts of the columns."""
         team = self._team or cluster.current().team()
         parts = min(8 * team.size, entries // _PART)
         if parts < 2 or team.size == 1:
@@ -45,12 +45,12 @@ class LocalDesign(Design):
 
 
 class DenseDesign(LocalDesign):
-    """A NumPy array, float32 or float64, in C or Fortran order; it is not copied.
+    """A NumPy array, float32 or float64, in C or Fortran order; not copied.
 
     Parameters
     ----------
     reads_columns
-        Whether to read it by columns: what an array with a single column would not tell.
+        Whether to read it by columns, which cannot be inferred from an array with a single column.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class DenseDesign(LocalDesign):
         return sums, squares
 
     def gather(self, columns: NDArray[np.int64]) -> DenseColumns:
-        """Return a copy of some columns, in float64 and Fortran order."""
+        """Return a copy of the given columns, in float64 and Fortran order."""
         out = np.empty((self.shape[0], len(columns)), order="F")
         kernels.gather_dense(self.columns.values, columns, out)
         return DenseColumns(out)
@@ -113,7 +113,7 @@ class DenseDesign(LocalDesign):
 
 
 class SparseDesign(LocalDesign):
-    """A SciPy matrix in CSC form, float32 or float64; it is not copied."""
+    """A SciPy matrix in CSC form, float32 or float64; not copied."""
 
     def __init__(self, matrix: sp.csc_matrix | sp.csc_array, team: ThreadTeam | None = None):
         super().__init__(team)
@@ -153,7 +153,7 @@ class SparseDesign(LocalDesign):
         return sums, squares
 
     def gather(self, columns: NDArray[np.int64]) -> SparseColumns:
-        """Return a copy of some columns, in float64."""
+        """Return a copy of the given columns, in float64."""
         values, rows, indptr = self.columns
         new_indptr = np.zeros(len(columns) + 1, np.uint64)
         np.cumsum(indptr[columns + 1] - indptr[columns], out=new_indptr[1:])

@@ -1,4 +1,4 @@
-"""Regularization paths: one solution after the other, each beginning at the one before."""
+"""Regularization paths: a sequence of solutions, each warm-started at the previous one."""
 
 import numbers
 from collections.abc import Iterator
@@ -19,20 +19,20 @@ from strads.models.regression.linear_model import PenalizedLinearModel
 
 @dataclass(frozen=True, eq=False)
 class RegularizationPath:
-    """Solutions for many penalties; can be unpacked into `values, coefs, dual_gaps`.
+    """Solutions for many penalty strengths; can be unpacked into `values, coefs, dual_gaps`.
 
     Attributes
     ----------
     values : ndarray of shape (steps,), float64
-        alpha, falling, or C, rising: the penalty gets weaker.
+        alpha in decreasing order, or C in increasing order: the penalty gets weaker.
     sparse_coefs : csc_array of shape (n_features, steps), float64
         The coefficients of each step in a column.
     intercepts : ndarray of shape (steps,), float64
         0 without `fit_intercept`.
     dual_gaps : ndarray of shape (steps,), float64
-        The objective of a step is at most so far above the minimum.
+        Upper bound on the suboptimality of each step's objective.
     n_iters : ndarray of shape (steps,), int64
-        Iterations.
+        Number of iterations of each step.
     """
 
     values: NDArray[np.float64]
@@ -68,13 +68,13 @@ def lasso_path(
     X, y, sample_weight
         As for `Lasso.fit`.
     eps : float, default 1e-3
-        The smallest alpha, as a share of the largest.
+        The smallest alpha, relative to the largest.
     n_alphas : int, default 100
-        How many, evenly spaced in their logarithms, from the smallest alpha at which all coefficients are 0.
+        Number of values, evenly spaced on a log scale, from the smallest alpha at which all coefficients are 0.
     alphas : array of shape (steps,), optional
-        Which ones, instead; they are taken in falling order.
+        Explicit values instead; used in decreasing order.
     fit_intercept : bool, default False
-        As of `Lasso`; False by default as in scikit-learn's `lasso_path`, for X and y that are centred.
+        As in `Lasso`; False by default as in scikit-learn's `lasso_path`, for centred X and y.
     **parameters
         Further parameters of `Lasso`: `l1_ratio`, `standardize`, `tol`, `schedule`, ….
 
@@ -123,11 +123,11 @@ def logistic_path(
     X, y, sample_weight
         As for `LogisticRegression.fit`.
     eps : float, default 1e-3
-        The smallest C, as a share of the largest.
+        The smallest C, relative to the largest.
     n_Cs : int, default 100
-        How many, evenly spaced in their logarithms, from the largest C at which all coefficients are 0.
+        Number of values, evenly spaced on a log scale, from the largest C at which all coefficients are 0.
     Cs : array of shape (steps,), optional
-        Which ones, instead; they are taken in rising order.
+        Explicit values instead; used in increasing order.
     **parameters
         Further parameters of `LogisticRegression`: `penalty`, `l1_ratio`, `class_weight`, `standardize`, `tol`, ….
 
@@ -155,7 +155,7 @@ def alpha_max(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **pa
 
 
 def l1_min_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
-    """Return the C above which `LogisticRegression(**parameters)` has coefficients that are not 0; at most infinity."""
+    """Return the C above which `LogisticRegression(**parameters)` has nonzero coefficients; may be infinity."""
     return _critical(LogisticRegression(**parameters), X, y, sample_weight)
 
 
@@ -175,7 +175,7 @@ def _prepare(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) ->
 
 @dataclass(frozen=True)
 class _Grid:
-    """Which values of alpha or C: those given, or so many evenly spaced ones."""
+    """The values of alpha or C: explicit, or a number of evenly spaced ones."""
 
     values: ArrayLike | None
     eps: float
@@ -199,7 +199,7 @@ class _Grid:
             raise ArgumentError(f"{name}s has {values[np.argmax(bad)]:g}: give positive numbers")
 
     def strengths(self, model: PenalizedLinearModel, regression: Regression, largest: float) -> NDArray[np.float64]:
-        """Strengths of the penalty, falling."""
+        """Strengths of the penalty, in decreasing order."""
         if self.values is None:
             return strengths_down(largest, self.eps, int(self.count))
         given = np.asarray(self.values, dtype=np.float64)

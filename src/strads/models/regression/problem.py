@@ -1,4 +1,4 @@
-"""What is minimized: a loss of a linear predictor and a weighted elastic-net penalty; its objective and duality gap."""
+"""The optimization problem: a loss of a linear predictor plus a weighted elastic net; objective and duality gap."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +16,8 @@ from strads.models.regression.design import Design
 class Problem:
     """min over w, b of Σ_i s_i f(y_i, x_iᵀw + b) + Σ_j l1_j |w_j| + l2_j w_j² / 2.
 
-    Standardized columns need no copy of X: to divide column j by σ_j is to multiply l1_j by σ_j and l2_j by σ_j²,
-    and to centre the columns is what an intercept does.
+    Standardized columns need no copy of X: dividing column j by σ_j is equivalent to multiplying l1_j by σ_j and l2_j
+    by σ_j², and an intercept has the effect of centring the columns.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class Problem:
     datafit
         The loss with y and the weights s, float64 arrays of shape (samples,).
     l1, l2
-        float64 arrays of shape (features,), not negative. A feature with l1_j = 0 is left out: w_j = 0.
+        Non-negative float64 arrays of shape (features,). A feature with l1_j = 0 is left out: w_j = 0.
     fit_intercept
-        Whether b is fitted too; else it is 0.
+        Whether b is fitted; otherwise it is 0.
     """
 
     design: Design
@@ -39,7 +39,7 @@ class Problem:
 
     @cached_property
     def inverse_l1(self) -> NDArray[np.float64]:
-        """1 / l1_j, and 0 where l1_j = 0."""
+        """1 / l1_j, and 0 if l1_j = 0."""
         return np.divide(1.0, self.l1, out=np.zeros_like(self.l1), where=self.l1 > 0.0)
 
     def objective(self, z: NDArray[np.float64], w: NDArray[np.float64]) -> float:
@@ -52,12 +52,12 @@ class Problem:
     ) -> float:
         """Return the dual objective at the best feasible multiple of the negative gradient u.
 
-        The ridge counts as further samples, whose negative gradients are −√l2_j w_j (Zou and Hastie 2005, lemma 1).
+        The ridge is treated as additional samples with negative gradients −√l2_j w_j (Zou and Hastie 2005, lemma 1).
 
         Parameters
         ----------
         u : array of shape (samples,)
-            Sums to 0 where an intercept is fitted.
+            Sums to 0 if an intercept is fitted.
         correlations : array of shape (features,)
             Xᵀu − l2 · w.
         """
@@ -67,7 +67,7 @@ class Problem:
             scale = min(1.0, 1.0 / excess)
             return float(-datafits.total_conjugate(self.datafit, u, scale) - 0.5 * scale**2 * ridge)
         y, weights = self.datafit
-        if self.fit_intercept:  # u sums to 0, but for rounding: a large mean of y would make much of that
+        if self.fit_intercept:  # u sums to 0 except for rounding errors, which a large mean of y would amplify
             y = y - (weights @ y) / weights.sum()
         squares = np.divide(u**2, weights, out=np.zeros_like(u), where=weights > 0.0)
         bend, response = float(squares.sum()) + ridge, float(u @ y)

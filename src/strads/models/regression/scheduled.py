@@ -1,4 +1,4 @@
-"""Regression by scheduled coordinate descent on the Dynamic Engine, with any schedule, until the gap is small."""
+"""Regression by scheduled coordinate descent on the Dynamic Engine, with any schedule, down to a duality gap."""
 
 import math
 from collections.abc import Callable
@@ -34,20 +34,21 @@ from strads.schmp.dynamic_engine import DynamicEngine
 ScheduleFactory = Callable[[int, range], DynamicSchedule]
 SCHEDULES = ("dynamic_regression", "resting", "kkt_violation", "random", "cyclic")
 
-_DIVERGED = 10.0  # objectives of the start
-_REST = 5  # of "resting": up to 31 turns go by without a coefficient that stays as it is
-_MARGIN = 0.5  # share of l1 by which a column may miss it and still be drawn, by "kkt_violation"
-# Between two looks, by "kkt_violation", squared violations fall to a share of what the first of them has found, if that
-# does not take more than so many updates of each column that is drawn, or p / 2 in all where that is more: a look is p.
+_DIVERGED = 10.0  # times the initial objective
+_REST = 5  # of "resting": a coefficient that no longer changes is skipped for up to 31 sweeps
+_MARGIN = 0.5  # fraction of l1 by which a column may fall short of it and still be drawn, by "kkt_violation"
+# Between two full passes of "kkt_violation", squared violations decrease to a fraction of those found by the first
+# pass, unless that takes more than this many updates of each drawn column, or p / 2 in total if that is more (a pass
+# costs p).
 _SETTLED, _TURNS = 1e-3, 20
-_LEAST_DRAWN = 512  # columns between two looks
-# By other schedules the turns between two looks grow: so looks cost little, and the end is not overrun by far.
+_LEAST_DRAWN = 512  # columns drawn between two full passes
+# For other schedules the number of sweeps between two passes grows: passes stay cheap, with little overrun at the end.
 _GROWTH, _MOST_TURNS = 1.2, 50.0
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduleMaker:
-    """Makes the schedule of an instance, on its node."""
+    """Creates the schedule of an instance, on its node."""
 
     name: str
     concurrency: int
@@ -96,46 +97,47 @@ def solve_scheduled(
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Solution:
-    """Minimize a problem by coordinate descent, several coefficients at a time as a schedule chooses them.
+    """Minimize a problem by coordinate descent, on several coefficients at a time, chosen by a schedule.
 
-    Now and then it looks at all columns: at the duality gap, and for "kkt_violation" at what to update next.
+    From time to time it makes a full pass over the columns, for the duality gap and for the priorities of
+    "kkt_violation".
 
     Parameters
     ----------
     problem : Problem
-        Of a design whose columns are in this process (`design.columns`).
+        A problem with a design whose columns are in this process (`design.columns`).
     schedule
-        "dynamic_regression": thesis §5.1, prioritized and checked for dependencies; "resting": ours, the same without
-        most turns of coefficients that stay as they are; "kkt_violation": ours, priorities by violation of the
+        "dynamic_regression": thesis §5.1, prioritized and checked for dependencies; "resting": ours, the same but
+        skipping most draws of coefficients that no longer change; "kkt_violation": ours, priorities by violation of the
         optimality conditions; "random": Shotgun (Bradley et al. 2011); "cyclic". Or a function of the number of a
-        scheduler instance and its parameters, which makes a schedule; with an intercept and another than the
-        quadratic loss, the last parameter is the intercept.
+        scheduler instance and its parameters, which returns a schedule; with an intercept and a non-quadratic loss, the
+        last parameter is the intercept.
     concurrency : int
-        Coefficients that are updated at a time, from the same predictor.
+        Number of coefficients that are updated at a time, from the same predictor.
     tol : float
         Gap to reach, relative to the objective at w = 0.
     max_iter : int
-        Most looks.
+        Largest number of full passes.
     coef, intercept
-        Where to begin; by default at 0, with the best intercept.
+        Starting point; by default 0, with the best intercept.
     pipeline_depth, reorder
-        As of `DynamicEngine`.
+        As in `DynamicEngine`.
     prioritize, check_dependencies, threshold
-        As of `DynamicRegression`.
+        As in `DynamicRegression`.
     seed : int
-        Of all draws.
+        Seed of all draws.
     on_progress : callable, optional
-        Called at each look; ends the run if it returns True.
+        Called after each full pass; ends the run if it returns True.
 
     Returns
     -------
     Solution
-        The bits depend on the seed, and on the number of nodes and the threads of each.
+        Its bits depend on the seed, the number of nodes, and the threads of each.
 
     Raises
     ------
     InputError
-        If the objective grows beyond all bounds: too many updates at a time that depend on one another.
+        If the objective diverges: too many simultaneous updates that depend on one another.
     """
     if isinstance(schedule, str) and schedule not in SCHEDULES:
         raise ArgumentError(f"schedule={schedule!r} is unknown; choose one of {', '.join(SCHEDULES)}, or a function")
@@ -159,7 +161,7 @@ def solve_scheduled(
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What a look has found."""
+    """The result of a full pass."""
 
     progress: Progress
     coef: NDArray[np.float64]
@@ -182,7 +184,7 @@ class _Look:
 
 
 class _Run:
-    """A problem being solved: what the engine begins with, and looks at how far it is."""
+    """A problem being solved: the engine's initial state, and full passes that measure progress."""
 
     def __init__(
         self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float, schedule: Any, concurrency: int
@@ -206,15 +208,15 @@ class _Run:
         self.coefficients = self._coefficients(sums, squares)
         self._best_dual = -math.inf
         self._looked_at = 0
-        self._limit = 0.0  # of the objective; above, it diverges
-        self._turns = 1.0  # until the next look
+        self._limit = 0.0  # on the objective, above which it diverges
+        self._turns = 1.0  # sweeps until the next full pass
 
     def _coefficients(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> Coefficients:
         problem, samples = self.problem, len(self.predictor)
         total, centred = float(self.datafit.weights.sum()), problem.fit_intercept and self.quadratic
         if centred and total > 0.0:
             rest = squares - sums**2 / total
-            squares = np.where(rest <= 1e-12 * squares, 0.0, rest)  # of constant columns, rounding is left
+            squares = np.where(rest <= 1e-12 * squares, 0.0, rest)  # constant columns leave only rounding error
         entries = np.empty(self.features, np.int64)
         entries[:] = np.diff(self.columns.indptr) if isinstance(self.columns, SparseColumns) else samples
         self.total_entries = int(entries.sum())
@@ -237,14 +239,14 @@ class _Run:
         return self.problem.fit_intercept and not self.quadratic
 
     def sample(self) -> ColumnSample:
-        """Return the sample that dependencies are taken from."""
+        """Return the sample from which dependencies are computed."""
         local = cluster.current().is_local
         return sample_columns(
             self.columns, len(self.predictor), centre=self.problem.fit_intercept and self.quadratic, local=local
         )
 
     def norms(self) -> NDArray[np.float64]:
-        """Return the norms of the columns, as the loss weighs them: what makes their changes comparable."""
+        """Return the norms of the columns, weighted by the loss, which make their changes comparable."""
         norms = np.sqrt(self.coefficients.squares)
         return np.append(norms, math.sqrt(len(self.predictor))) if self._intercept_is_parameter else norms
 
@@ -261,7 +263,7 @@ class _Run:
         )
 
     def look(self, engine: DynamicEngine, iteration: int, tol: float) -> _Look:
-        """Find the gap, and put the intercept where it is best."""
+        """Make a full pass: compute the gap, and set the intercept to its optimum."""
         problem = self.problem
         coef, samples = engine.each_node(on_node.state_of)[0]
         z = np.concatenate(engine.each_worker(on_node.predictor_of))
@@ -280,7 +282,7 @@ class _Run:
         return _Look(progress, w, intercept, correlations, gap <= tol * self.null_objective)
 
     def _best_intercept(self, engine: DynamicEngine, z: NDArray[np.float64], coef: NDArray[np.float64]) -> float:
-        """Fit the intercept to the predictor, here and on the nodes; a logistic predictor has it already."""
+        """Fit the intercept to the predictor, here and on the nodes; a logistic predictor already includes it."""
         if not self.problem.fit_intercept or not np.isfinite(z).all():
             return 0.0
         change = float(datafits.fit_intercept(self.datafit, z))
@@ -295,7 +297,7 @@ class _Run:
         return intercept
 
     def update(self, engine: DynamicEngine, look: _Look) -> None:
-        """Update coefficients until it is worth another look."""
+        """Update coefficients until another full pass is worthwhile."""
         if self.schedule != "kkt_violation":
             self._update_times(engine, round(self.features * self._turns), self.features)
             self._turns = min(_GROWTH * self._turns, _MOST_TURNS)
@@ -310,13 +312,13 @@ class _Run:
     def _update_times(
         self, engine: DynamicEngine, times: int, at_a_time: int, is_enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Make so many updates, in several runs: between two, Ctrl-C is heard."""
+        """Make a number of updates, in several runs: between two of them, Ctrl-C is handled."""
         while times > 0:
             done = engine.run(-(-min(times, at_a_time) // self.concurrency)).updates
             times = times - done if done > 0 and not is_enough() else 0
 
     def check(self, objective: float) -> None:
-        """Refuse to go on where the objective grows."""
+        """Raise an error if the objective diverges."""
         if self._limit == 0.0:
             self._limit = _DIVERGED * max(self.null_objective, objective)
         if objective <= self._limit:
@@ -328,7 +330,7 @@ class _Run:
         )
 
     def violations(self, look: _Look, least: int) -> NDArray[np.float64]:
-        """Return by how much each coefficient would change; −1 for all but the support and the worst offenders."""
+        """Return the expected change of each coefficient; −1 for all but the support and the largest violations."""
         problem, w = self.problem, look.coef
         size = np.abs(look.correlations)
         support = w != 0.0

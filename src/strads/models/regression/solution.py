@@ -1,4 +1,4 @@
-"""What a solver returns, and what it tells while it runs."""
+"""The result of a solver, and its progress reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Progress:
-    """One look at a solver's progress.
+    """One report of a solver's progress.
 
     Attributes
     ----------
     iteration
-        From 1.
+        Number of the iteration, from 1.
     samples
-        Entries of X touched so far: one for each stored entry that a pass over a column reads.
+        Number of entries of X touched so far: one for each stored entry that a pass over a column reads.
     objective, gap
-        The primal objective, and its distance to a dual objective: to the minimum it is not farther.
+        The primal objective, and its distance to a dual objective: an upper bound on the suboptimality.
     active
-        Coefficients that are not 0.
+        Number of nonzero coefficients.
     """
 
     iteration: int
@@ -39,13 +39,13 @@ class Solution:
     coef
         float64 array of shape (features,).
     intercept
-        0 where none was asked for.
+        The intercept; 0 if none is fitted.
     objective, gap
         As in `Progress`, at the end.
     null_objective
-        The objective at w = 0 with the best intercept: what a relative gap is relative to.
+        The objective at w = 0 with the best intercept: the denominator of the relative gap.
     iterations
-        Looks that were taken.
+        Number of progress reports.
     samples
         As in `Progress`.
     converged

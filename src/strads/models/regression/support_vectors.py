@@ -22,9 +22,9 @@ from strads.models.regression.design import Design
 from strads.models.regression.scheduled import ScheduleMaker
 from strads.models.regression.solution import OnProgress, Progress, Solution
 
-_DIVERGED = 1e3  # objectives at w = 0 below the best
-_THRESHOLD = 0.3  # largest correlation of samples that are updated together, as of the coefficients of a Lasso
-_GROWTH = 5  # as many epochs pass between two looks as have passed so far, divided by this: a look costs half an epoch
+_DIVERGED = 1e3  # times the objective at w = 0, below the best
+_THRESHOLD = 0.3  # largest correlation of samples that are updated together, as for the Lasso
+_GROWTH = 5  # epochs between two evaluations are the epochs so far divided by this: an evaluation costs half an epoch
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class DualProblem:
     """max over a of Σ a_i − ½ Σ ridge_i a_i² − ½ ‖w‖² − ½ v², with 0 ≤ a_i ≤ upper_i (Hsieh et al. 2008, eq. 4).
 
     Here w = Σ a_i y_i x_i, and v = constant · Σ a_i y_i is the weight of the constant feature. The hinge loss has the
-    bounds C_i and no ridge, the squared one no bounds and the ridge 1/(2 C_i). The variables that are updated are
-    y_i a_i: so this is least squares with Xᵀ for the matrix, no response, and a `Box` for the penalty.
+    bounds C_i and no ridge, the squared hinge loss no bounds and the ridge 1/(2 C_i). The updated variables are
+    y_i a_i: so this is least squares with Xᵀ as the matrix, no response, and a `Box` as the penalty.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class DualProblem:
     strengths
         C_i, float64 array of shape (samples,).
     constant
-        The feature that all samples share; 0 for no intercept.
+        Value of the constant feature; 0 for no intercept.
     is_squared
         Whether the hinge loss is squared.
     """
@@ -60,7 +60,7 @@ class DualProblem:
 
     @cached_property
     def box(self) -> Box:
-        """What the variables are bound to."""
+        """The constraints of the variables."""
         if not self.is_squared:
             return Box(self.labels, self.strengths, np.zeros(len(self.labels)))
         counted = self.strengths > 0.0
@@ -73,7 +73,7 @@ class DualProblem:
         return float(self.strengths.sum())
 
     def predictor(self, variables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return w of variables."""
+        """Return w for the given variables."""
         w, support = np.zeros(self.design.shape[0]), np.flatnonzero(variables)
         if len(support):
             rows = make_rows(self.design.columns, SquaredNorm(), w)
@@ -81,10 +81,10 @@ class DualProblem:
         return w
 
     def coefficients(self, variables: NDArray[np.float64], concurrency: int) -> Coefficients:
-        """Return the variables, as coordinate descent on so many at a time needs them.
+        """Return the variables for coordinate descent with the given concurrency.
 
-        Samples that hardly correlate have the constant feature in common all the same. As (Σ δ)² ≤ P Σ δ² for P of
-        them, steps as of a feature √P times as large are safe (Richtárik & Takáč 2016).
+        Even nearly uncorrelated samples share the constant feature. As (Σ δ)² ≤ P Σ δ² for P of them, steps computed
+        as if that feature were √P times as large are safe (Richtárik & Takáč 2016).
         """
         features, samples = self.design.shape
         columns, entries = self.design.columns, np.full(samples, features, np.int64)
@@ -112,7 +112,7 @@ class DualProblem:
 
 @dataclass(frozen=True, eq=False)
 class DualSolution(Solution):
-    """w as `coef`, what is added to xᵀw as `intercept`, epochs as `iterations`, and the variables y_i a_i."""
+    """w as `coef`, the constant added to xᵀw as `intercept`, epochs as `iterations`, and the variables y_i a_i."""
 
     variables: NDArray[np.float64]
 
@@ -130,30 +130,30 @@ def solve_dual(
 ) -> DualSolution:
     """Solve a dual problem: several variables at a time, drawn by their last change and checked for dependencies.
 
-    The bits depend on the seed, and on how many threads the nodes have together; not on those of a single process.
+    The bits depend on the seed and the total number of threads of the nodes, but not on those of a single process.
 
     Parameters
     ----------
     problem : DualProblem
     concurrency : int
-        Most variables that are updated at a time.
+        Largest number of variables that are updated at a time.
     tol : float
         Gap to reach, relative to the primal objective at w = 0.
     max_iter : int
-        Most epochs; with 0 there is only a look at the start.
+        Largest number of epochs; with 0, only the starting point is evaluated.
     variables : array of shape (samples,), optional
-        Where to begin, brought within the bounds; by default at 0.
+        Starting point, clipped to the bounds; by default 0.
     threads : int, optional
         Threads to use on a single process.
     seed : int
-        Of the draws.
+        Seed of the draws.
     on_progress : callable, optional
-        Called at each look, of which the first is at the start; ends the run if it returns True.
+        Called at each evaluation, first at the start; ends the run if it returns True.
 
     Raises
     ------
     InputError
-        If the dual objective falls without bounds: too many updates at a time.
+        If the dual objective diverges: too many simultaneous updates.
     """
     start = np.zeros(len(problem.labels))
     if variables is not None:
@@ -163,7 +163,7 @@ def solve_dual(
         for state in states:
             objective, dual = problem.objectives(state.w, state.variables)
             looked_at += problem.design.entries
-            if not dual >= least:  # one at a time, it only rises
+            if not dual >= least:  # with one update at a time, it only increases
                 raise InputError(
                     f"dual coordinate descent diverges with concurrency={concurrency}: choose a smaller one"
                 )
@@ -187,7 +187,7 @@ def solve_dual(
 
 
 class _State(NamedTuple):
-    """Where coordinate descent is: w, the variables, and the entries of X touched by updates."""
+    """State of coordinate descent: w, the variables, and the number of entries of X touched by updates."""
 
     epochs: int
     w: NDArray[np.float64]
@@ -203,7 +203,7 @@ def _states(
     threads: int | None,
     seed: int,
 ) -> Generator[_State, None, None]:
-    """Yield the start, and where coordinate descent has come after ever more epochs."""
+    """Yield the initial state, and the states of coordinate descent after increasing numbers of epochs."""
     w, columns = problem.predictor(variables), problem.design.columns
     yield _State(0, w, variables, 0)
     features, samples = problem.design.shape

@@ -1,9 +1,9 @@
 """Working sets by violation of the optimality conditions, each solved by sweeps and Newton steps on its support.
 
-Looking at all columns costs most where there are many. So there are two levels: a look at all finds the duality gap and
-the columns near their thresholds; among them working sets are chosen, until the gap over them is small. The columns of
-a working set are copied side by side, where `LeastSquares` solves their problem. A logistic loss is replaced by its
-quadratic model first, and the step is searched along a line (proximal Newton, Lee et al. 2014).
+With many columns, passes over all of them dominate the cost. So there are two levels: a full pass finds the duality gap
+and the columns near their thresholds; among these, working sets are chosen until the gap over them is small. The
+columns of a working set are copied contiguously, and `LeastSquares` solves their problem. A logistic loss is first
+replaced by its quadratic model, with a line search along the step (proximal Newton, Lee et al. 2014).
 """
 
 from functools import cache
@@ -22,15 +22,15 @@ from strads.models.regression.problem import Problem
 from strads.models.regression.solution import OnProgress, Progress, Solution
 
 _LARGEST_FIRST_SET = 1000
-_GROWTH = 3  # of a working set over the support
-_LONG_LOOK = 1 << 22  # entries from which a look at all columns is worth avoiding
-_NEAR_SHARE = 8  # of this many columns one counts as near its threshold …
-_NEAR_SETS = 4  # … but at least as many as make up so many working sets
+_GROWTH = 3  # ratio of a working set to the support
+_LONG_LOOK = 1 << 22  # entries from which a pass over all columns is worth avoiding
+_NEAR_SHARE = 8  # one in this many columns is considered near its threshold …
+_NEAR_SETS = 4  # … but at least enough for this many working sets
 _LOOKS_NEAR = 10
-_SHARE_NEAR = 0.1  # of the gap over all columns: to be reached over those that are near
-_SHARE_OF_GAP = 0.05  # of that: to be reached over a working set
+_SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
+_SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
 _NEWTON_STEPS = 10
-_LEAST_CURVATURE = 1e-10  # of a sample, relative to its weight
+_LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 
 def solve(
@@ -51,18 +51,18 @@ def solve(
     tol
         Relative duality gap to reach.
     max_iter
-        Most looks at all columns.
+        Largest number of full passes over the columns.
     coef, intercept
-        Where to start; by default at 0.
+        Starting point; by default 0.
     on_progress
-        Called after each look; True stops.
+        Called after each full pass; the solver stops if it returns True.
 
     Raises
     ------
     ArgumentError
         If X holds NaN or infinity, or the objective overflows.
     """
-    # The threads of BLAS would spin beside ours, and its systems are too small to share.
+    # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
     with _thread_pools().limit(limits=1, user_api="blas"):
         return _WorkingSets(problem, coef, intercept).run(tol, max_iter, on_progress)
 
@@ -87,7 +87,7 @@ class _WorkingSets:
         self._z = np.full(samples, self._intercept)
         if len(support):
             self._z += self._combine(problem.design.gather(support), self._w[support])
-            if not problem.objective(self._z, self._w) <= self._null:  # 0 is nearer, or X holds NaN
+            if not problem.objective(self._z, self._w) <= self._null:  # starting at 0 is better, or X holds NaN
                 self._w[:], self._z[:] = 0.0, shift
                 self._intercept = shift
         self._u = np.empty(samples)
@@ -111,7 +111,7 @@ class _WorkingSets:
         return Solution(self._w, self._intercept, objective, gap, self._null, iteration, self._samples, gap <= goal)
 
     def _look(self, near: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], float, float]:
-        """Return Xᵀu − l2 · w, the objective and the duality gap; over all columns, or as if there were only some."""
+        """Return Xᵀu − l2 · w, the objective and the duality gap, over all columns or restricted to those in `near`."""
         self._refit_intercept()
         datafits.fill_negative_gradient(self._datafit, self._z, self._u)
         design, w = self._problem.design, self._w
@@ -127,10 +127,10 @@ class _WorkingSets:
         objective = self._problem.objective(self._z, w)
         self._check_finite(correlations, objective)
         gap = objective - self._problem.dual_objective(self._u, correlations, w)
-        return correlations, objective, max(gap, 0.0)  # below 0 is rounding
+        return correlations, objective, max(gap, 0.0)  # negative only by rounding
 
     def _solve_near(self, correlations: NDArray[np.float64], near: NDArray[np.int64], gap: float, goal: float) -> None:
-        """Solve the problem of the columns in `near` by one working set after the other, to a tenth of the gap."""
+        """Solve the problem of the columns in `near` by a sequence of working sets, to a tenth of the gap."""
         enough = max(0.3 * goal, _SHARE_NEAR * gap)
         looks = 1 if len(near) == len(self._w) else _LOOKS_NEAR
         for look in range(looks):
@@ -146,11 +146,11 @@ class _WorkingSets:
         return self._size
 
     def _choose(self, correlations: NDArray[np.float64], columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """Return the support and those columns that violate the optimality conditions most, in ascending order."""
+        """Return the support and the columns that violate the optimality conditions most, in ascending order."""
         count = len(columns)
         if most >= count:
             return columns
-        these = slice(None) if count == len(self._w) else columns  # a view costs less than a copy of all
+        these = slice(None) if count == len(self._w) else columns  # a view is cheaper than a full copy
         excess = np.abs(correlations[these]) * self._problem.inverse_l1[these]
         excess[self._w[these] != 0.0] = np.inf
         return np.sort(columns[np.argpartition(excess, count - most)[count - most :]])
@@ -168,7 +168,7 @@ class _WorkingSets:
                 model.minimize(goal)
             else:
                 gap = model.objective_and_gap()[1]
-                if number > 0 and gap <= goal:  # the first step is always taken: the model's gap is not the loss's
+                if number > 0 and gap <= goal:  # always take the first step: the model's gap is not the loss's
                     break
                 model.minimize(0.1 * gap)
             self._samples += model.samples
@@ -205,7 +205,7 @@ class _WorkingSets:
         l1: NDArray[np.float64],
         l2: NDArray[np.float64],
     ) -> float:
-        """Return the first of 1, ½, ¼ … by which the step lowers the objective well enough (Armijo's rule)."""
+        """Return the first of 1, ½, ¼ … at which the step decreases the objective sufficiently (Armijo's rule)."""
         if isinstance(self._datafit, Quadratic):
             return 1.0
 

@@ -1,1 +1,1 @@
-"""Topic models on the Static Engine: the grid of documents and words, the program, and what is read off its counts."""
+"""Topic models on the Static Engine: the grid of documents and words, the program, and results from its counts."""

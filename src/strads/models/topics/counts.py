@@ -1,4 +1,4 @@
-"""The word-topic counts of a trained model, and what is read off them."""
+"""The word-topic counts of a trained model, and quantities derived from them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ Rows = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]  # sizes 
 
 
 class TopicCounts:
-    """How often each word has each topic.
+    """The count of each topic for each word.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class TopicCounts:
     def from_blocks(
         cls, words: Sequence[NDArray[np.int32]], blocks: Sequence[Rows], n_words: int, topics: int
     ) -> "TopicCounts":
-        """Put the rows of blocks back into the order of word numbers.
+        """Combine the rows of blocks in the order of word numbers.
 
         Parameters
         ----------
         words
             Word of each row of each block.
         blocks
-            What `rows_of` returned for each.
+            The output of `rows_of` for each block.
         n_words, topics
             The shape.
         """
@@ -50,7 +50,7 @@ class TopicCounts:
         sizes, found, counts = (np.concatenate([rows[part] for rows in blocks]) for part in range(3))
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         matrix = scipy.sparse.csr_array((counts, found.astype(np.int32), offsets), shape=(len(order), topics))
-        by_word = matrix[np.argsort(order)]  # the words that occur; the others get empty rows
+        by_word = matrix[np.argsort(order)]  # the words that occur; all others have empty rows
         by_word.sort_indices()
         all_offsets = np.zeros(n_words + 1, np.int64)
         all_offsets[1 + order] = sizes
@@ -68,14 +68,14 @@ class TopicCounts:
         return best
 
     def rows_of(self, words: NDArray[np.integer]) -> SparseWords:
-        """Return the counts of some words, as the kernels take them."""
+        """Return the counts of the given words, in the kernels' format."""
         rows = self.by_word[words]
         offsets = rows.indptr.astype(np.int64)
         return SparseWords(offsets, np.diff(offsets).astype(np.int32), rows.indices.astype(np.uint16), rows.data)
 
 
 def rows_of(words: Words, topics: int) -> Rows:
-    """Return what of a block's table is not zero: sizes of its rows, then topics and counts of one behind the other."""
+    """Return the nonzero part of a block's table: sizes of its rows, then their concatenated topics and counts."""
     if isinstance(words, SparseWords):
         return pack_words(words)
     counts = words.counts[:, :topics]

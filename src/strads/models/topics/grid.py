@@ -1,4 +1,4 @@
-"""Cuts a corpus into a grid: documents over workers, words over blocks that rotate (thesis algorithm 5)."""
+"""Partitions a corpus into a grid: documents over workers, words over rotating blocks (thesis algorithm 5)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,18 +14,18 @@ from strads.schedule.packing import pack
 
 @dataclass(frozen=True)
 class TokenGrid:
-    """Which worker has a document, and in which block, at which row, a word that occurs is.
+    """The worker of each document, and the block and row of each word that occurs.
 
     Attributes
     ----------
     bounds : int64 ndarray of shape (workers + 1,)
-        Worker p has the documents from `bounds[p]` to `bounds[p + 1]`, excluded.
+        Worker p has the documents `bounds[p]..bounds[p + 1] - 1`.
     words : int32 ndarray of shape (words that occur,)
-        Word numbers in order of blocks; within a block the order of rows, frequent words first.
+        Word numbers in the order of blocks and, within a block, of rows, frequent words first.
     block_bounds : int64 ndarray of shape (blocks + 1,)
-        Block b has the words from `block_bounds[b]` to `block_bounds[b + 1]` of `words`, excluded.
+        Block b has the words `words[block_bounds[b]:block_bounds[b + 1]]`.
     word_tokens : int64 ndarray of shape (n_words,)
-        How often each word occurs, by word number.
+        Number of tokens of each word, by word number.
     """
 
     bounds: NDArray[np.int64]
@@ -35,7 +35,7 @@ class TokenGrid:
 
     @classmethod
     def of(cls, corpus: Corpus, workers: int, blocks: int | None = None) -> Self:
-        """Cut a corpus into parts of equal tokens, one a worker, and its words into blocks, by default as many."""
+        """Cut a corpus into one part of equal tokens per worker, and its words into blocks, by default as many."""
         blocks = workers if blocks is None else blocks
         before = np.concatenate([[0], np.cumsum(corpus.lengths)])
         shares = np.linspace(0, before[-1], workers + 1)[1:-1]
@@ -63,7 +63,7 @@ class TokenGrid:
 
 
 def tokens_of(corpus: Corpus, grid: TokenGrid, worker: int) -> tuple[Tokens, NDArray[np.int64]]:
-    """Return a worker's tokens in the order in which they are sampled, all of topic 0, and its documents' lengths."""
+    """Return a worker's tokens in sampling order, all with topic 0, and the lengths of its documents."""
     low, high = grid.bounds[worker : worker + 2]
     entries = slice(corpus.offsets[low], corpus.offsets[high])
     offsets = corpus.offsets[low : high + 1] - corpus.offsets[low]

@@ -1,4 +1,4 @@
-"""Topics of documents that a model has not been trained on, and how well it predicts their words."""
+"""Topics of unseen documents, and the prediction of their words."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ _CHUNK = 256  # documents that a thread takes at a time
 
 
 class WordsOfTopics:
-    """φ_kw of the words that a corpus has, as the kernels take it.
+    """φ_kw of the words of a corpus, in the kernels' format.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ def infer_topics(
 ) -> NDArray[np.float32]:
     """Return the mean of θ over draws of the documents' topics, shape (documents, K), float32.
 
-    Every document has random numbers of its own: the result is the same for any number of threads.
+    Every document has its own random stream: the result is the same for any number of threads.
     """
     prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
     return _infer(corpus, WordsOfTopics(corpus, counts, prior), prior, len(counts.totals), seed, team)
@@ -64,7 +64,7 @@ def completion(corpus: Corpus, counts: TopicCounts, priors: Priors, seed: int, t
 
     Returns
     -------
-    Σ log Σ_k θ_dk φ_kw over the predicted tokens, in nats, and how many they are.
+    Σ log Σ_k θ_dk φ_kw over the predicted tokens, in nats, and the number of these tokens.
     """
     observed, scored = corpus.split_tokens(0.5, seed)
     prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])

@@ -29,12 +29,12 @@ class Priors:
 
 
 def check_priors(topics: int, alpha: float | ArrayLike | None, beta: float | None) -> Priors:
-    """Return the priors that an estimator's parameters stand for; None stands for 1 / K.
+    """Return the priors given by an estimator's parameters; None means 1 / K.
 
     Raises
     ------
     ArgumentError
-        If they are not from 1e-10 to 1e10, or there is not one α for each topic.
+        If they are outside 1e-10 … 1e10, or there is not one α for each topic.
     """
     found = np.asarray(1 / topics) if alpha is None else _as_numbers(alpha)
     if found is None or found.ndim > 1 or not _are_possible(found):
@@ -57,5 +57,5 @@ def _as_numbers(value: Any) -> NDArray[np.float64] | None:
 
 
 def _are_possible(values: NDArray[np.float64]) -> bool:
-    """Whether products of α and β, over the tokens, stay far inside the range of float32, in which topics are drawn."""
+    """Whether products of α and β, over the tokens, stay well within the range of float32, used to draw topics."""
     return bool(((values >= _LEAST) & (values <= _MOST)).all())

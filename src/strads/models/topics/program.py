@@ -31,16 +31,16 @@ from strads.schmp import Job, Program, Schedule, static_rotation
 
 @dataclass(eq=False)
 class DocumentPart:
-    """What a worker keeps: its tokens, its documents' counts, and its own view of the topics' totals.
+    """The data of a worker: its tokens, its documents' counts, and its own view of the topic totals.
 
     Attributes
     ----------
     tokens, documents
-        As the samplers take them.
+        In the samplers' format.
     lengths : int64 ndarray of shape (documents,)
-        Tokens of each document.
+        Number of tokens of each document.
     totals : int64 ndarray of shape (K,)
-        s̃ᵖ: n_k as of the last synchronization, with the worker's own changes since.
+        s̃ᵖ: n_k as of the last synchronization, plus the worker's own changes since.
     seen
         Number of the synchronization that `totals` comes from.
     """
@@ -54,13 +54,13 @@ class DocumentPart:
 
     @classmethod
     def empty(cls, tokens: Tokens, lengths: NDArray[np.int64], topics: int, *, sparse: bool) -> Self:
-        """Make the tables of documents none of whose tokens has a topic."""
+        """Create tables of documents whose tokens have no topics yet."""
         scratch = sparse_scratch(topics) if sparse else dense_scratch(topics)
         documents = empty_documents(lengths, topics, sparse)
         return cls(tokens, documents, lengths, np.zeros(topics, np.int64), scratch)
 
     def draw_uniformly(self, seed: int, worker: int) -> None:
-        """Give every token a topic, all with the same probability, and count them by document."""
+        """Assign a uniformly drawn topic to every token, and count them by document."""
         key = np.uint64(job_key(seed, 0, worker, 0))
         random_topics(self.tokens, 0, len(self.tokens.topics), len(self.totals), key)
         count_documents(self.tokens, self.documents)
@@ -71,12 +71,12 @@ class DocumentPart:
 
 
 class WordBlock:
-    """A block of the word-topic table. Only what is in use of it travels.
+    """A block of the word-topic table. Only the used part is sent.
 
     Attributes
     ----------
     words
-        The counts, as the samplers take them.
+        The counts, in the samplers' format.
     """
 
     def __init__(self, words: Words):
@@ -84,7 +84,7 @@ class WordBlock:
 
     @classmethod
     def empty(cls, frequencies: NDArray[np.int64], topics: int, *, sparse: bool) -> Self:
-        """Make the rows of words that the corpus has so often, none of them with a topic."""
+        """Create empty rows for words with these frequencies in the corpus."""
         return cls(empty_words(frequencies, topics, sparse))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -95,7 +95,7 @@ class WordBlock:
 
 
 def _dense_block(counts: NDArray[np.int32]) -> WordBlock:
-    aligned = aligned_zeros(counts.shape, np.int32)  # vectors that cross a cache line load at half the speed
+    aligned = aligned_zeros(counts.shape, np.int32)  # vectors that cross a cache line load at half speed
     aligned[...] = counts
     return WordBlock(DenseWords(aligned))
 
@@ -107,7 +107,7 @@ def _sparse_block(places: NDArray[np.int32], *packed: NDArray[Any]) -> WordBlock
 
 
 def count_block(tokens: Tokens, block: int, words: Words, topics: int) -> NDArray[np.int64]:
-    """Add a worker's tokens of one block to the block's counts; returns how many have each topic."""
+    """Add a worker's tokens of one block to the block's counts; returns the number of tokens of each topic."""
     add_to_words(tokens, block, words, topics)
     runs = tokens.block_runs[block : block + 2]
     first, last = tokens.run_offsets[runs]
@@ -115,10 +115,10 @@ def count_block(tokens: Tokens, block: int, words: Words, topics: int) -> NDArra
 
 
 class WordRotation(Program):
-    """Collapsed Gibbs sampling: data are `DocumentPart`s, shards `WordBlock`s, one for each worker.
+    """Collapsed Gibbs sampling: the data are `DocumentPart`s, the shards `WordBlock`s, one for each worker.
 
-    The first iteration gives every token its first topic, drawn given those before it; with `random_start` the tokens
-    have topics, and it counts them.
+    The first iteration draws the initial topic of every token given the previous ones; with `random_start` the tokens
+    already have topics, and it counts them.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ class WordRotation(Program):
     n_tokens : int
         M, of the whole corpus.
     synchronizations : int
-        How often in an iteration the workers' views of the totals are brought together.
+        How often per iteration the workers' views of the totals are synchronized.
     sparse : bool
-        Which sampler.
+        Whether to use the sparse sampler.
     seed : int
     random_start : bool
-        Whether the tokens have a topic from the beginning.
+        Whether the tokens have a topic from the start.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class WordRotation(Program):
         return static_rotation(self.workers, synchronizations=self.synchronizations)
 
     def update(self, job: Job, data: DocumentPart, *shards: WordBlock) -> NDArray[np.int64]:
-        """Draw the topics of the worker's tokens whose words are in the block; returns the change of the totals."""
+        """Draw the topics of the worker's tokens with words in the block; returns the change of the totals."""
         (block,) = job.shards
         if data.seen != self.synchronized:
             np.copyto(data.totals, self.totals)
@@ -199,7 +199,7 @@ class WordRotation(Program):
         return data.totals - before
 
     def aggregate(self, results: Sequence[NDArray[np.int64] | None]) -> None:
-        """Bring the workers' views of the totals together."""
+        """Synchronize the workers' views of the totals."""
         changes = np.stack([np.zeros_like(self.totals) if change is None else change for change in results])
         change = changes.sum(0)
         self.s_errors.append(float(np.abs(change - changes).sum() / (self.workers * self.n_tokens)))

@@ -1,4 +1,4 @@
-"""One training of LDA on the Static Engine: from a corpus to counts."""
+"""One training run of LDA on the Static Engine: from a corpus to counts."""
 
 from dataclasses import asdict
 from types import TracebackType
@@ -23,13 +23,13 @@ from strads.schmp import StaticEngine
 MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block
 _WORKERS = 16
 _PRIOR_STEPS = 5
-_ROUNDS = 4  # of an iteration between two synchronizations
+_ROUNDS = 4  # rounds between two synchronizations
 
 
 class TopicTraining:
-    """Tokens, counts and their sampler on the nodes of `strads.init`; every token has a topic from the beginning.
+    """Tokens, counts and their sampler on the nodes of `strads.init`; every token has a topic from the start.
 
-    A context manager: at its end the nodes drop everything.
+    A context manager: on exit the nodes release everything.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class TopicTraining:
     sampler : {"auto", "sparse", "dense"}
     start : {"sequential", "random"}
     workers : int, optional
-        Logical workers; by default 16, or the number of threads of all nodes if that is larger.
+        Number of logical workers; by default 16, or the total number of threads of all nodes if that is larger.
     synchronizations : int, optional
-        In an iteration; by default one every 4 rounds.
+        Number per iteration; by default one every 4 rounds.
     seed : int
     threads : int, optional
-        Of a single process.
+        Threads of a single process.
     """
 
     def __init__(
@@ -92,14 +92,14 @@ class TopicTraining:
         self.s_error = 0.0
 
     def iterate(self) -> list[dict[str, Any]]:
-        """Draw every topic once; returns what each node did."""
+        """Draw the topic of every token once; returns statistics of each node."""
         iteration = self._engine.iterate()
         self.s_error = float(np.mean(self._engine.each_node(_s_errors)[0]))
         return [asdict(node) for node in iteration.nodes]
 
     @property
     def is_intact(self) -> bool:
-        """Whether the counts are those of the end of an iteration."""
+        """Whether the counts are those at the end of an iteration."""
         return self._engine.is_intact
 
     def log_likelihood(self) -> float:
@@ -109,7 +109,7 @@ class TopicTraining:
         return float(documents + words + log_topics(self.totals(), self.priors.beta, self.n_words))
 
     def learn_priors(self, *, symmetric: bool) -> None:
-        """Fit α and β to the counts by a few steps (Minka 2000), each of which raises the likelihood."""
+        """Fit α and β to the counts by a few steps (Minka 2000), each of which increases the likelihood."""
         alpha, beta, totals = self.priors.alpha, self.priors.beta, self.totals()
         if symmetric:
             alpha = np.full_like(alpha, alpha.mean())
@@ -121,17 +121,17 @@ class TopicTraining:
         self._engine.each_node(_set_priors, self.priors)
 
     def counts(self) -> TopicCounts:
-        """Return the word-topic counts, from wherever they are."""
+        """Return the word-topic counts, wherever they are stored."""
         rows = self._engine.each_shard(_rows)
         words = [self._grid.words_of(block) for block in range(self._grid.workers)]
         return TopicCounts.from_blocks(words, rows, self.n_words, len(self.priors.alpha))
 
     def parts(self) -> list[DocumentPart]:
-        """Return what each worker has, from wherever it is."""
+        """Return the data of each worker, wherever they are stored."""
         return self._engine.data()
 
     def totals(self) -> NDArray[np.int64]:
-        """Return how many tokens have each topic, (K,)."""
+        """Return the number of tokens of each topic, (K,)."""
         totals: NDArray[np.int64] = self._engine.each_node(_totals)[0]
         return totals
 
@@ -146,7 +146,7 @@ class TopicTraining:
         return np.bincount(node_of, np.add(parts, blocks)).astype(int).tolist()
 
     def close(self) -> None:
-        """Let the nodes drop everything."""
+        """Release everything on the nodes."""
         self._engine.close()
 
     def __enter__(self) -> Self:

@@ -3,7 +3,7 @@
 A page has the body, how it is called, what `plan.explain()` says of a small problem, and the figures of a run of
 `loops.py --json FILE`. Usage:
 
-    python benchmarks/gallery.py FILE
+    python benchmarks/gallery.py FILE && ruff format docs/gallery
 """
 
 import argparse

@@ -6,6 +6,7 @@ import pytest
 import strads
 from strads import async_for
 from strads.loops.on_nodes import recording
+from strads.schedule import planner
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -87,6 +88,26 @@ def test_what_only_its_order_makes_right_runs_in_its_order(runtime, name):
     assert stats.strategy in ("wavefront", "sequential")
     assert "so the loop's order is kept" in stats.plan.explain()
     assert np.array_equal(plain[-1].to_numpy(), expected[-1])
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_what_the_middle_of_a_loop_tells_holds_on_nodes_too(order, monkeypatch):
+    def body(k, x, sources, total):
+        x[k] = x[sources[k]] + 1
+        total.add(x[k])
+
+    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    n = 6000
+    early = np.arange(n)
+    sources = np.where((early > 2000) & (early < 4000), early - 1, early // 3)  # a chain in the middle only
+    found = []
+    for nodes in (1, 2):
+        with strads.init("threads", nodes=nodes, threads=2):
+            x, total = zeros(n, "f8"), strads.accumulator(0.0)
+            stats = async_for(range(1, n), body, x, strads.dvector(sources), total, order=order)
+            found.append((stats.strategy, total.value, x.to_numpy().tobytes()))
+    assert found[0] == found[1]
+    assert found[0][0] == "sequential"
 
 
 def test_orders_that_there_are_not():

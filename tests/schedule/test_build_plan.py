@@ -18,6 +18,7 @@ from strads.schedule import (
     UniformRecords,
     build_plan,
     parallel,
+    planner,
     wavefront,
 )
 from strads.schedule.counting_sort import Cargo
@@ -302,6 +303,17 @@ def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords
         plan = build_plan(records, threads=2, strategy="wavefront")
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
+
+
+def test_of_a_long_loop_whose_order_counts_the_middle_is_looked_at_first() -> None:
+    n = 6000
+    chain = np.stack([np.arange(1, n + 1), np.arange(n)], axis=1)  # each task reads what the one before wrote
+    apart = np.stack([np.arange(1, n + 1), np.zeros(n, int)], axis=1)
+    for rows, in_order in ((chain, True), (chain, False), (apart, True)):
+        records = uniform([n + 1], [0, 0], rows, [True, False])
+        with patch.multiple(planner, SMALLEST_PART=512):
+            plan = build_plan(records, threads=2, in_order=in_order)
+        assert ("of its middle" in plan.reason) == (rows is chain)
 
 
 def test_other_strategies_do_not_keep_the_order() -> None:

@@ -18,7 +18,7 @@ from strads.schedule.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.precedence import no_precedence
 from strads.schedule.problem import Problem
-from strads.schedule.record_parts import chosen
+from strads.schedule.record_parts import as_sparse, chosen
 from strads.schedule.rotation import ENOUGH, rotation
 from strads.schedule.wavefront import wavefront
 
@@ -45,6 +45,7 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
 IN_ORDER = ("independent", "wavefront", "sequential")  # strategies whose result is that of the sequential loop
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
+PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
 WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
 
@@ -117,10 +118,35 @@ def build_plan(
     crowded = crowded_row(chosen(records, some))
     if crowded is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
+    middle = middle_of(records.tasks)
+    chained = chain(chosen(records, np.asarray(middle)), in_order=in_order, certain=certain) if middle else None
+    if chained is not None:
+        return _one_job(problem, "sequential", f"{ALONE}: {chained}")
     if not in_order and feeds_forward(records):
         plan = _choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; tasks read what earlier ones wrote, so the loop's order is kept")
     return _choose(problem, in_order=in_order, streams=streams)
+
+
+def middle_of(tasks: int) -> range:
+    """Return the tasks in the middle of a long loop that stand for all of it; none of one that is not long."""
+    size = max(SMALLEST_PART, tasks // PARTS)
+    begin = (tasks - size) // 2
+    return range(begin, begin + size) if tasks >= 2 * size else range(0)
+
+
+def chain(part: AccessRecords, *, in_order: bool, certain: float) -> str | None:
+    """Say why a loop whose order counts has to run on one thread, as far as the tasks of its middle tell.
+
+    The planner looks, and so does who would rather not record the whole loop first: their plans are the same. With
+    `in_order` the order counts in any case, else only if tasks feed later ones.
+    """
+    part = as_sparse(part)  # the cost model tells uniform records from others
+    if not in_order and not feeds_forward(part):
+        return None
+    if build_plan(part, threads=2, in_order=True, certain=certain).strategy != "sequential":
+        return None
+    return f"its order counts, and {part.tasks:,} tasks of its middle can hardly run together"
 
 
 def _forced(problem: Problem, strategy: str) -> Plan:

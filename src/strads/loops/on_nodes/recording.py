@@ -15,12 +15,10 @@ from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
 from strads.schedule.access import AccessRecords
 from strads.schedule.crowding import crowded_row
-from strads.schedule.feeding import feeds_forward
-from strads.schedule.planner import build_plan
+from strads.schedule.planner import chain, middle_of
 from strads.schedule.record_parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
-_PARTS, _SMALLEST_PART = 16, 1 << 17  # of the tasks of a loop, one part of which is sampled
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
@@ -146,20 +144,14 @@ def find_chain(
 
     With `in_order` the order always counts; otherwise only if tasks produce inputs of later ones.
     """
-    size = max(_SMALLEST_PART, len(indices) // _PARTS)
-    if len(indices) < 2 * size:  # recording all of it costs little more
+    middle = middle_of(len(indices))
+    if not middle:
         return None
-    middle = (len(indices) - size) // 2
     try:
-        records = program.compile_recorder(bound, indices).run(bound, indices.part(middle, middle + size), team)
+        records = program.compile_recorder(bound, indices).run(bound, indices.part(middle.start, middle.stop), team)
     except TaskFailed:
         return None
-    if not in_order and not feeds_forward(records):
-        return None
-    plan = build_plan(records, threads=team.size, in_order=True, certain=program.facts.certain_share)
-    if plan.strategy != "sequential":
-        return None
-    return f"its order counts, and {size:,} tasks of its middle can hardly run together"
+    return chain(records, in_order=in_order, certain=program.facts.certain_share)
 
 
 class _OnlyGhostsFailed(Exception):

@@ -208,7 +208,7 @@ def record_of(value, count):
     return whole[()]
 
 
-@pytest.mark.parametrize("count", [2, 2000])
+@pytest.mark.parametrize("count", [2, 1002])
 def test_global_records_that_look_alike(count):
     def body_of(value):
         record = record_of(value, count)
@@ -218,7 +218,7 @@ def test_global_records_that_look_alike(count):
 
         return body
 
-    assert repr(record_of(1.0, 2000)) == repr(record_of(2.0, 2000))
+    assert repr(record_of(1.0, 1002)) == repr(record_of(2.0, 1002))
     for value in (1.0, 2.0):
         assert added(body_of(value)) == value + (1.0 + value * 1e-12)
 

@@ -138,8 +138,8 @@ def middle_of(tasks: int) -> range:
 def chain(part: AccessRecords, *, in_order: bool, certain: float) -> str | None:
     """Say why a loop whose order counts has to run on one thread, as far as the tasks of its middle tell.
 
-    The planner looks, and so does who would rather not record the whole loop first: their plans are the same. With
-    `in_order` the order counts in any case, else only if tasks feed later ones.
+    Also called before the whole loop is recorded, to save the records; the plan is the same either way. With `in_order`
+    the order always counts; otherwise only if tasks produce inputs of later ones.
     """
     part = as_sparse(part)  # the cost model tells uniform records from others
     if not in_order and not feeds_forward(part):

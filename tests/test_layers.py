@@ -10,8 +10,9 @@ import strads
 
 PACKAGE = Path(strads.__file__).parent
 
-# Each layer with those that it may import from, besides itself and `strads.errors`.
+# Each layer with those that it may import from, besides itself, `strads.errors` and `strads.rng`.
 LAYERS: dict[str, set[str]] = {
+    "rng": set(),
     "cluster": set(),
     "dds": {"cluster"},
     "schedule": set(),
@@ -22,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"cluster", "dds", "schedule", "engine", "loops", "schmp"},
 }
 _SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees
-ANYWHERE = {"errors"}
+ANYWHERE = {"errors", "rng"}
 EXEMPT = {"__init__", "errors"}  # the package itself: it exports the public names
 
 

@@ -1,0 +1,56 @@
+"""Philox: the authors' test vectors, and what numbers are made of its words."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strads.rng.philox import below, mixed_key, philox4x32, random_words, unit_interval
+
+_MAX = 0xFFFFFFFF
+words = st.integers(0, 2**64 - 1)
+
+
+def _words(*values):
+    return tuple(np.uint64(value) for value in values)
+
+
+# From Random123's `kat_vectors`: counter, key, result.
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((_MAX,) * 4, (_MAX,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xA4093822, 0x299F31D0),
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_published_vectors(counter, key, expected):
+    assert philox4x32(*_words(*counter), *_words(*key)) == expected
+    joined = [np.uint64(low | high << 32) for low, high in (key, counter[2:], counter[:2])]
+    a, b, c, d = expected
+    assert random_words(*joined) == (a << 32 | b, c << 32 | d)
+
+
+@given(words, st.integers(1, 2**63 - 1))
+def test_below_is_the_upper_half_of_the_product(word, bound):
+    assert below(np.uint64(word), np.int64(bound)) == (word * bound) >> 64
+
+
+@given(words)
+def test_unit_interval_lies_in_it(word):
+    assert unit_interval(np.uint64(word)) == (word >> 11) / 2**53
+
+
+def test_numbers_are_uniform():
+    numbers = np.array([below(np.uint64(random_words(*_words(7, 1, n))[0]), 10) for n in range(20_000)])
+    counts = np.bincount(numbers, minlength=10)
+    assert ((counts - 2_000) ** 2 / 2_000).sum() < 27.9  # χ² with 9 degrees of freedom, p = 0.001
+
+
+def test_keys_differ_by_each_part():
+    keys = {mixed_key(*_words(s, p, m)) for s in range(4) for p in range(4) for m in range(4)}
+    assert len(keys) == 64

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
 from strads.models.kernels.columns import DenseColumns
 from strads.models.kernels.coordinate_model import SAMPLES, Coefficients, CoordinateModel, make_rows
 from strads.models.kernels.datafits import Quadratic
 from strads.models.kernels.penalties import ElasticNet
 from strads.models.regression.local_design import DenseDesign
 from strads.models.regression.problem import Problem
-from strads.schedule.dynamic import CompiledSchedule
+from strads.schedule.dynamic.schedules import CompiledSchedule
 
 
 @dataclass

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Lasso
 
 from strads import schmp
-from strads.schedule.dependencies import dense_dependencies
-from strads.schedule.dynamic import DynamicRegression
+from strads.schedule.dynamic.dependencies import dense_dependencies
+from strads.schedule.dynamic.schedules import DynamicRegression
 
 Matrix = NDArray[np.float64]
 Change = tuple[float, NDArray[np.int64], Matrix]  # moment, parameters, by how much

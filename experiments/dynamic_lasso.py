@@ -19,11 +19,11 @@ import numpy as np
 from _block_correlated import Lasso, block_correlated, samples_until
 
 from strads.cluster import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
 from strads.models.regression.scheduled import solve_scheduled
 from strads.models.regression.working_set import solve
-from strads.schedule.dependencies import dense_dependencies
-from strads.schedule.dynamic import CompiledSchedule, CyclicSchedule, DynamicRegression, RandomSchedule
+from strads.schedule.dynamic.dependencies import dense_dependencies
+from strads.schedule.dynamic.schedules import CompiledSchedule, CyclicSchedule, DynamicRegression, RandomSchedule
 
 MOST = 150.0  # passes
 PROBLEMS = {

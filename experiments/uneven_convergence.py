@@ -17,8 +17,8 @@ from _block_correlated import Lasso
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
-from strads.schedule.dynamic import CyclicSchedule
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
+from strads.schedule.dynamic.schedules import CyclicSchedule
 
 GENES = Path(__file__).resolve().parents[2] / "shared" / "data" / "genes" / "ALLAML.mat"
 SHARES = (0.5, 0.1, 0.02)  # of the largest λ

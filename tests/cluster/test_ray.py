@@ -19,7 +19,7 @@ from strads.errors import ArgumentError, NodeFailure
 
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
-ray_actor = pytest.importorskip("strads.cluster.ray_actor")
+ray_actor = pytest.importorskip("strads.cluster.ray.actor")
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"num_cpus": 2, "object_store_memory": 300 << 20}
@@ -266,7 +266,7 @@ def test_no_cluster_at_the_address():
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "strads.cluster.ray", raising=False)
+    monkeypatch.delitem(sys.modules, "strads.cluster.ray.cluster", raising=False)
     with pytest.raises(ArgumentError, match=r'pip install "strads\[ray\]"'):
         strads.init("ray")
 

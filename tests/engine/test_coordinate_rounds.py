@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from strads.cluster.thread_team import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
 from strads.models.kernels.columns import DenseColumns, SparseColumns
 from strads.models.kernels.coordinate_model import SAMPLES, Coefficients, CoordinateModel, make_rows
 from strads.models.kernels.datafits import Logistic, Quadratic, total_loss
 from strads.models.kernels.penalties import ElasticNet
-from strads.schedule.dependencies import dense_dependencies
-from strads.schedule.dynamic import CyclicSchedule, DynamicRegression, RandomSchedule
+from strads.schedule.dynamic.dependencies import dense_dependencies
+from strads.schedule.dynamic.schedules import CyclicSchedule, DynamicRegression, RandomSchedule
 
 ROWS, COLUMNS, L1, L2 = 70, 30, 3.0, 0.5
 

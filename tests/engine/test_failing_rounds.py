@@ -11,9 +11,9 @@ from numba import njit
 from numba.extending import overload
 
 from strads.cluster.thread_team import ThreadTeam
-from strads.engine import coordinate_rounds
-from strads.engine.coordinate_rounds import CoordinateRounds
-from strads.schedule.dynamic import CyclicSchedule
+from strads.engine.dynamic import coordinate_rounds
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
+from strads.schedule.dynamic.schedules import CyclicSchedule
 
 
 class Fragile(NamedTuple):

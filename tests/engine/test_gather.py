@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from strads.cluster import ThreadTeam
-from strads.engine import gather
-from strads.engine.gather import gather_ragged, gather_rows
+from strads.engine.plans import gather
+from strads.engine.plans.gather import gather_ragged, gather_rows
 
 RECORD = np.dtype([("a", "i4"), ("b", "f4"), ("c", "u1")])  # 9 bytes
 ALIGNED = np.dtype([("a", "i4"), ("b", "f8")], align=True)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.engine.job_pool import FINISHED, WAIT, JobPool, finish, jobs_done, make_job_pool, stop, take
+from strads.engine.plans.job_pool import FINISHED, WAIT, JobPool, finish, jobs_done, make_job_pool, stop, take
 from strads.schedule.plan import Plan
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import strads
-from strads.loops.analysis import BodyAnalysis, Field, TableKind, analyse_body
+from strads.bodies.analysis import BodyAnalysis, Field, TableKind, analyse_body
 
 VALUES = TableKind(1)
 ROWS = TableKind(2)

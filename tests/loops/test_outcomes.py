@@ -6,7 +6,7 @@ from serial import run_or_refuse
 
 import strads
 from strads import async_for
-from strads.loops.analysis import TableKind, analyse_body
+from strads.bodies.analysis import TableKind, analyse_body
 
 VALUES = TableKind(1)
 TASKS = 3000

@@ -207,8 +207,8 @@ def test_writes_to_read_only_tables_are_refused():
     from strads.loops.casting import Cast
     from strads.loops.indices import LoopIndices
     from strads.loops.python_mode import run_checked
-    from strads.schedule.access import UniformRecords
     from strads.schedule.planner import build_plan
+    from strads.schedule.records.access import UniformRecords
 
     def write_element(k, x, y):
         y[k] = x[k]

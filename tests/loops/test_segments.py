@@ -6,7 +6,7 @@ from serial import refuse, run_or_refuse
 
 import strads
 from strads import async_for
-from strads.loops.analysis import TableKind, analyse_body
+from strads.bodies.analysis import TableKind, analyse_body
 
 VALUES, ROWS = TableKind(1), TableKind(2)
 TASKS = 400

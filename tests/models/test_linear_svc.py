@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC as Peer
 from sklearn.utils.estimator_checks import check_estimator
 
-from strads.engine import coordinate_rounds
+from strads.engine.dynamic import coordinate_rounds
 from strads.errors import ArgumentError, InputError
 from strads.models import LinearSVC
 

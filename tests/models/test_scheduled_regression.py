@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 import strads
-from strads.engine import coordinate_rounds
+from strads.engine.dynamic import coordinate_rounds
 from strads.errors import ArgumentError, InputError
 from strads.models.kernels.datafits import Logistic, Quadratic
 from strads.models.regression import scheduled
 from strads.models.regression.inputs import as_design
 from strads.models.regression.problem import Problem
 from strads.models.regression.scheduled import SCHEDULES, solve_scheduled
-from strads.schedule.dynamic import DynamicSchedule
+from strads.schedule.dynamic.schedules import DynamicSchedule
 
 
 def data(seed, kind, dtype=np.float64, samples=60, features=25):

@@ -7,8 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
-from strads.schedule.access import AccessRecords, UniformRecords
 from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.records.access import AccessRecords, UniformRecords
 
 SLAB = 64  # words of 64 jobs: how much reachability is held at a time
 

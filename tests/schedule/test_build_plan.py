@@ -21,7 +21,7 @@ from strads.schedule import (
     planner,
     wavefront,
 )
-from strads.schedule.counting_sort import Cargo
+from strads.schedule.passes.counting_sort import Cargo
 from strads.schedule.planner import STRATEGIES
 
 

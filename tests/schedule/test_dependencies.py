@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from strads.schedule.dependencies import (
+from strads.schedule.dynamic.dependencies import (
     dense_dependencies,
     forget_kept,
     keep_if_safe,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.errors import ArgumentError
-from strads.schedule.dependencies import dense_dependencies
-from strads.schedule.dynamic import CyclicSchedule, DynamicRegression, RandomSchedule, ViolationSchedule
+from strads.schedule.dynamic.dependencies import dense_dependencies
+from strads.schedule.dynamic.schedules import CyclicSchedule, DynamicRegression, RandomSchedule, ViolationSchedule
 
 KINDS = {
     "cyclic": CyclicSchedule,

@@ -5,9 +5,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.engine.round_queue import RoundQueue
-from strads.schedule.itinerary import place_workers, plan_itineraries
-from strads.schedule.rounds import Job, Round, Schedule, check_schedule
+from strads.engine.static.round_queue import RoundQueue
+from strads.schedule.static.rounds import Job, Round, Schedule, check_schedule
+from strads.schedule.static.shard_routes import place_workers, plan_itineraries
 
 
 @st.composite

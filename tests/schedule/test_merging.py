@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.schedule.itinerary import place_workers
-from strads.schedule.merging import merge_subtree, own_subtrees
+from strads.schedule.dynamic.merging import merge_subtree, own_subtrees
+from strads.schedule.static.shard_routes import place_workers
 
 
 def pair(earlier, later):

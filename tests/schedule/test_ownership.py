@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.schedule.access import SparseRecords, TableShape
-from strads.schedule.ownership import Ownership, ownership
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
+from strads.schedule.records.access import SparseRecords, TableShape
+from strads.schedule.records.ownership import Ownership, ownership
 
 TABLES = (TableShape("x", 12, 8), TableShape("y", 7, 8))
 

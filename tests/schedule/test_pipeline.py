@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.schedule.pipeline import Aggregate, Order, Pipeline
+from strads.schedule.dynamic.pipeline import Aggregate, Order, Pipeline
 
 
 class Simulation:

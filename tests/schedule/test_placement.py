@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strads.errors import PlanError
-from strads.schedule.access import AccessRecords
-from strads.schedule.assignment import assign
-from strads.schedule.placement import NodePlan, place
+from strads.schedule.nodes.assignment import assign
+from strads.schedule.nodes.placement import NodePlan, place
 from strads.schedule.plan import Plan
 from strads.schedule.planner import STRATEGIES, build_plan
-from strads.schedule.record_parts import as_sparse
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.parts import as_sparse
 
 
 @settings(max_examples=300, suppress_health_check=list(HealthCheck))

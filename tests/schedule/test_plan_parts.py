@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.schedule.blocks import apportion, block_lookup, equal_work_cuts
-from strads.schedule.counting_sort import count_keys, group_by_key
-from strads.schedule.packing import pack
-from strads.schedule.parallel import sequential
-from strads.schedule.precedence import barriers, chain, heaviest_chain
+from strads.schedule.passes.counting_sort import count_keys, group_by_key
+from strads.schedule.passes.packing import pack
+from strads.schedule.passes.parallel import sequential
+from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
+from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.integers(1, 40))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.schedule import priorities
-from strads.schedule.priorities import find_leaf, get_priority, make_tree, set_priority, total_priority
+from strads.schedule.dynamic import priorities
+from strads.schedule.dynamic.priorities import find_leaf, get_priority, make_tree, set_priority, total_priority
 
 sizes = st.integers(1, 700)
 weights = st.one_of(st.just(0.0), st.floats(1e-30, 1e30), st.just(1e150))

@@ -29,7 +29,7 @@ def info(
     debug: DebugOption = False,
 ) -> None:
     """Show versions, cores, nodes with their threads, and where compiled code is cached."""
-    from strads.loops.code_cache import code_folder
+    from strads.bodies.code_cache import code_folder
     from strads.models.kernels.matrix_factorization import predict_pairs
 
     about = machine()

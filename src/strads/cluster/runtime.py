@@ -154,12 +154,12 @@ def init(
     if backend == "threads":
         _current = _on_threads(count or 1, each, limit, late, bandwidth)
     elif backend == "mpi":
-        from strads.cluster.mpi import start_mpi
+        from strads.cluster.mpi.cluster import start_mpi
 
         cluster = start_mpi(count, each, limit)
         _current = Runtime(cluster.threads, cluster)
     else:
-        from strads.cluster.ray import start_ray
+        from strads.cluster.ray.cluster import start_ray
 
         cluster = start_ray(count, each, limit, address)
         _current = Runtime(cluster.threads, cluster)

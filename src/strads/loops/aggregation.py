@@ -3,7 +3,7 @@
 import weakref
 
 from strads.dds import dvector
-from strads.engine.data_parallel import Aggregation
+from strads.engine.minibatch.data_parallel import Aggregation
 from strads.errors import ArgumentError
 from strads.loops.arguments import table_of
 

@@ -11,11 +11,11 @@ from numba import typeof
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from strads.bodies.analysis import Field, TableKind
+from strads.bodies.analysis.values import Size
 from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
-from strads.engine.keyed import Keyed
+from strads.engine.views.keyed import Keyed
 from strads.errors import ArgumentError
-from strads.loops.analysis import Field, TableKind
-from strads.loops.analysis.values import Size
 
 Storage = NDArray[Any] | RaggedArray
 _HUGE = 1 << 62  # a size larger than any axis

@@ -9,19 +9,19 @@ import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
-from strads.engine.minibatch_rounds import Rounds, SharedTable, make_rounds
-from strads.engine.minibatches import Runner, make_runner, make_step, make_task
-from strads.engine.roles import Checking, Role
+from strads.bodies.analysis import BodyAnalysis, analyse_body
+from strads.bodies.compile_errors import explain
+from strads.bodies.functions import plain_function
+from strads.engine.minibatch.minibatches import Runner, make_runner, make_step, make_task
+from strads.engine.minibatch.rounds import Rounds, SharedTable, make_rounds
+from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError, StradsError
-from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
-from strads.loops.compile_errors import explain
-from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import explain_failure
-from strads.schedule.access import AccessRecords, UniformRecords
 from strads.schedule.minibatches import TouchedRows
+from strads.schedule.records.access import AccessRecords, UniformRecords
 
 
 class BatchProgram(LoopProgram):

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strads.engine.roles import Role
-from strads.loops.analysis import BodyAnalysis
+from strads.bodies.analysis import BodyAnalysis
+from strads.engine.views.roles import Role
 from strads.loops.arguments import AccumulatorArgument, Argument, BoundArguments, TableArgument
-from strads.schedule.access import TableShape
+from strads.schedule.records.access import TableShape
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, dvector
 from strads.dds.sent_functions import sent_to
-from strads.engine.executor import zero_totals
+from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, NodeFailure
 from strads.loops.arguments import check_call, map_of, overlaps, table_of
-from strads.loops.functions import fingerprint
 from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.execution import run, run_in_interpreter

@@ -1,12 +1,12 @@
 """Converts exceptions that a loop raises while it runs."""
 
-from strads.engine.keyed import NO_SUCH_KEY
+from strads.bodies.functions import plain_function
+from strads.bodies.source_location import describe
 from strads.engine.stopping import INTERRUPTED
-from strads.engine.views import INDEX_ERROR, PATTERN_CHANGED
+from strads.engine.views.keyed import NO_SUCH_KEY
+from strads.engine.views.tables import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
-from strads.loops.functions import plain_function
 from strads.loops.program import LoopProgram
-from strads.loops.source_location import describe
 
 _NUMBA_INDEX_ERROR = "index is out of bounds"
 

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from strads.engine.executor import Schedule, Worker, compile_worker, make_worker
-from strads.engine.live import live_view
-from strads.engine.roles import Checking, Role
+from strads.bodies.analysis import BodyAnalysis, analyse_body
+from strads.bodies.code_cache import keep_on_disk
+from strads.bodies.compile_errors import explain
+from strads.bodies.functions import compile_function, fingerprint, plain_function
+from strads.engine.plans.executor import Schedule, Worker, compile_worker, make_worker
+from strads.engine.views.live import live_view
+from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
-from strads.loops.analysis import BodyAnalysis, analyse_body
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
-from strads.loops.code_cache import keep_on_disk
-from strads.loops.compile_errors import explain
-from strads.loops.functions import compile_function, fingerprint, plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
 from strads.loops.reconnaissance import CHUNK, Recorder

@@ -13,16 +13,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from strads.bodies.functions import plain_function
+from strads.bodies.source_location import innermost_user_line
 from strads.dds import NOT_FOUND
-from strads.engine.roles import Role
+from strads.engine.views.roles import Role
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
-from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
-from strads.loops.source_location import innermost_user_line
-from strads.schedule.access import AccessRecords
 from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords
 
 _INT64 = np.iinfo(np.int64)
 

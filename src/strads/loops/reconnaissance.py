@@ -8,17 +8,17 @@ import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
+from strads.bodies.code_cache import is_on_disk
 from strads.cluster import ThreadTeam
-from strads.engine import recording
 from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, stoppable
-from strads.engine.views import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
+from strads.engine.views import recording
+from strads.engine.views.tables import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast
-from strads.loops.code_cache import is_on_disk
 from strads.loops.indices import LoopIndices
-from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.crowding import some_tasks
+from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.records.crowding import some_tasks
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest a pattern for all

@@ -11,7 +11,7 @@ from strads.cluster import Cluster, Runtime
 from strads.cluster.cores import check_count
 from strads.dds import Accumulator, KeyedTable, dvector
 from strads.dds.sent_functions import sent_to
-from strads.engine.executor import zero_totals
+from strads.engine.plans.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of

@@ -21,7 +21,7 @@ from strads.errors import ArgumentError
 from strads.ps.table import Table
 from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
-from strads.schedule.itinerary import place_workers
+from strads.schedule.static.shard_routes import place_workers
 
 
 class Worker:

@@ -1,9 +1,9 @@
 """What may run together: access records, conflicts, plans. Pure functions, no I/O."""
 
-from strads.schedule.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.parallel import Parallel, sequential
+from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.planner import build_plan
+from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 
 __all__ = [
     "AccessRecords",

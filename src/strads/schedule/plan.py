@@ -79,6 +79,6 @@ class Plan:
         PlanError
             If `lanes` is below 1, or if jobs of one stage wait for each other.
         """
-        from strads.schedule.lanes import with_lanes
+        from strads.schedule.strategies.lanes import with_lanes
 
         return with_lanes(self, lanes)

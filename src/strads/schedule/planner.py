@@ -6,21 +6,21 @@ from dataclasses import replace
 import numpy as np
 
 from strads.errors import PlanError
-from strads.schedule.access import AccessRecords
-from strads.schedule.buckets import buckets
-from strads.schedule.components import components
-from strads.schedule.counting_sort import Cargo
-from strads.schedule.crowding import crowded_row, some_tasks
-from strads.schedule.feeding import feeds_forward
-from strads.schedule.independent import independent
-from strads.schedule.locked import locked
-from strads.schedule.parallel import Parallel, sequential
+from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
-from strads.schedule.precedence import no_precedence
-from strads.schedule.problem import Problem
-from strads.schedule.record_parts import as_sparse, chosen
-from strads.schedule.rotation import ENOUGH, rotation
-from strads.schedule.wavefront import wavefront
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.crowding import crowded_row, some_tasks
+from strads.schedule.records.feeding import feeds_forward
+from strads.schedule.records.parts import as_sparse, chosen
+from strads.schedule.strategies.buckets import buckets
+from strads.schedule.strategies.components import components
+from strads.schedule.strategies.independent import independent
+from strads.schedule.strategies.locked import locked
+from strads.schedule.strategies.precedence import no_precedence
+from strads.schedule.strategies.problem import Problem
+from strads.schedule.strategies.rotation import ENOUGH, rotation
+from strads.schedule.strategies.wavefront import wavefront
 
 
 def in_sequence(problem: Problem) -> Plan:

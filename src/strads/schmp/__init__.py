@@ -1,14 +1,14 @@
 """Scheduled model parallelism: what to update, how, and how to combine the results, as separate instructions."""
 
-from strads.schedule.dependencies import dense_dependencies, sparse_dependencies
-from strads.schedule.dynamic import (
+from strads.schedule.dynamic.dependencies import dense_dependencies, sparse_dependencies
+from strads.schedule.dynamic.schedules import (
     CyclicSchedule,
     DynamicRegression,
     DynamicSchedule,
     RandomSchedule,
     ViolationSchedule,
 )
-from strads.schedule.rounds import Job, Round, Schedule
+from strads.schedule.static.rounds import Job, Round, Schedule
 from strads.schmp.dynamic_engine import DynamicEngine, DynamicRun
 from strads.schmp.dynamic_program import DynamicProgram
 from strads.schmp.program import Program

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.engine.dynamic import Coordinator, DynamicExecution, Instance
+from strads.engine.dynamic.orders import Coordinator, DynamicExecution, Instance
 from strads.engine.statistics import NodeStatistics
-from strads.schedule.merging import Range, merge_subtree, own_subtrees
-from strads.schedule.pipeline import Parameters, Pipeline
+from strads.schedule.dynamic.merging import Range, merge_subtree, own_subtrees
+from strads.schedule.dynamic.pipeline import Parameters, Pipeline
 from strads.schmp._node_part import Equipment, NodePart
 
 _STRETCH = 0.05  # seconds of compiled rounds between checks for interrupts

@@ -11,7 +11,7 @@ from strads.cluster.cores import check_count, check_threads
 from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
 from strads.errors import ArgumentError, StradsError
-from strads.schedule.itinerary import place_workers
+from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import _node_part as on_node
 
 WorkersData = Sequence[Any] | Callable[[int], Any] | None

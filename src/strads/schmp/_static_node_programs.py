@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from strads.cluster import Node
-from strads.engine.round_execution import RoundExecution
+from strads.engine.static.rounds import RoundExecution
 from strads.engine.statistics import NodeStatistics
 from strads.errors import PlanError
-from strads.schedule.itinerary import Holders, NodeItinerary, plan_itineraries
-from strads.schedule.rounds import Job, Schedule, ShardKey, check_schedule
+from strads.schedule.static.rounds import Job, Schedule, ShardKey, check_schedule
+from strads.schedule.static.shard_routes import Holders, NodeItinerary, plan_itineraries
 from strads.schmp._node_part import Equipment, NodePart, in_parallel
 
 

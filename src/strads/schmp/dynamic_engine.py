@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from strads.cluster.cores import check_count
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError
-from strads.schedule.itinerary import place_workers
+from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import _dynamic_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
 from strads.schmp.dynamic_program import DynamicProgram

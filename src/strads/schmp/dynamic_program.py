@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.schedule.dynamic import DynamicSchedule
+from strads.schedule.dynamic.schedules import DynamicSchedule
 
 
 class DynamicProgram(ABC):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from strads.schedule.rounds import Job, Round, Schedule
+from strads.schedule.static.rounds import Job, Round, Schedule
 
 
 class Program(ABC):

@@ -9,7 +9,7 @@ import numpy as np
 
 from strads.cluster.cores import check_count
 from strads.errors import ArgumentError
-from strads.schedule.rounds import Job, Round, Schedule
+from strads.schedule.static.rounds import Job, Round, Schedule
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,7 @@ from typing import Any
 
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError
-from strads.schedule.itinerary import place_workers
+from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import _static_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
 from strads.schmp._node_part import content

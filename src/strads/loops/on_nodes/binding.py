@@ -7,7 +7,7 @@ from typing import Any
 from strads.cluster import Node
 from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
 from strads.dds.shard import Shard, complete
-from strads.engine.roles import Role
+from strads.engine.views.roles import Role
 from strads.loops.arguments import BoundArguments, bind_arguments
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, find_program

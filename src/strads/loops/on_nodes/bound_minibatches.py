@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.bodies.functions import plain_function
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
-from strads.engine.data_parallel import Aggregation, Parameter
-from strads.engine.executor import zero_totals
-from strads.engine.roles import Role
+from strads.engine.minibatch.data_parallel import Aggregation, Parameter
+from strads.engine.plans.executor import zero_totals
+from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
 from strads.loops.arguments import (
     AccumulatorArgument,
@@ -24,7 +25,6 @@ from strads.loops.arguments import (
     table_of,
 )
 from strads.loops.batches import BatchProgram, as_parameters, touched_rows
-from strads.loops.functions import plain_function
 from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
 from strads.loops.on_nodes.recording import record

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds import accumulator
 from strads.dds.shard import Shard
-from strads.engine.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
-from strads.engine.live import Guarded
-from strads.engine.replicas import Replicas
-from strads.engine.roles import Checking, Role
-from strads.engine.rotation import Cargo, NodeStation
+from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
+from strads.engine.plans.replicas import Replicas
+from strads.engine.plans.rotation import Cargo, NodeStation
 from strads.engine.statistics import NodeStatistics
+from strads.engine.views.live import Guarded
+from strads.engine.views.roles import Checking, Role
 from strads.errors import StradsError
 from strads.loops.arguments import (
     AccumulatorArgument,

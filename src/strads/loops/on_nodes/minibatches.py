@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.engine.data_parallel import Exchange, Replica, exchange, share
+from strads.engine.minibatch.data_parallel import Exchange, Replica, exchange, share
 from strads.engine.ps.execution import WorkerTimes
 from strads.errors import StradsError
 from strads.loops.failures import explain_failed_run

@@ -11,9 +11,9 @@ from strads.cluster import Node, ThreadTeam
 from strads.dds import RaggedArray
 from strads.dds._ragged import offsets_of
 from strads.dds.shard import Shard, fetch_rows
-from strads.engine.gather import gather_ragged, gather_rows, gather_segments
-from strads.engine.live import Aligned, Offsets, Segmented
-from strads.engine.roles import Role
+from strads.engine.plans.gather import gather_ragged, gather_rows, gather_segments
+from strads.engine.views.live import Aligned, Offsets, Segmented
+from strads.engine.views.roles import Role
 from strads.loops.arguments import BoundArguments, TableArgument, read_only
 from strads.loops.on_nodes.specs import NodeLoop, Segments
 

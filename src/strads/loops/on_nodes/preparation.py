@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.bodies.functions import plain_function
+from strads.bodies.source_location import describe
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
-from strads.engine.executor import Schedule
-from strads.engine.gather import as_records
-from strads.engine.roles import Checking, Role
+from strads.engine.plans.executor import Schedule
+from strads.engine.plans.gather import as_records
+from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.arguments import BoundArguments
-from strads.loops.functions import plain_function
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, compiling, shards_of
 from strads.loops.on_nodes.recording import (
@@ -28,17 +29,16 @@ from strads.loops.on_nodes.recording import (
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
-from strads.loops.source_location import describe
-from strads.schedule.access import AccessRecords
-from strads.schedule.assignment import Assignment, assign, renumbered
-from strads.schedule.counting_sort import Cargo
-from strads.schedule.lanes import with_barriers, with_lanes
-from strads.schedule.ownership import Ownership, ownership
-from strads.schedule.parallel import index_dtype
-from strads.schedule.placement import NodePlan, place
+from strads.schedule.nodes.assignment import Assignment, assign, renumbered
+from strads.schedule.nodes.placement import NodePlan, place
+from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.planner import ALONE, build_plan
-from strads.schedule.record_parts import concatenated, nothing_recorded
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.ownership import Ownership, ownership
+from strads.schedule.records.parts import concatenated, nothing_recorded
+from strads.schedule.strategies.lanes import with_barriers, with_lanes
 
 _STRETCH = 1 << 16  # tasks
 _ONE_THREAD = "one thread could only follow its order"

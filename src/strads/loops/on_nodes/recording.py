@@ -6,17 +6,17 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
-from strads.engine.keyed import NO_SUCH_KEY
-from strads.engine.roles import Checking
+from strads.engine.views.keyed import NO_SUCH_KEY
+from strads.engine.views.roles import Checking
 from strads.errors import BodyError, BodyIndexError, BodyKeyError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
-from strads.schedule.access import AccessRecords
-from strads.schedule.crowding import crowded_row
 from strads.schedule.planner import chain, middle_of
-from strads.schedule.record_parts import nothing_recorded
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.crowding import crowded_row
+from strads.schedule.records.parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it

@@ -6,7 +6,7 @@ from strads.cluster import Node
 from strads.dds.shard import Shard
 from strads.loops.on_nodes.binding import shards_of
 from strads.loops.on_nodes.specs import NodeLoop
-from strads.schedule.placement import Move
+from strads.schedule.nodes.placement import Move
 
 
 def recover(node: Node, name: str, failed_run: int) -> None:

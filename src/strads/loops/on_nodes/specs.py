@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine.executor import Schedule
-from strads.engine.roles import Checking
-from strads.engine.rotation import Cargo
+from strads.engine.plans.executor import Schedule
+from strads.engine.plans.rotation import Cargo
 from strads.engine.statistics import NodeStatistics
+from strads.engine.views.roles import Checking
 from strads.errors import StradsError
 from strads.loops.indices import LoopIndices
-from strads.schedule.access import AccessRecords
-from strads.schedule.placement import NodePlan
+from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords
 
 
 @dataclass(frozen=True)

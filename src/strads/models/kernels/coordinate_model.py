@@ -11,7 +11,7 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from strads.engine import coordinate_rounds
+from strads.engine.dynamic import coordinate_rounds
 from strads.models.kernels.columns import Columns, DenseColumns, column_add, column_dot, column_weighted_square
 from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step

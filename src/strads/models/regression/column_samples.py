@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads.models.kernels.columns import Columns, DenseColumns, SparseColumns, sparse_columns
-from strads.schedule.dependencies import Dependencies, dense_dependencies, sparse_dependencies
+from strads.schedule.dynamic.dependencies import Dependencies, dense_dependencies, sparse_dependencies
 
 _DENSE_ROWS, _SPARSE_ROWS = 512, 8192  # rows of a sample; the error of a correlation is about 1 / √rows
 _here: weakref.WeakValueDictionary[str, "ColumnSample"] = weakref.WeakValueDictionary()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import ThreadTeam
-from strads.engine.coordinate_rounds import CoordinateRounds
+from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
 from strads.models.kernels.columns import Columns
 from strads.models.kernels.coordinate_model import (
     OFFSET,
@@ -26,7 +26,7 @@ from strads.models.kernels.coordinate_model import (
 )
 from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm
 from strads.models.regression.column_samples import cut_rows
-from strads.schedule.dynamic import CompiledSchedule, DynamicSchedule, ViolationSchedule
+from strads.schedule.dynamic.schedules import CompiledSchedule, DynamicSchedule, ViolationSchedule
 from strads.schmp.dynamic_engine import DynamicEngine
 from strads.schmp.dynamic_program import DynamicProgram
 

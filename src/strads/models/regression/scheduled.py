@@ -22,7 +22,7 @@ from strads.models.regression.column_samples import ColumnSample, sample_columns
 from strads.models.regression.coordinate_program import is_quadratic, start_engine
 from strads.models.regression.problem import Problem
 from strads.models.regression.solution import OnProgress, Progress, Solution
-from strads.schedule.dynamic import (
+from strads.schedule.dynamic.schedules import (
     CyclicSchedule,
     DynamicRegression,
     DynamicSchedule,

@@ -17,7 +17,7 @@ from strads.models.topics.counts import Rows, TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
-from strads.schedule.itinerary import place_workers
+from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import StaticEngine
 
 MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block

@@ -1,0 +1,6 @@
+"""Static analysis of how a loop body accesses its tables, from Numba's IR (DESIGN §4.3)."""
+
+from strads.bodies.analysis.body import BodyAnalysis, analyse_body
+from strads.bodies.analysis.kinds import Field, TableKind
+
+__all__ = ["BodyAnalysis", "Field", "TableKind", "analyse_body"]

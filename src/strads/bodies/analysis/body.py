@@ -1,0 +1,425 @@
+"""The facts about a body on which recording, planning and compilation rely."""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from strads.bodies.analysis.dataflow import Dataflow
+from strads.bodies.analysis.effects import Access, Decision, Effects
+from strads.bodies.analysis.inlining import Branch, inlined_ssa
+from strads.bodies.analysis.kinds import TableKind
+from strads.bodies.analysis.memory import Memory
+from strads.bodies.analysis.numbers import Numbers
+from strads.bodies.analysis.outcomes import MOST_SETS, Outcomes, OutcomeSets, UndecidedBranches
+from strads.bodies.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
+from strads.errors import ArgumentError
+
+AnyAccess = TypeVar("AnyAccess", Access, Decision)
+
+
+@dataclass(frozen=True)
+class BodyAnalysis:
+    """Facts about one body; arguments are numbered from 0, excluding the loop index.
+
+    An access is *fixed* if its row, and whether it happens, provably depend only on the loop index, scalars and tables
+    that the loop only reads. All others are *volatile*.
+
+    Attributes
+    ----------
+    written
+        Tables that the body writes or may write.
+    aligned
+        Tables that it only reads, and only as A[k].
+    segments
+        Tables A that it only reads, and only as A[p] with p in the range P[k]:P[k + 1], or as that slice → P.
+    offsets
+        Arrays P of that kind of which it reads only P[k] and P[k + 1].
+    by_element
+        Written tables of numbers with one-axis rows of which it accesses a few elements T[i, j], all of them fixed:
+        none in a loop, and no rows.
+    streamed
+        Tables that it reads at indices determined by the loop index and scalars alone, or as `segments`.
+    deciding
+        Arguments whose contents determine which rows are touched, or whether an index exists: if they change, a new
+        reconnaissance is needed.
+    volatile
+        Written tables (not relaxed) with a volatile access that no fixed access covers.
+    volatile_reads
+        Other tables with such an access.
+    volatile_parts, volatile_fits
+        Whether some index within a row or local container depends on such values, or is used only under a condition
+        that does, and sizes do not prove that the index exists; and, where they do, pairs of sizes of which the first
+        must not be the larger.
+    parts, fits
+        The same for all indices within rows and containers.
+    reads_count_as_writes
+        Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
+        reconnaissance logs every access as a write.
+    rounding_decides
+        Float arithmetic computes an index, or determines whether a row is touched: reconnaissance and run must round
+        identically, so sums may not be reordered.
+    is_certain
+        Nothing volatile determines what the body touches, or whether it ends: reconnaissance needs no real values, and
+        a run of a loop that it has accepted completes.
+    volatile_line
+        First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
+    certain_share
+        The fraction of the places with an access to a conflicting table that every task reaches.
+    outcomes
+        Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
+        set.
+    with_outcomes
+        The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
+    """
+
+    written: frozenset[int]
+    aligned: frozenset[int]
+    segments: Mapping[int, int]
+    offsets: frozenset[int]
+    by_element: frozenset[int]
+    streamed: frozenset[int]
+    deciding: frozenset[int]
+    volatile: frozenset[int]
+    volatile_reads: frozenset[int]
+    volatile_parts: bool
+    volatile_fits: frozenset[tuple[Size, Size]]
+    parts: bool
+    fits: frozenset[tuple[Size, Size]]
+    reads_count_as_writes: frozenset[int]
+    rounding_decides: bool
+    is_certain: bool
+    volatile_line: int = 0
+    certain_share: float = 1.0
+    outcomes: tuple[Outcomes, ...] = ()
+    with_outcomes: "BodyAnalysis | None" = None
+
+
+def analyse_body(
+    body: Callable[..., Any],
+    kinds: Sequence[TableKind | None],
+    same: Sequence[int] | None = None,
+    floats: Collection[int] = (),
+    tuples: Mapping[int, Any] = MappingProxyType({}),
+    batch: TableKind | None = None,
+) -> BodyAnalysis:
+    """Analyse a loop body.
+
+    Parameters
+    ----------
+    body
+        The function; its first parameter is the loop index, or a minibatch.
+    kinds
+        The kind of table of each further parameter, or None (a scalar, an accumulator).
+    same
+        For each further parameter, the first one that is passed the same table; by default all differ.
+    floats
+        Further parameters that are scalars of a floating type.
+    tuples
+        Further parameters that are tuples of scalars → for each item None, or the same for a nested tuple.
+    batch
+        What the first parameter is a minibatch of; in the facts it is an additional last argument.
+
+    Raises
+    ------
+    ArgumentError
+        If the body certainly writes a table that was declared `readonly`, or its minibatch.
+    CompileError
+        For statements that loop bodies do not support.
+    numba.core.errors.NumbaError
+        If the bytecode is not supported.
+    """
+    same = list(range(len(kinds)) if same is None else same)
+    kinds = [*kinds, batch]
+    same.append(len(kinds) - 1)
+    inlined = inlined_ssa(body)  # type: ignore[arg-type]
+
+    def dataflow(*, given_turn: bool) -> Dataflow:
+        numbers = Numbers()
+        index = numbers.of("loop index")
+        tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        arguments = {
+            position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
+            for position, kind in enumerate(kinds[:-1])
+        }
+        arguments[0] = Value(number=index)
+        if batch is not None:
+            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
+        memory = Memory(tables, index, numbers)
+        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
+        found.run()
+        return found
+
+    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False)).facts(), same)
+    unexact = facts.volatile or facts.reads_count_as_writes
+    if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
+        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), inlined.branches)
+        better = _spread(other.facts(), same)
+        is_exact = not better.volatile and not better.reads_count_as_writes
+        if (is_exact and unexact) or (
+            not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
+        ):
+            return replace(facts, with_outcomes=better)
+        return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
+    return facts
+
+
+def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
+    if kind is None:
+        number = numbers.of(("argument", position))
+        sources = frozenset({position, FLOAT} if is_float else {position})
+        if form is not None:
+            return _tuple(form, sources, ("argument", position), numbers)
+        return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
+    number = numbers.of(("argument", table, kind.keyed))
+    return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
+
+
+def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Numbers) -> Value:
+    if form is None:
+        return Value(sources=sources, number=numbers.of(name))
+    items = tuple(_tuple(item, sources, (*name, place), numbers) for place, item in enumerate(form))
+    return Value(sources=sources, items=items, number=numbers.of(name))
+
+
+class _Conclusion:
+    """Derives the facts about a body from its effects."""
+
+    def __init__(self, body: Callable[..., Any], kinds: Sequence[TableKind | None], dataflow: Dataflow):
+        self.body = body
+        self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        self.effects: Effects = dataflow.effects
+        self.dominators = dataflow.cfg.dominators()
+        self._in_loops = {label for loop in dataflow.cfg.loops().values() for label in loop.body}
+        readonly = {position for position, kind in self.kinds.items() if kind.readonly}
+        _refuse_written_readonly(body, self.effects, readonly)
+        self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
+        self.conflicting = {position for position in self.written if not self.kinds[position].relaxed}
+        self.changing = self.written | {OPAQUE}
+
+    def facts(self) -> BodyAnalysis:
+        """Conclude."""
+        effects = self.effects
+        logged = [self._as_logged(access) for access in effects.accesses if access.argument in self.conflicting]
+        covered_by_reads = {
+            access.argument
+            for access in logged
+            if self._is_volatile(access)
+            and not self._is_covered(access, logged, same_kind=True)
+            and self._is_covered(access, logged)
+        }
+        logged = [replace(a, write=True) if a.argument in covered_by_reads else a for a in logged]
+        volatile = [a for a in logged if self._is_volatile(a) and not self._is_covered(a, logged, same_kind=True)]
+        others = [access for access in effects.accesses if access.argument not in self.conflicting]
+        unchecked = {a.argument for a in others if self._is_volatile(a) and not self._is_covered(a, others)}
+        checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
+        volatile_parts = any(inner.fits is None for inner in checked_in_run)
+        segments = self._segments(unchecked)
+        loops = bool(effects.loops & self.changing)
+        raises = bool(effects.raises & self.changing)
+        return BodyAnalysis(
+            written=frozenset(self.written),
+            aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
+            segments=segments,
+            offsets=frozenset(self._offsets(unchecked, segments)),
+            by_element=frozenset(self._by_element()),
+            streamed=frozenset(access.argument for access in others if self._is_streamed(access)),
+            deciding=frozenset(self._deciding()),
+            volatile=frozenset(access.argument for access in volatile),
+            volatile_reads=frozenset(unchecked),
+            volatile_parts=volatile_parts,
+            volatile_fits=_all_fits(checked_in_run),
+            parts=any(inner.fits is None for inner in effects.inner),
+            fits=_all_fits(effects.inner),
+            reads_count_as_writes=frozenset(covered_by_reads),
+            rounding_decides=self._rounding_decides(),
+            is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
+            volatile_line=min((access.line for access in volatile), default=0),
+        )
+
+    def _as_logged(self, access: Access) -> Access:
+        """Reconnaissance logs a row whose reference is taken as written: its further use is not tracked."""
+        kind = self.kinds[access.argument]
+        return replace(access, write=access.write or (kind.depth > 1 and not access.element) or bool(kind.fields))
+
+    def _is_volatile(self, access: Access | Decision) -> bool:
+        return bool((access.sources | access.control) & self.changing)
+
+    def _is_covered(self, access: Access, others: list[Access], *, same_kind: bool = False) -> bool:
+        """Whether the task always makes a fixed access to the same row earlier.
+
+        With `same_kind`, that access must be a write if this one is. Equal value numbers imply equal values because one
+        place dominates the other: nothing that both depend on is recomputed in between.
+        """
+        if access.number is None:
+            return False
+        return any(
+            other.argument == access.argument
+            and other.number == access.number
+            and not self._is_volatile(other)
+            and self._is_before(other, access)
+            and (other.write or not access.write or not same_kind)
+            for other in others
+        )
+
+    def _is_checked_before(self, inner: Decision) -> bool:
+        """Whether the task always uses the same index of the same array earlier."""
+        if inner.number is None:
+            return False
+        return any(
+            other.number == inner.number and not self._is_volatile(other) and self._is_before(other, inner)
+            for other in self.effects.inner
+        )
+
+    def _is_before(self, first: Access | Decision, second: Access | Decision) -> bool:
+        """Whether the first place dominates the second."""
+        (block, statement), (later_block, later_statement) = first.place, second.place
+        if block == later_block:
+            return statement < later_statement
+        return block in self.dominators.get(later_block, ())
+
+    def _deciding(self) -> set[int]:
+        # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
+        ends = (self.effects.loops, self.effects.raises)
+        sources = set().union(*(end for end in ends if not end & self.changing))
+        for access in self.effects.accesses:
+            if access.argument in self.conflicting or not self._is_volatile(access):  # else the run checks it too
+                sources |= access.sources | access.control
+        for inner in self.effects.inner:
+            if not self._is_volatile(inner):  # otherwise the run checks it in any case
+                sources |= inner.sources | inner.control
+        return {source for source in sources - self.changing if source >= 0}
+
+    def _rounding_decides(self) -> bool:
+        """Whether rounding affects an access; if values that the loop changes affect it, the run is checked anyway."""
+        decisions = [(access.sources, access.control) for access in self.effects.accesses]
+        decisions += [(inner.sources, inner.control) for inner in self.effects.inner if not self._is_volatile(inner)]
+        decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
+        return any(
+            ROUNDED in sources or (ROUNDED in control and not control & self.changing) for sources, control in decisions
+        )
+
+    def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
+        """Return the tables that are only read, and only in the given way."""
+        accesses: dict[int, list[Access]] = {}
+        for access in self.effects.accesses:
+            accesses.setdefault(access.argument, []).append(access)
+        return {
+            position
+            for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
+            if position in accesses and all(map(way, accesses[position]))
+        }
+
+    def _by_element(self) -> set[int]:
+        undecided = {inner.place for inner in self.effects.inner if self._is_volatile(inner)}
+        others = {
+            access.argument
+            for access in self.effects.accesses
+            if not access.element
+            or self._is_volatile(access)
+            or access.place in undecided
+            or access.place[0] in self._in_loops
+        }
+        plain = {p for p, kind in self.kinds.items() if kind.depth == 2 and not (kind.ragged or kind.keyed)}
+        return (self.conflicting & plain) - others - self.effects.doubtful - self.effects.escapes
+
+    def _segments(self, unchecked: set[int]) -> dict[int, int]:
+        plain = {p for p, kind in self.kinds.items() if not (kind.ragged or kind.keyed or kind.relaxed)}
+        found = self._only_read(unchecked, lambda access: access.segment is not None) & plain
+        of = {p: {access.segment for access in self.effects.accesses if access.argument == p} for p in found}
+        fixed = {p: segments.pop() for p, segments in of.items() if len(segments) == 1}
+        return {p: segment for p, segment in fixed.items() if segment is not None and segment not in self.written}
+
+    def _offsets(self, unchecked: set[int], segments: Mapping[int, int]) -> set[int]:
+        ends = self._only_read(unchecked, lambda access: access.by_loop_index or access.by_next_index)
+        return ends & set(segments.values())
+
+    def _is_streamed(self, access: Access) -> bool:
+        return access.segment is not None or not {source for source in access.sources if source >= 0}
+
+
+class _WithOutcomes(_Conclusion):
+    """Derives the facts for a reconnaissance that runs each task with chosen outcomes of the undecided branches.
+
+    An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.
+    """
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        kinds: Sequence[TableKind | None],
+        dataflow: Dataflow,
+        origins: Mapping[int, Branch],
+    ):
+        super().__init__(body, kinds, dataflow)
+        self._dataflow = dataflow
+        branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
+        self._sets = OutcomeSets(branches)
+        effects = dataflow.effects
+        # Rows come first: other indices can be checked in the run.
+        recorded = {self._reached(access, MOST_SETS) for access in _in_order(effects.accesses)}
+        inner = {self._reached(decision, 2) for decision in _in_order(effects.inner)}
+        self.effects = replace(effects, accesses=recorded, inner=inner)
+
+    def _is_undecided(self, label: int) -> bool:
+        return bool(self._dataflow.condition(label) & self.changing)
+
+    def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
+        """Return an access or a decision whose control sources are only those that remain with the outcomes."""
+        control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.changing))
+        if what.sources & self.changing or not self._sets.reach(what.place[0], most):
+            control |= {OPAQUE}
+        return replace(what, control=control)
+
+    def facts(self) -> BodyAnalysis:
+        """Conclude."""
+        return replace(super().facts(), certain_share=self._certain_share(), outcomes=self._sets.outcomes())
+
+    def _certain_share(self) -> float:
+        control = [
+            self._dataflow.control(access.place[0], chosen=lambda condition: not condition & self.changing)
+            for access in self.effects.accesses
+            if access.argument in self.conflicting
+        ]
+        return sum(not undecided for undecided in control) / max(len(control), 1)
+
+
+def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
+    return sorted(places, key=lambda what: what.place)
+
+
+def _all_fits(decisions: Collection[Decision]) -> frozenset[tuple[Size, Size]]:
+    return frozenset().union(*(decision.fits or () for decision in decisions))
+
+
+def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
+    """Extend the facts to every parameter that was passed the same table."""
+
+    def all_with(chosen: frozenset[int]) -> frozenset[int]:
+        return frozenset(position for position, first in enumerate(same) if first in chosen)
+
+    return replace(
+        facts,
+        written=all_with(facts.written),
+        aligned=all_with(facts.aligned),
+        segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
+        offsets=all_with(facts.offsets),
+        by_element=all_with(facts.by_element),
+        streamed=all_with(facts.streamed),
+        deciding=all_with(facts.deciding),
+        volatile=all_with(facts.volatile),
+        volatile_reads=all_with(facts.volatile_reads),
+        reads_count_as_writes=all_with(facts.reads_count_as_writes),
+    )
+
+
+def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:
+    names = body.__code__.co_varnames[1 : body.__code__.co_argcount]
+    for position in sorted(readonly & set(effects.writes)):
+        where = f"{body.__code__.co_filename}:{effects.writes[position]}"
+        if position >= len(names):
+            raise ArgumentError(f"{where}: the body writes its minibatch, which is read only: pass a table to write")
+        raise ArgumentError(
+            f"{where}: the body writes {names[position]!r}, which was passed as strads.readonly(...); "
+            "pass the table itself"
+        )

@@ -1,0 +1,184 @@
+"""Data-flow analysis of a loop body in SSA form: every access to a table, and what determines its index.
+
+A value depends on its operands, and on the branches that determine whether, and how often, it is computed: so a
+variable that is live after a loop depends on the loop's exit condition. Anything that no rule covers is `OPAQUE`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from numba.core import ir
+from numba.core.analysis import compute_cfg_from_blocks
+
+from strads.bodies.analysis.effects import Effects
+from strads.bodies.analysis.expressions import Expressions
+from strads.bodies.analysis.memory import Memory
+from strads.bodies.analysis.numbers import Numbers
+from strads.bodies.analysis.structure import Turns, controlling_branches, endless_exits, raising_blocks
+from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join
+from strads.bodies.compile_errors import compile_error
+
+_MOST_PASSES = 200
+
+
+class Dataflow:
+    """The fixed-point iteration for one body.
+
+    Parameters
+    ----------
+    blocks
+        The body in SSA form.
+    arguments
+        Values of its parameters.
+    memory, numbers
+        The memory that it works on, and the value numbering.
+    given_turn
+        Whether to track only what determines a value within the iteration of each loop in which it is computed, not
+        what determines whether it is computed. Otherwise a value also depends on the branches that determine whether,
+        and how often, it is computed.
+
+    Attributes
+    ----------
+    effects
+        What the body does.
+    cfg
+        Its control flow.
+    """
+
+    def __init__(
+        self,
+        blocks: Mapping[int, Any],
+        arguments: Mapping[int, Value],
+        memory: Memory,
+        numbers: Numbers,
+        *,
+        given_turn: bool = False,
+    ):
+        self.blocks = blocks
+        self.memory = memory
+        self.cfg = compute_cfg_from_blocks(self.blocks)
+        self._given_turn = given_turn
+        self._turns = Turns(self.cfg, blocks)
+        self._values: dict[str, Value] = {}
+        self._expressions = Expressions(arguments, self.value, memory, numbers)
+        self._branches = controlling_branches(self.cfg)
+        self._control: dict[int, Sources] = dict.fromkeys(self.blocks, NOTHING)
+        # Unreachable blocks are not in the graph; they never run.
+        self._order = [label for label in self.cfg.topo_order() if label in self.blocks]
+
+    @property
+    def effects(self) -> Effects:
+        """What the body does."""
+        return self.memory.effects
+
+    def run(self) -> None:
+        """Iterate until nothing changes."""
+        for _ in range(_MOST_PASSES):
+            before = dict(self._values), dict(self._control), self.memory.state()
+            self.memory.effects = Effects()  # only the last pass sees the final values
+            for label in self._order:
+                self._block(label)
+            self._update_control()
+            if before == (self._values, self._control, self.memory.state()):
+                break
+        else:
+            block = self.blocks[self._order[0]]
+            reason = "its variables change their kind from one turn of a loop to the next"
+            raise compile_error(block.loc.filename, block.loc.line, reason)
+        for label in endless_exits(self.cfg, self.blocks):
+            self.effects.loops |= self.condition(label) | self._control[label]
+        for label in raising_blocks(self.blocks) & set(self._control):
+            self.effects.raises |= self._control[label]
+
+    def value(self, name: str) -> Value:
+        """Return the value of a variable as seen by the current statement, if it is known."""
+        return self._seen_from(self.memory.place[0], name)
+
+    def _seen_from(self, label: int, name: str) -> Value:
+        """Return the value of a variable as seen from a block; after a loop, that of the last iteration."""
+        return self._values.get(name, Value()).with_sources(self._left(name, label))
+
+    def _left(self, name: str, label: int) -> Sources:
+        """What determines in which iteration the loops between the assignment of a variable and a block were left."""
+        exits = self._turns.left_between(name, label) if self._given_turn else ()
+        return NOTHING.union(*(self.condition(block) | self._control[block] for block in exits))
+
+    def condition(self, label: int) -> Sources:
+        """What determines the outcome of the branch at the end of a block."""
+        last = self.blocks[label].body[-1]
+        if not isinstance(last, ir.Branch):
+            return NOTHING
+        return self.memory.sources(self._seen_from(label, last.cond.name))
+
+    def control(self, label: int, *, chosen: Callable[[Sources], bool]) -> Sources:
+        """What determines whether a block runs, except for branches whose conditions are chosen."""
+        conditions = map(self.condition, self._deciding(label))
+        return NOTHING.union(*(condition for condition in conditions if not chosen(condition)))
+
+    def _deciding(self, label: int) -> set[int]:
+        """Return the branches that determine, directly or indirectly, whether a block runs."""
+        found: set[int] = set()
+        waiting = [label]
+        while waiting:
+            new = self._branches[waiting.pop()] - found
+            found |= new
+            waiting += new
+        return found
+
+    def _update_control(self) -> None:
+        for label in self._order:
+            sources = NOTHING
+            for branch in self._branches[label]:
+                sources |= self.condition(branch) | self._control[branch]
+            self._control[label] |= sources
+
+    def _block(self, label: int) -> None:
+        self.memory.control = self._control[label]
+        for number, statement in enumerate(self.blocks[label].body):
+            self.memory.place = (label, number)
+            self.memory.line = statement.loc.line
+            self._statement(statement)
+
+    def _statement(self, statement: Any) -> None:
+        memory, expressions = self.memory, self._expressions
+        if isinstance(statement, ir.Assign):
+            name = statement.target.name
+            if isinstance(statement.value, ir.Expr) and statement.value.op == "phi":
+                value = self._phi(statement.value, name)
+            else:
+                value = expressions.value_of(statement.value, name)
+            if not self._given_turn:
+                value = value.with_sources(memory.control)
+            self._values[name] = join(self._values.get(name), value)
+        elif isinstance(statement, ir.SetItem | ir.StaticSetItem):
+            index = expressions.index_of(statement)
+            memory.write(expressions.variable(statement.target), index, expressions.variable(statement.value))
+        elif isinstance(statement, ir.SetAttr):
+            expressions.set_attribute(statement)
+        elif isinstance(statement, ir.DelItem):
+            container = expressions.variable(statement.target)
+            memory.decide(expressions.variable(statement.index), memory.length(container))
+            memory.put(container, expressions.variable(statement.index), resizes=True)
+
+    def _phi(self, node: Any, name: str) -> Value:
+        """Return the value of a φ node: it depends on the branches that determine the incoming edge."""
+        found: Value | None = None
+        sources = NOTHING
+        for variable, block in zip(node.incoming_values, node.incoming_blocks, strict=True):
+            if variable is ir.UNDEFINED or variable.name not in self._values:
+                continue  # not computed yet, or never: Python would raise
+            found = join(found, self._seen_from(block, variable.name))
+            sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
+        found = found or Value()
+        if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
+            found = replace(found, below=None, size=None)
+        return self._expressions.renamed(found, name).with_sources(sources)
+
+    def _arrival(self, block: int) -> Sources:
+        """What determines from which predecessor the current block is reached."""
+        if not self._given_turn:
+            return self._control.get(block, frozenset({OPAQUE})) | self.condition(block)
+        here = self.memory.place[0]
+        deciding = self._deciding(block) | {block}
+        return NOTHING.union(*(self.condition(b) for b in deciding if not self._turns.is_implied(b, here)))

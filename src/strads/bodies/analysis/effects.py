@@ -1,0 +1,90 @@
+"""The effects of a body: its accesses to tables, and what determines them."""
+
+from dataclasses import dataclass, field
+
+from strads.bodies.analysis.values import NOTHING, Size, Sources
+
+
+@dataclass(frozen=True)
+class Access:
+    """One place in the program where a row of a table is read or written.
+
+    Attributes
+    ----------
+    argument
+        The table.
+    write
+        Whether it is written.
+    sources
+        What determines which row it is.
+    control
+        What determines whether the access happens.
+    number
+        Value number of the row index; None for a slice or an array.
+    by_loop_index, by_next_index
+        Whether that is the loop index k itself, or k + 1.
+    segment
+        An array A such that the row, or each row of a slice, is in A[k]:A[k + 1].
+    element
+        Whether it is an element T[i, j], with an index for each axis.
+    place
+        Block and statement.
+    line
+        Line in the user's file.
+    """
+
+    argument: int
+    write: bool
+    sources: Sources
+    control: Sources
+    number: int | None
+    by_loop_index: bool
+    by_next_index: bool
+    segment: int | None
+    element: bool
+    place: tuple[int, int]
+    line: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A place whose outcome depends on values: an index within a row, a size, a function that refuses some values."""
+
+    sources: Sources
+    control: Sources  # what determines whether it is reached
+    number: tuple[int, int] | None  # value numbers of the array that is indexed, and of the index
+    # It succeeds if the first size of each of these pairs is at most the second; None: unknown.
+    fits: frozenset[tuple[Size, Size]] | None
+    place: tuple[int, int]
+    line: int
+
+
+@dataclass
+class Effects:
+    """What a body does.
+
+    Attributes
+    ----------
+    accesses
+        Accesses to rows of tables.
+    inner
+        Indices within rows and local containers, sizes of arrays, functions that refuse some values.
+    loops
+        Conditions of `while` loops.
+    raises
+        Exceptions that the body raises itself.
+    writes
+        Argument → first line that certainly writes it.
+    doubtful
+        Arguments that an operation without a rule may write.
+    escapes
+        Tables that are used other than row by row.
+    """
+
+    accesses: set[Access] = field(default_factory=set)
+    inner: set[Decision] = field(default_factory=set)
+    loops: Sources = NOTHING
+    raises: Sources = NOTHING
+    writes: dict[int, int] = field(default_factory=dict)
+    doubtful: set[int] = field(default_factory=set)
+    escapes: set[int] = field(default_factory=set)

@@ -1,0 +1,243 @@
+"""A loop body as one function in SSA form: Numba's IR, with the functions that the body calls inlined.
+
+So an early return of a helper is a branch like any other, and the analysis of data and control flow extends through
+calls. Calls that cannot be inlined (recursion, `*args`) remain calls for which there is no rule.
+"""
+
+import inspect
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numba.core import ir, ir_utils
+from numba.core.compiler import run_frontend
+from numba.core.dispatcher import Dispatcher
+from numba.core.ssa import reconstruct_ssa
+from numba.core.unsafe.eh import mark_try_block
+
+from strads.bodies.compile_errors import compile_error
+from strads.dds.user_functions import is_helper
+
+_MOST_STATEMENTS = 20_000  # of a body with everything inlined
+
+_STATEMENTS = (
+    ir.Assign,
+    ir.SetItem,
+    ir.StaticSetItem,
+    ir.SetAttr,
+    ir.DelItem,
+    ir.Del,
+    ir.Print,
+    ir.Jump,
+    ir.Branch,
+    ir.Return,
+    ir.Raise,
+    ir.StaticRaise,
+)
+
+
+# A branch in the user's source: the function, and the variable that holds the condition in the function's own IR.
+Branch = tuple[types.CodeType, str]
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A function and its callees, in SSA form.
+
+    `branches`: block → the branch at its end, for branches in the source; empty if some function could not be inlined.
+    """
+
+    ir: Any
+    branches: dict[int, Branch]
+
+
+def inlined_ssa(function: types.FunctionType) -> Inlined:
+    """Return the IR of a function and all functions that it calls by name, in SSA form.
+
+    Raises
+    ------
+    CompileError
+        For statements that loop bodies do not support: `try`, `with`, `yield`.
+    numba.core.errors.NumbaError
+        If the bytecode is not supported.
+    """
+    function_ir = _frontend(function)
+    inliner = _Inliner(function_ir)
+    inliner.run(function)
+    branches = {} if _calls_others(function_ir.blocks) else inliner.branches(function)
+    return Inlined(reconstruct_ssa(function_ir), branches)
+
+
+def _frontend(function: types.FunctionType) -> Any:
+    function_ir = run_frontend(function, inline_closures=True)
+    for block in function_ir.blocks.values():
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            if isinstance(value, ir.Global | ir.FreeVar) and value.value is mark_try_block:
+                reason = "try and with are not supported: an index error inside could go unnoticed"
+                raise compile_error(statement.loc.filename, statement.loc.line, reason)
+            if isinstance(value, ir.Yield) or not isinstance(statement, _STATEMENTS):
+                reason = f"loop bodies have no {type(value or statement).__name__.lower()} statements"
+                raise compile_error(statement.loc.filename, statement.loc.line, reason)
+    return function_ir
+
+
+class _Inliner:
+    """Inlines functions into one IR until no call is left that it can replace."""
+
+    def __init__(self, function_ir: Any):
+        self.ir = function_ir
+        self.statements = sum(len(block.body) for block in function_ir.blocks.values())
+        self.called: list[types.CodeType] = []  # the function of each inlined copy
+
+    @property
+    def copies(self) -> int:
+        """Number of inlined calls."""
+        return len(self.called)
+
+    def branches(self, function: types.FunctionType) -> dict[int, Branch]:
+        """Return the source branch of each block that ends with one."""
+        found = {}
+        for label, block in self.ir.blocks.items():
+            if isinstance(block.body[-1], ir.Branch):
+                name, _, copy = block.body[-1].cond.name.partition("@")
+                found[label] = self.called[int(copy) - 1] if copy else function.__code__, name
+        return found
+
+    def run(self, function: types.FunctionType) -> None:
+        waiting: list[tuple[int, tuple[types.FunctionType, ...]]] = [(label, (function,)) for label in self.ir.blocks]
+        while waiting:
+            label, active = waiting.pop()
+            definitions = _definitions(self.ir.blocks)
+            block = self.ir.blocks[label]
+            for position, statement in enumerate(block.body):
+                callee = _called(statement, definitions)
+                if callee is None or callee in active or self.statements > _MOST_STATEMENTS:
+                    continue
+                arguments = _bind(callee, statement.value)
+                if arguments is not None:
+                    rest, inner = self._replace(label, position, callee, arguments)
+                    waiting.append((rest, active))
+                    waiting += [(new, (*active, callee)) for new in inner]
+                    break
+
+    def _replace(
+        self, label: int, position: int, callee: types.FunctionType, arguments: Mapping[str, Any]
+    ) -> tuple[int, list[int]]:
+        """Split a block at a call and insert the function; returns the following block and the function's blocks."""
+        block = self.ir.blocks[label]
+        call = block.body[position]
+        inner = _frontend(callee)
+        self.statements += sum(len(part.body) for part in inner.blocks.values())
+        self.called.append(callee.__code__)
+        offset = max(self.ir.blocks) + 1
+        blocks = ir_utils.add_offset_to_labels(inner.blocks, offset)
+        names = {name: block.scope.define(f"{name}@{self.copies}", call.loc) for name in sorted(_names(blocks))}
+        ir_utils.replace_vars(blocks, names)
+        rest = max(blocks) + 1
+        self.ir.blocks[rest] = ir.Block(block.scope, call.loc)
+        self.ir.blocks[rest].body = block.body[position + 1 :]
+        block.body = [*block.body[:position], ir.Jump(min(blocks), call.loc)]
+        parameters = list(inspect.signature(callee).parameters)
+        for part in blocks.values():
+            part.scope = block.scope
+            part.body = [new for old in part.body for new in _adapted(old, parameters, arguments, call.target, rest)]
+        self.ir.blocks.update(blocks)
+        return rest, list(blocks)
+
+
+def _adapted(statement: Any, parameters: list[str], arguments: Mapping[str, Any], target: Any, rest: int) -> list[Any]:
+    """Return the statements that replace one of an inlined function."""
+    if isinstance(statement, ir.Return):
+        return [ir.Assign(statement.value, target, statement.loc), ir.Jump(rest, statement.loc)]
+    if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Arg):
+        value = arguments[parameters[statement.value.index]]
+        if not isinstance(value, ir.Var):
+            value = ir.FreeVar(0, statement.value.name, value, statement.loc)  # a default
+        return [ir.Assign(value, statement.target, statement.loc)]
+    return [statement]
+
+
+def _names(blocks: Mapping[int, Any]) -> set[str]:
+    return {
+        variable.name for block in blocks.values() for statement in block.body for variable in statement.list_vars()
+    } | {statement.target.name for block in blocks.values() for statement in block.find_insts(ir.Assign)}
+
+
+def _calls_others(blocks: Mapping[int, Any]) -> bool:
+    """Whether a user's function is still used other than by assigning it to another name."""
+    definitions = _definitions(blocks)
+    functions: set[str] = set()
+    before = -1
+    while before < len(functions):
+        before = len(functions)
+        for name, values in definitions.items():
+            if is_helper(_resolve(name, definitions)) or any(_names_function(value, functions) for value in values):
+                functions.add(name)
+    used = {
+        variable.name
+        for block in blocks.values()
+        for statement in block.body
+        if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var))
+        for variable in statement.list_vars()
+        if not (isinstance(statement, ir.Assign) and variable.name == statement.target.name)
+    }
+    return bool(used & functions)
+
+
+def _names_function(value: Any, functions: set[str]) -> bool:
+    if isinstance(value, ir.Var):
+        return value.name in functions
+    return isinstance(value, ir.Global | ir.FreeVar) and is_helper(value.value)
+
+
+def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:
+    definitions: dict[str, list[Any]] = {}
+    for block in blocks.values():
+        for statement in block.find_insts(ir.Assign):
+            definitions.setdefault(statement.target.name, []).append(statement.value)
+    return definitions
+
+
+def _called(statement: Any, definitions: Mapping[str, list[Any]]) -> types.FunctionType | None:
+    """Return the user's function that a statement calls, if it is known."""
+    if not isinstance(statement, ir.Assign):
+        return None
+    call = statement.value
+    if not isinstance(call, ir.Expr) or call.op != "call":
+        return None
+    function = _resolve(call.func.name, definitions)
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    return plain if isinstance(plain, types.FunctionType) and is_helper(plain) else None
+
+
+def _resolve(name: str, definitions: Mapping[str, list[Any]]) -> Any:
+    """Return the global that a variable stands for, or None."""
+    found = definitions.get(name, [])
+    if len(found) != 1:
+        return None
+    definition = found[0]
+    if isinstance(definition, ir.Global | ir.FreeVar):
+        return definition.value
+    if isinstance(definition, ir.Var):
+        return _resolve(definition.name, definitions)
+    if isinstance(definition, ir.Expr) and definition.op == "getattr":
+        module = _resolve(definition.value.name, definitions)
+        return getattr(module, definition.attr, None) if isinstance(module, types.ModuleType) else None
+    return None
+
+
+def _bind(callee: types.FunctionType, call: Any) -> dict[str, Any] | None:
+    """Return the variable, or the default, bound to each parameter; None if that cannot be determined."""
+    signature = inspect.signature(callee)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    unusual = kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    if unusual or call.vararg is not None or inspect.isgeneratorfunction(callee):
+        return None
+    try:
+        bound = signature.bind(*call.args, **dict(call.kws))
+    except TypeError:  # Numba will report the error
+        return None
+    bound.apply_defaults()
+    return dict(bound.arguments)

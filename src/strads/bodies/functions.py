@@ -1,0 +1,74 @@
+"""Prepares a loop body and the functions that it calls for compilation by Numba."""
+
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.dispatcher import Dispatcher
+from numba.core.untyped_passes import IRProcessing
+
+from strads.bodies.analysis.outcomes import Outcomes
+from strads.bodies.compile_errors import check_names
+from strads.bodies.literals import SingleLiterals
+from strads.bodies.powers import PowersOfConstants
+from strads.bodies.safety import RecordingSafety, Safety, safety_with
+from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.engine.runtime_library import provide
+from strads.engine.views.types import INLINED
+
+__all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
+
+
+def compile_function(
+    function: Function,
+    float_dtype: np.dtype[Any],
+    *,
+    records: bool = False,
+    outcomes: Outcomes = MappingProxyType({}),
+    **options: Any,
+) -> Dispatcher:
+    """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
+
+    Float literals take the floating dtype of the tables (see `literals`).
+
+    Parameters
+    ----------
+    function
+        The loop body.
+    float_dtype
+        Dtype of float literals.
+    records
+        Whether it is for reconnaissance, which gives up in cases where a run may continue.
+    outcomes
+        Outcomes of branches, chosen beforehand.
+    options
+        Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
+    """
+    provide()
+    safety: type[Any] = RecordingSafety if records else Safety
+    if outcomes:
+        safety = safety_with(frozenset(outcomes.items()))
+    passes = [safety]
+    if float_dtype == np.float32:
+        passes.append(SingleLiterals)
+    if options.get("fastmath"):
+        passes.append(PowersOfConstants)
+    options["pipeline_class"] = _compiler_with(tuple(passes))
+    return dispatcher_of(function, check=check_names, **INLINED, **options)
+
+
+@cache
+def _compiler_with(passes: tuple[type[Any], ...]) -> type[CompilerBase]:
+    """Return Numba's compiler with additional passes, which run as soon as the IR exists."""
+
+    class BodyCompiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            for added in passes:
+                pipeline.add_pass_after(added, IRProcessing)
+            pipeline.finalize()
+            return [pipeline]
+
+    return BodyCompiler

@@ -1,0 +1,215 @@
+"""Compiler passes that add what Numba lacks: interruptible loops, and checks of shapes and indices.
+
+Numba's `a += b` and `np.add(x, y, out)` read and write over the length of the target, even if other operands are
+shorter. In functions with a list comprehension it drops `row = W[k]` if the row is unused, and with it the check of k.
+"""
+
+from functools import cache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import ir
+from numba.core.analysis import compute_cfg_from_blocks
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import get_definition, guard
+from numba.extending import overload, register_jitable
+
+from strads.bodies.analysis.inlining import Branch
+from strads.bodies.analysis.structure import is_counted
+from strads.engine.stopping import check_chosen_turn, check_recorded_turn, check_turn
+
+
+def fits(target: Any, source: Any) -> None:
+    """Raise ValueError if the source cannot be broadcast to the shape of the target, which is written."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(fits)
+def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
+    if not isinstance(target, types.Array) or not isinstance(source, types.Array):
+        return lambda target, source: None
+    missing = target.ndim - source.ndim
+    if missing < 0:
+
+        def refuse(target, source):  # type: ignore[no-untyped-def]
+            raise ValueError("an array with more axes than the one that is written")
+
+        return refuse
+
+    def check(target, source):  # type: ignore[no-untyped-def]
+        for axis in range(source.ndim):
+            size = source.shape[axis]
+            if size != 1 and size != target.shape[axis + missing]:
+                raise ValueError("the shapes of the arrays do not fit the one that is written")
+
+    return check
+
+
+def use(value: Any) -> None:
+    """Do nothing; marks a value as used."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(use)
+def _compiled_use(value):  # type: ignore[no-untyped-def]
+    return lambda value: None
+
+
+class _Safety(FunctionPass):
+    """Makes `while` loops test the flag of `engine.stopping`, and checks shapes before in-place writes to arrays."""
+
+    _outcomes: frozenset[tuple[Branch, bool]] = frozenset()  # outcomes of branches, chosen beforehand
+    _turn: Any  # called in each iteration of a `while` loop with the iteration count; returns the next count
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Rewrite one function's IR."""
+        function_ir = state.func_ir
+        cfg = compute_cfg_from_blocks(function_ir.blocks)
+        loops = list(cfg.loops().values())
+        headers = {loop.header for loop in loops}
+        unused = _unused_items(function_ir)
+        chosen = self._choose(state.func_id.func.__code__, function_ir)
+        kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
+        for label, block in function_ir.blocks.items():
+            block.body = _with_checks(function_ir, block, unused)
+            if label in kept:
+                self._count(function_ir, block, check_chosen_turn)
+            elif label in headers and not is_counted(block):
+                self._count(function_ir, block, type(self)._turn)
+        return True
+
+    def _choose(self, code: CodeType, function_ir: Any) -> list[tuple[int, bool]]:
+        """Fix branches to the outcomes chosen by reconnaissance; returns their blocks and outcomes."""
+        wanted = {name: outcome for (of, name), outcome in self._outcomes if of == code}
+        chosen = []
+        for label, block in function_ir.blocks.items():
+            last = block.body[-1]
+            if isinstance(last, ir.Branch) and last.cond.name in wanted:
+                chosen.append((label, wanted.pop(last.cond.name)))
+                outcome = _call(block, last.loc, _always if chosen[-1][1] else _never, ())
+                block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
+        if wanted:
+            raise NotImplementedError(f"no branch {sorted(wanted)} in {code.co_name}")
+        return chosen
+
+    def _count(self, function_ir: Any, header: Any, check: Any) -> None:
+        """Count the iterations of a loop in a variable that is initialized at the start of the function."""
+        loc = header.body[0].loc
+        turns = header.scope.redefine("$strads_turns", loc)
+        entry = function_ir.blocks[min(function_ir.blocks)]
+        entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
+        call = _call(header, loc, check, (turns,))
+        header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class Safety(_Safety):
+    """The pass for bodies that run."""
+
+    _name = "strads_safety"
+    _turn = staticmethod(check_turn)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class RecordingSafety(_Safety):
+    """The pass for bodies in reconnaissance."""
+
+    _name = "strads_recording_safety"
+    _turn = staticmethod(check_recorded_turn)
+
+
+@cache
+def safety_with(outcomes: frozenset[tuple[Branch, bool]]) -> type[FunctionPass]:
+    """Return the pass for bodies in a reconnaissance that chooses outcomes of branches."""
+
+    class ChoosingSafety(RecordingSafety):
+        _name = "strads_choosing_safety"
+        _outcomes = outcomes
+
+    return register_pass(mutates_CFG=False, analysis_only=False)(ChoosingSafety)
+
+
+def _keeps(blocks: Any, loop: Any, label: int, outcome: bool) -> bool:
+    """Whether a chosen outcome keeps a task in a loop that a run may leave."""
+    branch = blocks[label].body[-1]
+    taken, other = (branch.truebr, branch.falsebr) if outcome else (branch.falsebr, branch.truebr)
+    return label in loop.body and taken in loop.body and other not in loop.body
+
+
+@register_jitable
+def _always() -> bool:
+    return True
+
+
+@register_jitable
+def _never() -> bool:
+    return False
+
+
+def _unused_items(function_ir: Any) -> set[str]:
+    """Names of the variables that are assigned an item but never read, if Numba would drop them."""
+    statements = [statement for block in function_ir.blocks.values() for statement in block.body]
+    values = [statement.value for statement in statements if isinstance(statement, ir.Assign)]
+    if not any(isinstance(value, ir.Expr) and value.op == "make_function" for value in values):
+        return set()
+    # A copy to another variable does not count as a use: the copy may be unused as well.
+    used = {variable.name for value in values if isinstance(value, ir.Expr) for variable in value.list_vars()}
+    others = [statement for statement in statements if not isinstance(statement, ir.Assign | ir.Del)]
+    used |= {variable.name for statement in others for variable in statement.list_vars()}
+    return {
+        statement.target.name
+        for statement in statements
+        if isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Expr)
+        and statement.value.op in ("getitem", "static_getitem")
+        and statement.target.name not in used
+    }
+
+
+def _with_checks(function_ir: Any, block: Any, unused: set[str]) -> list[Any]:
+    body: list[Any] = []
+    for statement in block.body:
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+            for target, source in _written_in_place(function_ir, value):
+                body += _call(block, statement.loc, fits, (target, source))
+        body.append(statement)
+        if isinstance(statement, ir.Assign) and statement.target.name in unused:
+            body += _call(block, statement.loc, use, (statement.target,))
+    return body
+
+
+def _written_in_place(function_ir: Any, expression: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of an array that an expression writes and an array that it reads."""
+    if expression.op == "inplace_binop":
+        return [(expression.lhs, expression.rhs)]
+    if expression.op != "call":
+        return []
+    function = _function_of(function_ir, expression.func)
+    if not isinstance(function, np.ufunc) or len(expression.args) <= function.nin:
+        return []
+    *sources, target = expression.args
+    return [(target, source) for source in sources[: function.nin]]
+
+
+def _function_of(function_ir: Any, variable: Any) -> Any:
+    definition = guard(get_definition, function_ir, variable)
+    if isinstance(definition, ir.Global | ir.FreeVar):
+        return definition.value
+    if isinstance(definition, ir.Expr) and definition.op == "getattr":
+        return getattr(_function_of(function_ir, definition.value), definition.attr, None)
+    return None
+
+
+def _call(block: Any, loc: Any, function: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    callee = block.scope.redefine("$strads_check", loc)
+    result = block.scope.redefine("$strads_checked", loc)
+    return [
+        ir.Assign(ir.FreeVar(0, function.__name__, function, loc), callee, loc),
+        ir.Assign(ir.Expr.call(callee, arguments, (), loc), result, loc),
+    ]

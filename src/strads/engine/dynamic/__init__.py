@@ -1,0 +1,1 @@
+"""Execution of dynamic schedules on one node."""

@@ -1,0 +1,1 @@
+"""Execution of minibatches on replicas of the parameters."""

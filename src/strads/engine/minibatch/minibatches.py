@@ -1,0 +1,80 @@
+"""Compiled minibatches: a body's view of its rows, and a thread's loop over many minibatches."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from strads.engine.atomics import load
+from strads.engine.views.tables import make_ragged
+from strads.engine.views.types import INLINED, bind_with
+
+Runner = Callable[..., int]
+
+
+def _batch_of(batches: Any, number: int) -> Any:
+    """Return a view of a minibatch's rows; `batches` holds the rows, and the bounds of each minibatch."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_batch_of)
+def _compiled_batch_of(batches, number):  # type: ignore[no-untyped-def]
+    rows = batches[0]
+    if isinstance(rows, types.Array):
+        return lambda batches, number: batches[0][batches[1][number] : batches[2][number]]
+    if len(rows) == 2:
+
+        def ragged(batches, number):  # type: ignore[no-untyped-def]
+            values, offsets = batches[0]
+            return make_ragged((values, offsets[batches[1][number] : batches[2][number] + 1]))
+
+        return ragged
+
+    def numbers(batches, number):  # type: ignore[no-untyped-def]
+        start, step = batches[0][0]
+        return start + step * np.arange(batches[1][number], batches[2][number])
+
+    return numbers
+
+
+def make_task(body: Any) -> Any:
+    """Make the function `task(number, *arguments)` that runs a minibatch; the last argument is the minibatches."""
+
+    @njit(**INLINED, error_model="numpy")
+    def task(number, *arguments):  # type: ignore[no-untyped-def]
+        body(_batch_of(arguments[-1], number), *arguments[:-1])
+
+    return task
+
+
+def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+    """Make the function that runs one minibatch: `step(number, worker, storages)`.
+
+    Accumulators add to slot `worker`. All loops over minibatches call the same function, so that rounding is identical.
+    """
+    bind = bind_with(constructors)
+
+    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    def step(number, worker, storages):  # type: ignore[no-untyped-def]
+        task(number, *bind(storages, (number, worker, 0, number)))
+
+    return step
+
+
+def make_runner(step: Any) -> Runner:
+    """Make the lazily compiled loop of a thread: `run(order, first, last, worker, stop, storages)`.
+
+    It runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run.
+    """
+
+    @njit(nogil=True)
+    def run(order, first, last, worker, stop, storages):  # type: ignore[no-untyped-def]
+        for position in range(first, last):
+            if load(stop, 0) != 0:
+                return position - first
+            step(order[position], worker, storages)
+        return last - first
+
+    return run

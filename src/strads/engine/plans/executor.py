@@ -1,0 +1,286 @@
+"""Runs a plan on the threads of this machine: one compiled call per thread, without the interpreter between jobs."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit, typeof, types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
+from strads.engine.plans.job_pool import (
+    FINISHED,
+    STOPPED,
+    WAIT,
+    JobPool,
+    finish_locked,
+    jobs_done,
+    make_job_pool,
+    queue_lengths,
+    stop,
+    take_or_wait,
+)
+from strads.engine.stopping import stoppable
+from strads.engine.views.types import INNER, bind_with
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.records.ownership import Ownership
+
+Worker = Callable[..., int]
+# Owner of each row, and offsets and numbers of the rows that each job claims when it begins: see `Ownership`.
+Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+
+UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+_TOTAL_STRIDE = 8  # doubles in a cache line
+_STRIDE = 64  # tasks between checks of the stop flag: a job may take minutes
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A plan as a worker needs it, in plain arrays."""
+
+    plan: Plan
+    # (tasks,): the loop index k of the task at each plan position; None where that is the position itself
+    indices: NDArray[np.integer] | None
+    ownership: Ownership | None = None  # of the rows of guarded tables, if any
+
+    def lanes(self) -> NDArray[np.int32]:
+        """Return the lane of each job: the replica of relaxed tables that it works on."""
+        lane = self.plan.lane
+        return np.zeros(self.plan.jobs, np.int32) if lane is None else lane
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Result of one execution of a plan."""
+
+    seconds: float
+    jobs: NDArray[np.int32]  # in the order in which they ended
+    sequence: NDArray[np.int64] | None  # of `locked` plans, if recorded: rank of each plan position
+    compute_seconds: float = 0.0  # in compiled code, summed over threads
+    mean_queue: float = 0.0  # mean number of ready jobs when one was taken
+    longest_queue: int = 0
+
+
+@njit(nogil=True, cache=True)
+def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped-def]
+    """Acquire a task's locks `ids[first:last]` in ascending order; False if the run was stopped meanwhile."""
+    for entry in range(first, last):
+        attempts = 0
+        while not compare_and_swap(locks, ids[entry], 0, 1):
+            if state[STOPPED] != 0:
+                return False
+            attempts += 1
+            pause(attempts)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
+    for entry in range(first, last):
+        exchange(locks, ids[entry], 0)
+
+
+@njit(nogil=True, cache=True)
+def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
+    """Make a job, or a task that holds its locks, the owner of its rows, which no other one is using."""
+    owner, offsets, rows = claiming
+    if len(rows) > 0:
+        for entry in range(offsets[holder], offsets[holder + 1]):
+            owner[rows[entry]] = holder
+
+
+def _index_at(indices: Any, position: int) -> Any:
+    """Loop index of the task at a position of the plan."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_index_at)
+def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
+    if isinstance(indices, types.NoneType):
+        return lambda indices, position: np.int64(position)
+    return lambda indices, position: np.int64(indices[position])
+
+
+def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+    bind = bind_with(constructors)
+
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        _claim(claiming, job)
+        for start in range(first, last, _STRIDE):
+            if pool.state[STOPPED] != 0:
+                return
+            for position in range(start, min(start + _STRIDE, last)):
+                index = _index_at(indices, position)
+                body(index, *bind(storages, (position, job, lane, job, index)))
+
+    return run_job
+
+
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+    bind = bind_with(constructors)
+
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        locks, offsets, ids, sequence, counter = locking
+        for position in range(first, last):
+            if pool.state[STOPPED] != 0:  # negligible beside the locks
+                return
+            start, end = offsets[position], offsets[position + 1]
+            if not _acquire(locks, ids, start, end, pool.state):
+                return
+            _claim(claiming, position)
+            index = _index_at(indices, position)
+            body(index, *bind(storages, (position, job, lane, position, index)))
+            if len(sequence) > 0:
+                sequence[position] = fetch_add(counter, 0, 1)
+            _release(locks, ids, start, end)
+
+    return run_job
+
+
+def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]) -> Worker:
+    """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
+
+    The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
+    arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
+    `Claiming`; `indices` are loop indices; `offsets` and `lanes` are by job.
+    """
+    factory = _make_run_job_locked if locked else _make_run_job
+    run_job = factory(body, constructors, fastmath)
+
+    @njit(nogil=True)
+    def worker(pool, locking, claiming, indices, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
+        while True:
+            job = take_or_wait(pool)
+            if job < 0:
+                return job
+            first, last = offsets[job], offsets[job + 1]
+            if served and first == last:
+                return job
+            run_job(pool, locking, claiming, indices, first, last, job, lanes[job], storages)
+            finish_locked(pool, job)
+
+    return worker
+
+
+def _worker_arguments(
+    pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, schedule: Schedule, *, served: bool
+) -> tuple[Any, ...]:
+    return pool, locking, claiming, schedule.indices, schedule.plan.offsets, schedule.lanes(), served
+
+
+def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
+    """Compile a worker for these arguments, so that errors are raised before any thread starts."""
+    locking = _locking(schedule.plan.locks, 0, False)
+    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, UNCLAIMED, schedule, served=False)
+    worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
+
+
+def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
+    if locks is None:
+        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (np.zeros(0, np.int64),) * 2
+    sequence = np.zeros(tasks if record_order else 0, np.int64)
+    return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
+
+
+class Station(Protocol):
+    """Actions between jobs, in the interpreter: barriers, and communication with other nodes."""
+
+    def open(self, pool: JobPool) -> None:
+        """Called before the first job."""
+
+    def serve(self, job: int) -> None:
+        """Perform the action that an empty job stands for; the job then counts as finished."""
+
+    def idle(self) -> None:
+        """Called by a thread that finds no job ready."""
+
+
+def execute(
+    worker: Worker,
+    schedule: Schedule,
+    storages: tuple[Any, ...],
+    team: ThreadTeam,
+    *,
+    claiming: Claiming = UNCLAIMED,
+    station: Station | None = None,
+    job_order: str = "heaviest",
+    patience: int = 0,
+    record_order: bool = False,
+) -> Execution:
+    """Execute a plan once.
+
+    Parameters
+    ----------
+    worker
+        From `make_worker`.
+    schedule
+        The plan and its loop indices.
+    storages
+        One storage for each argument of the body.
+    team
+        The threads that take jobs.
+    claiming
+        Owners of rows, and the rows that each job claims, if there are guarded tables.
+    station
+        Serves the plan's empty jobs; without one they are skipped.
+    job_order, patience
+        See `make_job_pool`.
+    record_order
+        Whether to record the order of tasks of a `locked` plan.
+
+    Raises
+    ------
+    The first exception of the body; the other threads stop after a few more tasks.
+    """
+    plan = schedule.plan
+    pool = make_job_pool(plan, order=job_order, patience=patience)
+    locking = _locking(plan.locks, plan.tasks, record_order)
+    arrays = _worker_arguments(pool, locking, claiming, schedule, served=station is not None)
+    working = np.zeros(team.size)
+
+    def work(thread: int) -> None:
+        try:
+            while True:
+                begin = time.perf_counter()
+                job = worker(*arrays, storages)
+                working[thread] += time.perf_counter() - begin
+                if job == FINISHED:
+                    return
+                assert station is not None
+                if job == WAIT:
+                    station.idle()
+                else:
+                    station.serve(job)
+                    finish_locked(pool, job)
+        except BaseException:
+            stop(pool)
+            raise
+
+    start = time.perf_counter()
+    if station is not None:
+        station.open(pool)
+    with stoppable() as end_bodies:
+
+        def halt() -> None:
+            stop(pool)
+            end_bodies()
+
+        team.run(work, on_interrupt=halt)
+    sequence = locking[3] if plan.locks is not None and record_order else None
+    seconds = time.perf_counter() - start
+    return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
+
+
+def zero_totals(jobs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros for an accumulator's sum in each job, in column 0: one cache line each, shape (jobs, 8).
+
+    They are always summed in this layout: NumPy's order of summation, hence the bits, depend on it.
+    """
+    return np.zeros((jobs, _TOTAL_STRIDE), dtype)

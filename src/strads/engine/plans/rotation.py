@@ -1,0 +1,144 @@
+"""One node's part of a plan: blocks are received and sent while its threads compute (thesis §4.2).
+
+The arrival of a block makes jobs ready; when the last job on this node that uses it has ended, it is forwarded
+immediately. The plan fixes the order of the jobs that use a block, so timing affects only speed, and a loop needs no
+barrier except at its end (*macro synchronization*).
+"""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import Comm
+from strads.dds.shard import Shard
+from strads.engine.plans.job_pool import JobPool, arrive, stop
+from strads.engine.plans.replicas import Replicas
+from strads.schedule.nodes.placement import Move, NodePlan
+
+# Attempts of a thread to take a job before it polls for messages, and seconds that it then waits at a time. With
+# several threads the wait is short, as another thread may make a job ready without a message.
+_PATIENCE, _REST = 2_000, 2e-4
+_PATIENCE_ALONE, _REST_ALONE = 64, 5e-3
+
+_ROWS = 16  # lowest tag of rows in transit
+
+
+class Cargo:
+    """The memory of the rows of one move: a part of the table itself, or a copy if the rows are scattered."""
+
+    def __init__(self, move: Move, shard: Shard):
+        self.move = move
+        values, rows = shard.value_rows(move.rows)
+        self._values = values
+        self._rows = rows
+        self._copy = None if isinstance(rows, slice) else np.empty((len(rows), *values.shape[1:]), values.dtype)
+
+    @property
+    def memory(self) -> NDArray[Any]:
+        """The memory to send or receive."""
+        return self._values[self._rows] if self._copy is None else self._copy
+
+    def load(self) -> NDArray[Any]:
+        """Return the current contents of the rows."""
+        if self._copy is not None:
+            self._copy[...] = self._values[self._rows]
+        return self.memory
+
+    def unload(self) -> None:
+        """Copy received rows into the table."""
+        if self._copy is not None:
+            self._values[self._rows] = self._copy
+
+
+class NodeStation:
+    """Departures, arrivals and barriers of one node; used for one execution of its plan.
+
+    Parameters
+    ----------
+    part
+        This node's part of the plan.
+    departures, arrivals
+        The cargo of its moves, in order.
+    replicas
+        Relaxed tables, summed at barriers.
+    comm
+        Connection to the other nodes.
+    threads
+        Number of threads of this node.
+    """
+
+    def __init__(
+        self,
+        part: NodePlan,
+        departures: Sequence[Cargo],
+        arrivals: Sequence[Cargo],
+        replicas: Sequence[Replicas],
+        comm: Comm,
+        threads: int,
+    ):
+        self.patience = _PATIENCE if threads > 1 else _PATIENCE_ALONE
+        self._rest = _REST if threads > 1 else _REST_ALONE
+        self._part = part
+        self._departures = departures
+        self._arrivals = arrivals
+        self._replicas = replicas
+        self._comm = comm
+        self._pool: JobPool | None = None
+        self._news = time.monotonic()
+        self.arrived = np.zeros(len(arrivals), bool)
+
+    def open(self, pool: JobPool) -> None:
+        """Provide the memory for all arrivals."""
+        self._pool = pool
+        first = self._part.plan.jobs - len(self._arrivals)
+        for number, cargo in enumerate(self._arrivals):
+            self._comm.expect(
+                cargo.memory,
+                cargo.move.source,
+                _ROWS + cargo.move.number,
+                on_arrival=partial(self._receive, first + number, number),
+            )
+
+    def _receive(self, job: int, number: int) -> None:
+        """Called by the receiving thread; jobs that waited for the rows become ready immediately."""
+        self._arrivals[number].unload()
+        self.arrived[number] = True
+        self._news = time.monotonic()
+        assert self._pool is not None
+        arrive(self._pool, job)
+
+    def serve(self, job: int) -> None:
+        """Send rows, or join the other nodes at a barrier."""
+        if job < len(self._departures):
+            cargo = self._departures[job]
+            self._comm.put(cargo.load(), cargo.move.target, _ROWS + cargo.move.number)
+            self._comm.progress()
+        else:
+            self._comm.barrier()
+            for replica in self._replicas:
+                replica.synchronize()
+        self._news = time.monotonic()
+
+    def idle(self) -> None:
+        """Wait for messages from other nodes, up to the time limit.
+
+        Raises
+        ------
+        NodeFailure
+            If nothing has arrived for `timeout` seconds while rows are missing.
+        """
+        self._comm.flush()  # others may be waiting for this node
+        self._comm.progress(self._rest)
+        missing = np.flatnonzero(~self.arrived)
+        if len(missing) and time.monotonic() - self._news > self._comm.timeout:
+            source = self._arrivals[int(missing[0])].move.source
+            raise self._comm.timed_out(f"rows from {self._comm.name(source)}", source)
+
+    def halt(self) -> None:
+        """Stop the threads after a few more tasks: another node has failed."""
+        if self._pool is not None:
+            stop(self._pool)

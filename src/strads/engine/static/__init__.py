@@ -1,0 +1,1 @@
+"""Execution of the Static Engine's rounds on one node."""

@@ -1,0 +1,152 @@
+"""Live views: what a body sees of each argument when a plan is executed.
+
+A constructor takes the storage of one argument and the context of one task, `(position in the plan, job, lane,
+holder of rows, loop index)`, and returns the view. Arrays that are passed unchanged have no constructor.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from strads.engine.views.keyed import keyed_view
+from strads.engine.views.roles import Role
+from strads.engine.views.tables import (
+    make_accumulating,
+    make_aligned,
+    make_checked,
+    make_guarded,
+    make_offsets,
+    make_ragged,
+    make_segmented,
+)
+from strads.engine.views.types import INLINED
+
+PLAN_POSITION, JOB, LANE, HOLDER, INDEX = 0, 1, 2, 3, 4
+
+
+class Guarded(NamedTuple):
+    """Storage of a guarded table: its data, the range of rows of each job, and the owner of each row or block.
+
+    `blocks` is the block of each row, or None if rows are owned individually: it determines the compiled code.
+    """
+
+    data: Any
+    low: Any
+    high: Any
+    owner: Any
+    blocks: Any
+
+
+class Aligned(NamedTuple):
+    """Storage of an aligned table: its rows in plan order, and the number of rows of the table itself."""
+
+    data: Any
+    rows: int
+
+
+class Segmented(NamedTuple):
+    """Storage of a segmented table: the segments in plan order, the shift of each, and the table's number of rows."""
+
+    data: Any
+    shift: Any
+    rows: int
+
+
+class Offsets(NamedTuple):
+    """Storage of the offsets of segmented tables: both ends of each segment in plan order, and their number."""
+
+    ends: Any
+    rows: int
+
+
+@njit(**INLINED)
+def ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    """View a ragged table, given its values and offsets."""
+    return make_ragged((storage[0], storage[1]))
+
+
+@njit(**INLINED)
+def _replica_view(storage, context):  # type: ignore[no-untyped-def]
+    """View the lane's replica, out of (lanes, *shape)."""
+    return storage[context[LANE]]
+
+
+@njit(**INLINED)
+def _offsets_view(storage, context):  # type: ignore[no-untyped-def]
+    return make_offsets((storage.ends, context[PLAN_POSITION], context[INDEX], storage.rows))
+
+
+@njit(**INLINED)
+def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
+    """Add to the job's own total, so that the sum does not depend on timing."""
+    return make_accumulating((storage, context[JOB]))
+
+
+def _plain_views(checks: bool | None) -> dict[Role, Any]:
+    """Return the constructors for dense tables; `checks` is True or None."""
+
+    @njit(**INLINED)
+    def checked(storage, context):  # type: ignore[no-untyped-def]
+        return make_checked((storage, checks))
+
+    @njit(**INLINED)
+    def checked_replica(storage, context):  # type: ignore[no-untyped-def]
+        return make_checked((storage[context[LANE]], checks))
+
+    @njit(**INLINED)
+    def aligned(storage, context):  # type: ignore[no-untyped-def]
+        return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
+
+    @njit(**INLINED)
+    def segmented(storage, context):  # type: ignore[no-untyped-def]
+        return make_segmented((storage.data, storage.shift[context[PLAN_POSITION]], storage.rows, checks))
+
+    @njit(**INLINED)
+    def guarded(storage, context):  # type: ignore[no-untyped-def]
+        s, job = storage, context[JOB]
+        return make_guarded((s.data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+
+    return {
+        Role.SCALAR: None,
+        Role.ACCUMULATOR: _accumulating_view,
+        Role.READ: None,
+        Role.CHECKED: checked,
+        Role.ALIGNED: aligned,
+        Role.SEGMENTED: segmented,
+        Role.OFFSETS: _offsets_view,
+        Role.WRITTEN: None,
+        Role.GUARDED: guarded,
+        Role.RELAXED: _replica_view,
+        Role.CHECKED_RELAXED: checked_replica,
+    }
+
+
+def _ragged_views(checks: bool | None) -> dict[Role, Any]:
+    """Return the constructors for ragged tables, whose view always checks row indices."""
+
+    @njit(**INLINED)
+    def aligned(storage, context):  # type: ignore[no-untyped-def]
+        data = make_ragged((storage.data[0], storage.data[1]))
+        return make_aligned((data, context[PLAN_POSITION], storage.rows, checks))
+
+    @njit(**INLINED)
+    def guarded(storage, context):  # type: ignore[no-untyped-def]
+        s, job = storage, context[JOB]
+        data = make_ragged((s.data[0], s.data[1]))
+        return make_guarded((data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+
+    tables = (Role.READ, Role.CHECKED, Role.WRITTEN)
+    return {**dict.fromkeys(tables, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}
+
+
+_PLAIN = {True: _plain_views(True), False: _plain_views(None)}
+_RAGGED = {True: _ragged_views(True), False: _ragged_views(None)}
+
+
+def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False) -> Any | None:
+    """Return the constructor of a body's view of an argument, or None if the body sees the storage itself.
+
+    With `checks`, the second index of `T[i, j]` is checked, too.
+    """
+    constructor = (_RAGGED if ragged else _PLAIN)[checks][role]
+    return keyed_view(constructor) if keyed else constructor

@@ -1,0 +1,167 @@
+"""Recording views: what a body sees of each argument during reconnaissance (DESIGN §4.3).
+
+A table that the loop writes is seen as *ghosts* (every element reads as one constant and writes are discarded, so that
+the compiler eliminates all arithmetic except index computation) or, where the body needs real values, as *scratch*
+(each task works on private copies of the rows that it accesses). Both log every access.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from strads.engine.views.keyed import keyed_view
+from strads.engine.views.live import ragged_view
+from strads.engine.views.roles import Role
+from strads.engine.views.tables import (
+    SILENT,
+    SLOTS,
+    TASK,
+    make_elements,
+    make_ghost,
+    make_ignoring,
+    make_ragged,
+    make_scratch,
+)
+from strads.engine.views.types import INLINED, bind_with, local_counters
+
+
+class Ghost(NamedTuple):
+    """Storage of a table seen as ghosts: its data and tag, the log (`rows`, `tags`), and the value of every element."""
+
+    data: Any
+    tag: Any
+    rows: Any
+    tags: Any
+    fill: Any
+
+
+class Scratch(NamedTuple):
+    """Storage of a table seen as scratch: its data and tag, the log (`rows`, `tags`), and the task's copies of rows.
+
+    `state` holds the current task and the slots in use; `copies` the copied rows by slot; `stamps` and `slots`, by row,
+    the last task that copied it, and its slot.
+    """
+
+    data: Any
+    tag: Any
+    rows: Any
+    tags: Any
+    state: Any
+    copies: Any
+    stamps: Any
+    slots: Any
+
+
+@njit(**INLINED)
+def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
+    """View an accumulator whose `add` does nothing."""
+    return make_ignoring((storage,))
+
+
+@njit(**INLINED)
+def _loud(tag):  # type: ignore[no-untyped-def]
+    """Return the tag of a logged table, such that the compiler can omit the test for `SILENT` in each task."""
+    return np.uint8(tag & (SILENT - 1))
+
+
+@njit(**INLINED)
+def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(**INLINED)
+def _elements_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_elements((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(**INLINED)
+def _silent_ghost_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((s.data, np.uint8(SILENT), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(**INLINED)
+def _ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_ghost((make_ragged((s.data[0], s.data[1])), _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+
+
+@njit(**INLINED)
+def _scratch_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_scratch((s.data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
+
+
+@njit(**INLINED)
+def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    data = make_ragged((s.data[0], s.data[1]))
+    return make_scratch((data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
+
+
+def recording_view(
+    role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False
+) -> Any | None:
+    """Return the constructor of a body's view of an argument during reconnaissance, or None."""
+    if by_element:
+        return _elements_view
+    constructor = _recording_view(role, ragged=ragged, scratch=scratch)
+    return keyed_view(constructor) if keyed else constructor
+
+
+def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
+    if role is Role.ACCUMULATOR:
+        return _ignoring_view
+    if role.is_recorded or role.is_relaxed:
+        if scratch:
+            return _scratch_ragged_view if ragged else _scratch_view
+        if role.is_relaxed:
+            return _silent_ghost_view  # no relaxed table is ragged
+        return _ghost_ragged_view if ragged else _ghost_view
+    return ragged_view if ragged else None
+
+
+def _one_after_the_other(bodies: Sequence[Any]) -> Any:
+    *others, last = bodies
+    if not others:
+        return last
+    before = _one_after_the_other(others)
+
+    @njit(**INLINED)
+    def both(index, *arguments):  # type: ignore[no-untyped-def]
+        before(index, *arguments)
+        last(index, *arguments)
+
+    return both
+
+
+def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
+    """Make the lazily compiled recorder of one body, or of several run in sequence by each task.
+
+    It is called as `record(start, step, values, first, count, state, counts, storages)`, runs the tasks
+    `first..first + count - 1` on recording views and returns the length of the log. Task k has loop index `values[k]`,
+    or `start + step * k` if `values` is empty. `counts[i]` is set to the number of accesses logged by the i-th task;
+    `state` holds the position of the current task and, for `scratch` views, the slots in use.
+    """
+    bind = bind_with(constructors)
+    body = _one_after_the_other(bodies)
+
+    @njit(nogil=True, error_model="numpy")  # the body checks its own indices
+    def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
+        logged = local_counters()  # accesses so far, and before this task
+        for number in range(np.uint64(count)):  # unsigned: no negative-index checks
+            task = first + np.int64(number)
+            logged[1] = logged[0]
+            state[TASK] = task
+            if scratch:
+                state[SLOTS:] = 0
+            index = values[np.uint64(task)] if len(values) > 0 else start + step * task
+            body(index, *bind(storages, (logged,)))
+            counts[number] = logged[0] - logged[1]
+        return logged[0]
+
+    return record

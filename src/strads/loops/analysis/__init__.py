@@ -1,6 +1,0 @@
-"""Static analysis of how a loop body accesses its tables, from Numba's IR (DESIGN §4.3)."""
-
-from strads.loops.analysis.body import BodyAnalysis, analyse_body
-from strads.loops.analysis.kinds import Field, TableKind
-
-__all__ = ["BodyAnalysis", "Field", "TableKind", "analyse_body"]

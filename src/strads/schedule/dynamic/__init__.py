@@ -1,0 +1,1 @@
+"""Schedules made while a program runs: priorities, dependencies, and the pipeline of rounds."""

@@ -1,0 +1,244 @@
+"""Which node runs which job, and which units of rows the jobs use: the input of `placement`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.schedule.nodes.placement import EVERYWHERE, NOWHERE, Units
+from strads.schedule.passes.packing import pack
+from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords, UniformRecords
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The node of each job of a plan, the units that the jobs use, and the preferred layout of the tables.
+
+    Attributes
+    ----------
+    node_of : (jobs,)
+        Node of each job; NOWHERE for barriers, which a plan on nodes does not need: the moves of rows order its jobs.
+    units
+        Units of rows that the jobs use.
+    bounds
+        Table → (nodes + 1,) rows at which to cut it between nodes, for tables whose layout the plan prescribes.
+    """
+
+    node_of: NDArray[np.int32]
+    units: Units
+    bounds: dict[int, NDArray[np.int64]]
+
+
+def assign(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
+    """Assign the jobs of a plan to nodes.
+
+    Parameters
+    ----------
+    plan
+        A plan from `build_plan`, without lanes or barriers.
+    records
+        The rows that its tasks touch.
+    bounds
+        Current row bounds of each recorded table on the nodes.
+    nodes
+        Number of nodes.
+
+    Notes
+    -----
+    The largest table of a rotation is *pinned*: its rows, and the tasks that touch them, stay on their node, and
+    the blocks of the other tables travel from node to node (thesis §4.2: a ring, because a stage is a diagonal of
+    the grid of blocks). Other plans are split by stage into parts of equal work. Row locks do not span nodes: a
+    locked plan runs on node 0.
+    """
+    if plan.strategy == "rotation" and "cells" in plan.details:
+        return _assign_rotation(plan, records, bounds, nodes)
+    node_of = _balanced(plan, nodes)
+    tables = range(len(records.tables))
+    return Assignment(node_of, _row_units(plan, records, list(tables), bounds), {})
+
+
+def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
+    cells, cuts = plan.details["cells"], plan.details["bounds"]
+    assert isinstance(cells, np.ndarray)
+    assert isinstance(cuts, dict)
+    numbers = {shape.name: number for number, shape in enumerate(records.tables)}
+    tables = [numbers[name] for name in cuts]
+    pinned = int(np.argmax([records.tables[t].rows * records.tables[t].row_bytes for t in tables]))
+    node_of_block = _equal_work(cells[:, pinned], plan.work, len(list(cuts.values())[pinned]) - 1, nodes)
+    node_of = node_of_block[cells[:, pinned]]
+    found: dict[int, NDArray[np.int64]] = {}
+    parts = []
+    for axis, (table, cut) in enumerate(zip(tables, cuts.values(), strict=True)):
+        home = node_of_block if axis == pinned else _first_users(cells[:, axis], node_of, len(cut) - 1)
+        found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
+        found[table][-1] = records.tables[table].rows
+        parts.append(_block_units(table, cut, home, cells[:, axis]))
+        parts.append(
+            _units_read_elsewhere(plan, records, table, cut[cells[:, axis]], cut[cells[:, axis] + 1], found[table])
+        )
+    others = [table for table in range(len(records.tables)) if table not in tables]
+    if others:
+        parts.append(_row_units(plan, records, others, bounds))
+    return Assignment(node_of, _joined(parts), found)
+
+
+def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:
+    """Node of each block: contiguous runs of about equal work, none of them empty if there are enough blocks."""
+    before = np.concatenate([[0], np.cumsum(np.bincount(block, work, minlength=blocks))])
+    middle = (before[:-1] + before[1:]) / 2
+    node = np.minimum((middle * nodes / max(before[-1], 1)).astype(np.int32), nodes - 1)
+    return np.maximum.accumulate(node)
+
+
+def _first_users(block: NDArray[np.int32], node_of: NDArray[np.int32], blocks: int) -> NDArray[np.int32]:
+    """Home of each block: the node that uses it first, provided that every node still has one range of rows."""
+    home = np.full(blocks, -1, np.int32)
+    used, first = np.unique(block, return_index=True)
+    home[used] = node_of[first]
+    return np.maximum(np.maximum.accumulate(home), 0).astype(np.int32)
+
+
+def _block_units(table: int, cut: NDArray[np.int64], home: NDArray[np.int32], block: NDArray[np.int32]) -> Units:
+    blocks = len(cut) - 1
+    users = np.stack([block.astype(np.int64), np.arange(len(block))], axis=1)
+    return Units(
+        np.full(blocks, table, np.int32), cut[:-1], cut[1:], home, np.ones(blocks, bool), users[_ascending(users)]
+    )
+
+
+def _units_read_elsewhere(
+    plan: Plan,
+    records: AccessRecords,
+    table: int,
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+) -> Units:
+    """Make a unit of each row of a rotating table that a job touches outside its block, `low..high - 1`.
+
+    No task writes such a row, or the rotation would not have been possible: readers get a copy from its home.
+    """
+    none = np.empty(0, np.int64)
+    if isinstance(records, UniformRecords) and records.access_tables.count(table) == 1:
+        task, row = none, none  # the block is made of the rows of it that each task touches
+    else:
+        task, _, row, _ = _accesses(records, [table])
+    job = job_of_task(plan)[task]
+    outside = (row < low[job]) | (row >= high[job])
+    rows, unit = np.unique(row[outside], return_inverse=True)
+    users = _distinct_pairs(unit, job[outside], plan.jobs)
+    home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
+    return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, np.zeros(len(rows), bool), users)
+
+
+def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: list[NDArray[np.int64]]) -> Units:
+    """Make a unit of each row that any task touches."""
+    task, table, row, write = _accesses(records, tables)
+    first_row = np.concatenate([[0], np.cumsum([shape.rows for shape in records.tables])])
+    used, unit = np.unique(row + first_row[table], return_inverse=True)
+    written = np.zeros(len(used), bool)
+    written[unit[write]] = True
+    users = _distinct_pairs(unit, job_of_task(plan)[task], plan.jobs)
+    table_of = (np.searchsorted(first_row, used, side="right") - 1).astype(np.int32)
+    rows = used - first_row[table_of]
+    home = np.zeros(len(used), np.int32)
+    for number in tables:
+        of_table = table_of == number
+        home[of_table] = np.searchsorted(bounds[number], rows[of_table], side="right") - 1
+    return Units(table_of, rows, rows + 1, home, written, users)
+
+
+def _distinct_pairs(unit: NDArray[np.integer], job: NDArray[np.integer], jobs: int) -> NDArray[np.int64]:
+    """Return the distinct pairs of a unit and a job, ascending; as single numbers, which sort much faster than rows."""
+    numbers = np.unique(unit.astype(np.int64) * jobs + job)
+    return np.stack([numbers // max(jobs, 1), numbers % max(jobs, 1)], axis=1)
+
+
+def _accesses(
+    records: AccessRecords, tables: list[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Task, table, row and kind of every access to the given tables."""
+    if isinstance(records, UniformRecords):
+        columns = [column for column, table in enumerate(records.access_tables) if table in tables]
+        tasks, arity = records.tasks, len(columns)
+        return (
+            np.repeat(np.arange(tasks), arity),
+            np.tile(np.array([records.access_tables[column] for column in columns], np.int64), tasks),
+            records.rows[:, columns].astype(np.int64).reshape(-1),
+            np.tile(np.array([records.access_writes[column] for column in columns], bool), tasks),
+        )
+    table = (records.tags >> 1).astype(np.int64)
+    chosen = np.isin(table, tables)
+    task = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
+    return task[chosen], table[chosen], records.rows[chosen].astype(np.int64), (records.tags[chosen] & 1).astype(bool)
+
+
+def job_of_task(plan: Plan) -> NDArray[np.int64]:
+    """Job of each task, by its position in the loop's indices; shape (tasks,)."""
+    jobs = np.empty(plan.tasks, np.int64)
+    jobs[plan.order] = np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
+    return jobs
+
+
+def renumbered(assignment: Assignment, old: Plan, new: Plan, lanes: int | None = None) -> Assignment:
+    """Carry an assignment over to a plan made by merging the jobs of another, with barriers between them.
+
+    Parameters
+    ----------
+    assignment
+        The assignment of the old plan.
+    old, new
+        The plans; the new one has the same tasks.
+    lanes
+        Lanes of each node, if the new plan has lanes: the lane determines the node of a job.
+    """
+    first = np.append(old.order, 0)[old.offsets[:-1]] if old.tasks else np.zeros(old.jobs, np.int64)
+    filled = np.diff(old.offsets) > 0
+    new_job = np.full(old.jobs, -1, np.int64)
+    new_job[filled] = job_of_task(new)[first[filled]]
+    node_of = np.full(new.jobs, EVERYWHERE, np.int32)
+    if lanes is not None and new.lane is not None:
+        node_of = np.where(new.lane >= 0, new.lane // lanes, EVERYWHERE).astype(np.int32)
+    else:
+        node_of[new_job[filled]] = assignment.node_of[filled]
+    users = assignment.units.users
+    moved = _distinct_pairs(users[:, 0], new_job[users[:, 1]], new.jobs)
+    units = assignment.units._replace(users=moved)
+    return Assignment(node_of, units, assignment.bounds)
+
+
+def _balanced(plan: Plan, nodes: int) -> NDArray[np.int32]:
+    """Node of each job: each stage is split into parts of equal work, contiguous if there is only one stage."""
+    filled = np.diff(plan.offsets) > 0
+    node_of = np.where(filled, 0, NOWHERE).astype(np.int32)
+    if plan.locks is not None:
+        return node_of
+    stages = np.unique(plan.stage)
+    for stage in stages:
+        jobs = np.flatnonzero((plan.stage == stage) & filled)
+        if len(stages) == 1:
+            first = plan.order[np.minimum(plan.offsets[jobs], max(plan.tasks - 1, 0))] if plan.tasks else jobs
+            jobs = jobs[np.argsort(first, kind="stable")]
+            node_of[jobs] = _equal_work(np.arange(len(jobs), dtype=np.int32), plan.work[jobs], len(jobs), nodes)
+        else:
+            node_of[jobs] = pack(plan.work[jobs], nodes)[0]
+    return node_of
+
+
+def _joined(parts: list[Units]) -> Units:
+    """Concatenate the units of several tables, numbered consecutively."""
+    first = np.concatenate([[0], np.cumsum([len(part.table) for part in parts])])
+    users = [part.users + np.array([start, 0]) for part, start in zip(parts, first, strict=False)]
+    return Units(
+        np.concatenate([part.table for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.home for part in parts]),
+        np.concatenate([part.written for part in parts]),
+        np.concatenate(users).astype(np.int64),
+    )
+
+
+def _ascending(users: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.lexsort((users[:, 1], users[:, 0]))

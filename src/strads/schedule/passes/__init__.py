@@ -1,0 +1,1 @@
+"""Compiled passes over many tasks: sorting, packing, and running in parallel."""

@@ -1,0 +1,1 @@
+"""Schedules known in advance: rounds of jobs, and the routes of shards between them."""

@@ -1,0 +1,213 @@
+"""Strategy *buckets*: groups tasks that touch few rows, such as both ends of a graph edge, by blocks of rows."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.errors import PlanError
+from strads.schedule.passes.counting_sort import group_by_key
+from strads.schedule.passes.parallel import chunk_bounds, index_dtype
+from strads.schedule.plan import Plan
+from strads.schedule.records.touches import Touches, span
+from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.precedence import chain
+from strads.schedule.strategies.problem import Problem
+
+MOST_ROWS = 4  # touched by one task
+BLOCKS = 32  # over all tables
+MOST_FOR_CACHE = 128
+MOST_KEYS = 2**20
+FREE_JOBS = 32  # for tasks that touch no written row
+
+
+@njit(nogil=True, cache=True)
+def _most_rows(touches: Touches, tasks: int, enough: int) -> int:
+    """Largest number of distinct rows that a task touches; stops at the first task that reaches `enough`."""
+    found = np.empty(enough, np.int64)
+    most = 0
+    for task in range(tasks):
+        first, last = span(touches, task)
+        size = 0
+        for access in range(first, last):
+            row = touches.rows[access]
+            if row < 0:
+                continue
+            known = False
+            for position in range(size):
+                known |= found[position] == row
+            if not known:
+                found[size] = row
+                size += 1
+                if size == enough:
+                    return enough
+        most = max(most, size)
+    return most
+
+
+@njit(nogil=True, cache=True)
+def _bucket_keys(
+    touches: Touches,
+    block_of: NDArray[np.int32],
+    blocks: int,
+    width: int,
+    begin: int,
+    end: int,
+    keys: NDArray[np.unsignedinteger],
+    counts: NDArray[np.integer],
+) -> None:
+    """Key of each task: its sorted distinct blocks as digits, padded to `width` digits by repeating the last."""
+    found = np.empty(width, np.int64)
+    tasks = len(keys)
+    for task in range(begin, end):
+        first, last = span(touches, task)
+        size = 0
+        for access in range(first, last):
+            row = touches.rows[access]
+            if row < 0:
+                continue
+            block = block_of[row]
+            place = 0
+            while place < size and found[place] < block:
+                place += 1
+            if place < size and found[place] == block:
+                continue
+            for position in range(size, place, -1):
+                found[position] = found[position - 1]
+            found[place] = block
+            size += 1
+        key = 0
+        if size == 0:
+            key = blocks**width + task * FREE_JOBS // tasks
+        for position in range(width if size > 0 else 0):
+            key = key * blocks + found[min(position, size - 1)]
+        keys[task] = key
+        counts[key] += 1
+
+
+@njit(nogil=True, cache=True)
+def _first_fit(buckets: NDArray[np.int32], blocks: int) -> NDArray[np.int64]:
+    """First stage in which all blocks of a bucket are free, bucket by bucket; −1 denotes no block.
+
+    Equivalent to filling each stage in turn with the first buckets that are disjoint from those already in it.
+    """
+    degree = np.zeros(blocks, np.int64)
+    for bucket in buckets:
+        for block in bucket:
+            if block >= 0:
+                degree[block] += 1
+    words = buckets.shape[1] * degree.max() // 64 + 1
+    used = np.zeros((blocks, words), np.uint64)
+    stage = np.zeros(len(buckets), np.int64)
+    for number in range(len(buckets)):
+        word, taken = -1, ~np.uint64(0)
+        while taken == ~np.uint64(0):
+            word += 1
+            taken = np.uint64(0)
+            for block in buckets[number]:
+                if block >= 0:
+                    taken |= used[block, word]
+        bit = np.uint64(0)
+        while (taken >> bit) & np.uint64(1):
+            bit += np.uint64(1)
+        for block in buckets[number]:
+            if block >= 0:
+                used[block, word] |= np.uint64(1) << bit
+        stage[number] = word * 64 + bit
+    return stage
+
+
+def buckets(problem: Problem) -> Plan:
+    """Tasks with the same set of blocks form a job; disjoint sets share a stage, the heaviest first.
+
+    Raises
+    ------
+    PlanError
+        If a task touches more than four written rows, or there are more written tables than blocks.
+    """
+    width = max(1, _rows_of_a_task(problem))
+    names, cuts = _cut_tables(problem, width)
+    blocks = sum(len(cut) - 1 for cut in cuts)
+    keys, counts, bounds = _keys(problem, cuts, blocks, width)
+    sizes = counts.sum(axis=0, dtype=np.int64)
+    present = np.flatnonzero(sizes)
+    present = present[np.lexsort((present, -sizes[present]))]
+    sets = _decode(present, blocks, width)
+    stage = _first_fit(sets, max(blocks, 1))
+    priority = np.argsort(stage, kind="stable")
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
+    details: dict[str, object] = {
+        "blocks": {name: len(cut) - 1 for name, cut in zip(names, cuts, strict=True)},
+        "bounds": dict(zip(names, cuts, strict=True)),
+    }
+    stages = int(stage.max(initial=-1)) + 1
+    reason = (
+        f"each task touches at most {width} row{'s' * (width > 1)} of {' and '.join(names) or 'no table'}: "
+        f"rows are cut into {blocks} blocks; tasks of the same blocks form {len(present)} jobs "
+        f"in {stages} stage{'s' * (stages > 1)}"
+    )
+    precedence = chain(sets[priority], max(blocks, 1))
+    return problem.plan("buckets", reason, groups, stage[priority], precedence, details)
+
+
+def _rows_of_a_task(problem: Problem) -> int:
+    if problem.columns is not None and len(problem.columns) <= MOST_ROWS:
+        return len(problem.columns)
+    most = _most_rows(problem.touches, problem.tasks, MOST_ROWS + 1)
+    if most > MOST_ROWS:
+        raise PlanError(f"some task touches more than {MOST_ROWS} written rows, too many for buckets")
+    return most
+
+
+def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[np.int64]]]:
+    """Names and bounds of the touched tables, cut into blocks in proportion to their work."""
+    pieces = [problem.row_work[a:b] for a, b in zip(problem.first_row[:-1], problem.first_row[1:], strict=True)]
+    work = np.array([piece.sum(dtype=np.int64) for piece in pieces], np.int64)
+    limit = int(MOST_KEYS ** (1 / width) + 1e-9)
+    touched = np.flatnonzero(work)
+    if len(touched) == 0:
+        raise PlanError("no task touches a row that is written")
+    if len(touched) > limit:
+        raise PlanError(f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart")
+    table_bytes = sum(problem.tables[t].rows * problem.tables[t].row_bytes for t in touched)
+    cached = blocks_for_cache(table_bytes, MOST_FOR_CACHE) if width <= 2 else 0
+    blocks = max(len(touched), min(limit, max(BLOCKS, cached, 4 * problem.threads)))
+    given = apportion(work, blocks)
+    cuts = [equal_work_cuts(pieces[t], int(given[t])) for t in touched]
+    return [problem.tables[t].name for t in touched], cuts
+
+
+def _keys(
+    problem: Problem, cuts: list[NDArray[np.int64]], blocks: int, width: int
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64]]:
+    """Number of each task's set of blocks, its count in each chunk of tasks, and the chunks."""
+    block_of = np.zeros(problem.rows, np.int32)
+    first_block, cut = 0, iter(cuts)
+    for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
+        if np.any(problem.row_work[begin:end]):
+            bounds = next(cut)
+            numbers = np.arange(first_block, first_block + len(bounds) - 1, dtype=np.int32)
+            block_of[begin:end] = block_lookup(bounds, numbers)
+            first_block += len(numbers)
+    count = blocks**width + FREE_JOBS
+    chunks = chunk_bounds(problem.tasks, problem.threads)
+    dtype: np.dtype[np.unsignedinteger] = np.dtype(np.uint16 if count <= 2**16 else np.uint32)
+    keys = np.empty(problem.tasks, dtype)
+    counts = np.zeros((len(chunks) - 1, count), index_dtype(problem.tasks))
+
+    touches = problem.touches  # computed here, not by every thread
+
+    def fill(chunk: int) -> None:
+        begin, end = chunks[chunk], chunks[chunk + 1]
+        _bucket_keys(touches, block_of, blocks, width, begin, end, keys, counts[chunk])
+
+    problem.parallel(fill, len(counts))
+    return keys, counts, chunks
+
+
+def _decode(keys: NDArray[np.int64], blocks: int, width: int) -> NDArray[np.int32]:
+    """Blocks of each key; shape (keys, width); all −1 for tasks that touch no written row."""
+    sets = np.full((len(keys), width), -1, np.int32)
+    bound = keys < blocks**width
+    for position in range(width):
+        sets[bound, position] = keys[bound] // blocks ** (width - 1 - position) % max(blocks, 1)
+    return sets

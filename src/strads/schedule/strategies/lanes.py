@@ -1,0 +1,132 @@
+"""Plans for loops with relaxed tables: one replica per lane, summed at barriers (DESIGN §4.5)."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import PlanError
+from strads.schedule.passes.packing import pack
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.strategies.precedence import barriers, parallelism
+
+
+def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
+    """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`).
+
+    If the node of each job is given, every node has equally many lanes, numbered across nodes, and jobs stay on
+    their nodes.
+    """
+    if lanes < 1:
+        raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
+    _refuse_waiting_within_stage(plan)
+    filled = np.flatnonzero(np.diff(plan.offsets))
+    old_stages, work = plan.stage[filled], plan.work
+    members: list[NDArray[np.intp]] = []  # old jobs of each new job; empty for a barrier
+    lane: list[int] = []
+    stage: list[int] = []
+    sizes: list[int] = []
+    for number, old_stage in enumerate(np.unique(old_stages)):
+        jobs = filled[slice(*np.searchsorted(old_stages, [old_stage, old_stage + 1]))]
+        bin_of, load = _packed(work[jobs], lanes, None if node_of is None else node_of[jobs], nodes)
+        used = [b for b in np.argsort(-load, kind="stable") if np.any(bin_of == b)]
+        members += [jobs[bin_of == b] for b in used] + [np.empty(0, np.intp)]
+        lane += [int(b) for b in used] + [-1]
+        stage += [number] * (len(used) + 1)
+        sizes.append(len(used))
+    return _merged(plan, members, np.array(lane, np.int32), np.array(stage, np.int32), sizes)
+
+
+def _packed(
+    work: NDArray[np.int64], lanes: int, node_of: NDArray[np.int32] | None, nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the lane of each job, and the work of each lane."""
+    if node_of is None:
+        return pack(work, lanes)
+    each = lanes // nodes
+    bin_of, load = np.zeros(len(work), np.int32), np.zeros(lanes, np.int64)
+    for node in range(nodes):
+        here = node_of == node
+        local, load[node * each : (node + 1) * each] = pack(work[here], each)
+        bin_of[here] = node * each + local
+    return bin_of, load
+
+
+def with_barriers(plan: Plan) -> Plan:
+    """Separate the stages of a plan by barriers, for comparison: *micro synchronization* (thesis §4.2)."""
+    if np.any(np.diff(plan.offsets) == 0):
+        return plan  # already has barriers
+    _refuse_waiting_within_stage(plan)
+    stages, sizes = np.unique(plan.stage, return_counts=True)
+    last = np.repeat(np.arange(len(stages)), sizes) + np.arange(plan.jobs)  # numbers of the old jobs
+    jobs = plan.jobs + len(stages)
+    tasks, work, stage = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64), np.zeros(jobs, np.int32)
+    tasks[last], work[last] = np.diff(plan.offsets), plan.work
+    stage[last] = plan.stage
+    stage[np.cumsum(sizes + 1) - 1] = stages
+    precedence = barriers(sizes.tolist(), after_last=True)
+    return replace(
+        plan,
+        offsets=np.concatenate([[0], np.cumsum(tasks)]),
+        stage=stage,
+        predecessors=precedence.predecessors,
+        successor_offsets=precedence.successor_offsets,
+        successors=precedence.successors,
+        parallelism=parallelism(work, precedence),
+        details={**{key: value for key, value in plan.details.items() if key != "cells"}, "work": work},
+    )
+
+
+def _merged(
+    plan: Plan,
+    members: list[NDArray[np.intp]],
+    lane: NDArray[np.int32],
+    stage: NDArray[np.int32],
+    sizes: list[int],
+) -> Plan:
+    old_work, old_tasks = plan.work, np.diff(plan.offsets)
+    work = np.array([old_work[jobs].sum() for jobs in members], np.int64)
+    tasks = np.array([old_tasks[jobs].sum() for jobs in members], np.int64)
+    sequence = np.concatenate([*members, np.empty(0, np.intp)])
+    positions = [slice(int(plan.offsets[job]), int(plan.offsets[job + 1])) for job in sequence]
+    order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
+    precedence = barriers(sizes, after_last=True)
+    details = {key: value for key, value in plan.details.items() if key != "cells"}
+    return replace(
+        plan,
+        reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
+        order=order,
+        offsets=np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        stage=stage,
+        predecessors=precedence.predecessors,
+        successor_offsets=precedence.successor_offsets,
+        successors=precedence.successors,
+        parallelism=parallelism(work, precedence),
+        locks=_moved_locks(plan.locks, positions),
+        details={**details, "work": work},
+        lane=lane,
+    )
+
+
+def _moved_locks(locks: RowLocks | None, positions: list[slice]) -> RowLocks | None:
+    if locks is None:
+        return None
+    sizes = np.diff(locks.offsets)
+    moved = np.concatenate([*(sizes[p] for p in positions), sizes[:0]])
+    pieces = [locks.ids[locks.offsets[p.start] : locks.offsets[p.stop]] for p in positions]
+    offsets = np.concatenate([[0], np.cumsum(moved)]).astype(np.int64)
+    return RowLocks(locks.count, offsets, np.concatenate([*pieces, locks.ids[:0]]))
+
+
+def _refuse_waiting_within_stage(plan: Plan) -> None:
+    """Refuse edges within a stage: lanes run the jobs of a stage in any order, so the edges would be lost."""
+    source = np.repeat(np.arange(plan.jobs), np.diff(plan.successor_offsets))
+    filled = np.diff(plan.offsets) > 0
+    target = plan.successors
+    waiting = (plan.stage[source] == plan.stage[target]) & filled[target]  # also across a barrier
+    if np.any(waiting):
+        edge = int(np.flatnonzero(waiting)[0])
+        raise PlanError(
+            f"job {int(target[edge])} waits for job {int(source[edge])} of the same stage: "
+            "lanes need stages whose jobs do not wait for each other"
+        )

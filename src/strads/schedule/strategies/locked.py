@@ -1,0 +1,68 @@
+"""Strategy *locked*: a component too heavy for one thread, split under row locks (thesis §7.2.4)."""
+
+from dataclasses import replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.records.touches import Touches, span
+from strads.schedule.strategies.independent import JOBS_PER_THREAD
+from strads.schedule.strategies.precedence import no_precedence
+from strads.schedule.strategies.problem import Problem
+
+MOST_LOCKS = 2**16
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hashing (Knuth, vol. 3, §6.4)
+
+
+@njit(nogil=True, cache=True)
+def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> int:
+    """Fill in the locks of each task, ascending without repetition; returns their total number."""
+    end = 0
+    for task in range(len(offsets) - 1):
+        begin = end
+        first, last = span(touches, task)
+        for access in range(first, last):
+            row = touches.rows[access]
+            if row >= 0:
+                ids[end] = (np.uint64(row) * GOLDEN) >> np.uint64(shift) if hashed else np.uint64(row)
+                end += 1
+        ids[begin:end].sort()
+        kept = begin
+        for position in range(begin, end):
+            if position == begin or ids[position] != ids[kept - 1]:
+                ids[kept] = ids[position]
+                kept += 1
+        end = kept
+        offsets[task + 1] = end
+    return end
+
+
+def row_locks(problem: Problem) -> RowLocks:
+    """Locks of each task in loop order; rows of all tables are hashed to at most 2¹⁶ locks."""
+    bits = max(1, min(MOST_LOCKS, problem.rows) - 1).bit_length()
+    offsets = np.zeros(problem.tasks + 1, np.int64)
+    ids = np.empty(int(problem.row_work.sum(dtype=np.int64)), np.int32)
+    used = _fill_locks(problem.touches, problem.rows > MOST_LOCKS, 64 - bits, offsets, ids)
+    return RowLocks(2**bits, offsets, ids[:used].copy())
+
+
+def locked(problem: Problem) -> Plan:
+    """Chunks of the loop as jobs without precedence; each task holds the locks of its rows. Applies to every loop."""
+    groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
+    jobs = len(groups[1]) - 1
+    locks = row_locks(problem)
+    row, sharing = problem.busiest_row
+    reason = f"the loop is cut into {jobs} jobs that run in any order, each task under locks of its rows"
+    if row >= 0:
+        reason += f" ({sharing} of {problem.tasks} tasks share {problem.row_name(row)})"
+    reason += "; the result depends on timing"
+    stage = np.zeros(jobs, np.int32)
+    plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), {"locks": locks.count}, locks)
+    return replace(plan, parallelism=min(plan.parallelism, lock_parallelism(problem)))
+
+
+def lock_parallelism(problem: Problem) -> float:
+    """Upper bound on the parallelism under row locks: the tasks of the busiest row run one after another."""
+    return problem.tasks / max(problem.busiest_row[1], 1)

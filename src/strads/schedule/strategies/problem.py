@@ -1,0 +1,201 @@
+"""The loop as every strategy sees it, and how groups of tasks become a plan."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.parallel import Parallel, index_dtype
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
+from strads.schedule.records.cost import HANDOVER, TASK, nanoseconds_per_task
+from strads.schedule.records.touches import Touches, span
+from strads.schedule.records.written_rows import WrittenRows, find_written_rows
+from strads.schedule.strategies.blocks import column_work, touch_work
+from strads.schedule.strategies.precedence import Precedence, parallelism
+
+FEW_THREADS = 8  # up to this number, plans do not depend on the number of threads, so neither do results
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
+
+    tables: tuple[TableShape, ...]
+    found: WrittenRows
+    column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
+    tasks: int
+    threads: int
+    seed: int
+    parallel: Parallel
+    cargo: Cargo | None
+    certain: float = 1.0  # the share of the accesses that are made unconditionally
+
+    @classmethod
+    def of(
+        cls,
+        records: AccessRecords,
+        threads: int,
+        seed: int,
+        parallel: Parallel,
+        cargo: Cargo | None = None,
+        certain: float = 1.0,
+    ) -> "Problem":
+        """Find the accesses in `records` that can conflict.
+
+        Raises
+        ------
+        PlanError
+            If the records are inconsistent.
+        """
+        found = find_written_rows(records, threads, parallel)
+        tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
+        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, cargo, certain)
+
+    @cached_property
+    def touches(self) -> Touches:
+        """Touches of the tasks, with rows numbered across all tables; takes up to 4 bytes per access."""
+        return self.found.touches(self.threads, self.parallel)
+
+    @cached_property
+    def write_flags(self) -> NDArray[np.uint8]:
+        """Flags of the accesses that write: see `touches.is_write`."""
+        return self.found.write_flags()
+
+    @property
+    def columns(self) -> tuple[int, ...] | None:
+        """Columns of uniform records that can conflict."""
+        return self.found.columns
+
+    @property
+    def first_row(self) -> NDArray[np.int64]:
+        """Number of each table's first row; shape (tables + 1,)."""
+        return self.found.first_row
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all written tables."""
+        return int(self.first_row[-1])
+
+    @property
+    def planned_threads(self) -> int:
+        """Number of threads to plan for."""
+        return max(self.threads, FEW_THREADS)
+
+    @cached_property
+    def row_work(self) -> NDArray[np.integer]:
+        """Number of accesses to each row; shape (rows,)."""
+        found = self.found
+        if found.columns is None or len(found.written) > 0:
+            return touch_work(self.touches, self.rows, self.threads, self.parallel)
+        return column_work(found.rows, found.columns, found.base, self.rows, self.threads, self.parallel)
+
+    @cached_property
+    def nanoseconds_per_task(self) -> float:
+        """Estimated lower bound on the time of a task on one thread, from its accesses."""
+        return self.nanoseconds_in(None)
+
+    def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
+        """The same if tasks run in an order other than that of the loop."""
+        row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
+        order = np.empty(0, np.int64) if order is None else order
+        guess = nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
+        return max(TASK, self.certain * guess)
+
+    @property
+    def handover_per_task(self) -> float:
+        """Nanoseconds that a task waits for rows if those that it writes were last written by another core."""
+        return self.found.writes * HANDOVER / 2 / max(self.tasks, 1)
+
+    def row_name(self, row: int) -> str:
+        """Name a row, given its number across all tables."""
+        table = int(np.searchsorted(self.first_row, row, side="right")) - 1
+        return self.tables[table].row_name(row - int(self.first_row[table]))
+
+    def job_work(self, order: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Work of each job: its number of tasks or, if tasks differ, the sum of 1 + accesses of each; shape (jobs,)."""
+        if self.columns is not None:
+            return np.diff(offsets)
+        return _job_accesses(self.found.offsets, order, offsets)
+
+    def consecutive_work(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same for jobs that run consecutive tasks of the loop, `bounds[j]:bounds[j + 1]`."""
+        if self.columns is not None:
+            return np.diff(bounds)
+        return np.diff(bounds) + np.diff(self.found.offsets[bounds])
+
+    def plan(
+        self,
+        strategy: str,
+        reason: str,
+        groups: tuple[NDArray[np.integer], NDArray[np.int64]],
+        stage: NDArray[np.integer],
+        precedence: Precedence,
+        details: dict[str, object] | None = None,
+        locks: RowLocks | None = None,
+    ) -> Plan:
+        """Make a plan whose jobs are the given groups of tasks (`order`, `offsets`), in their order."""
+        order, offsets = groups
+        work = self.job_work(order, offsets)
+        return Plan(
+            strategy,
+            reason,
+            order,
+            offsets,
+            np.ascontiguousarray(stage, np.int32),
+            *precedence,
+            parallelism=parallelism(work, precedence),
+            locks=locks,
+            details={**(details or {}), "work": work},
+        )
+
+    def contiguous_groups(self, groups: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """Cut the loop, in its own order, into at most `groups` groups of equal work."""
+        groups = min(groups, self.tasks)
+        shares = np.arange(groups + 1, dtype=np.int64)
+        bounds = shares * self.tasks // max(groups, 1)
+        if self.columns is None and groups > 0:
+            before = np.arange(self.tasks + 1) + self.found.offsets
+            bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
+        return np.arange(self.tasks, dtype=index_dtype(self.tasks)), bounds.astype(np.int64)
+
+    @cached_property
+    def busiest_row(self) -> tuple[int, int]:
+        """The row that most tasks touch, and the number of these tasks; (−1, 0) if no row is touched."""
+        return self.busiest_row_of(self.tasks)
+
+    def busiest_row_of(self, tasks: int) -> tuple[int, int]:
+        """The same for the first `tasks` tasks."""
+        if self.rows == 0:
+            return -1, 0
+        counts = _tasks_per_row(self.touches, tasks, np.zeros((2, self.rows), index_dtype(tasks)))
+        row = int(np.argmax(counts))
+        return (row, int(counts[row])) if counts[row] > 0 else (-1, 0)
+
+
+@njit(nogil=True, cache=True)
+def _job_accesses(
+    task_offsets: NDArray[np.int64], order: NDArray[np.integer], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    work = np.zeros(len(offsets) - 1, np.int64)
+    for job in range(len(work)):
+        for position in range(offsets[job], offsets[job + 1]):
+            task = order[position]
+            work[job] += 1 + task_offsets[task + 1] - task_offsets[task]
+    return work
+
+
+@njit(nogil=True, cache=True)
+def _tasks_per_row(touches: Touches, tasks: int, scratch: NDArray[np.integer]) -> NDArray[np.integer]:
+    counts, last_task = scratch[0], scratch[1]  # last_task: 1 + the last task that touched a row
+    for task in range(tasks):
+        first, end = span(touches, task)
+        for access in range(first, end):
+            row = touches.rows[access]
+            if row >= 0 and last_task[row] != task + 1:
+                last_task[row] = task + 1
+                counts[row] += 1
+    return counts

@@ -1,0 +1,188 @@
+"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.errors import PlanError
+from strads.schedule.passes.counting_sort import group_by_key
+from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
+from strads.schedule.plan import Plan
+from strads.schedule.records.written_rows import columns_equal
+from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.precedence import chain, parallelism
+from strads.schedule.strategies.problem import Problem
+
+BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
+MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
+ENOUGH = 2.0  # parallelism with which no other strategy is considered
+MOST_KEYS = 65_536  # so that the job of a task fits uint16
+
+
+@njit(nogil=True, cache=True)
+def _grid_keys(
+    rows: NDArray[np.integer],
+    arity: int,
+    columns: NDArray[np.int64],
+    base: NDArray[np.int64],
+    share: NDArray[np.uint16],
+    begin: int,
+    end: int,
+    keys: NDArray[np.uint16],
+    counts: NDArray[np.integer],
+) -> None:
+    """Key of each task: the sum of the contributions of its rows' blocks; counts the occurrences of each key.
+
+    Indices are unsigned, which avoids checks for negative indices.
+    """
+    width = np.uint64(arity)
+    one, two = np.uint64(columns[0]), np.uint64(columns[min(1, len(columns) - 1)])
+    first, second = base[one], base[two]
+    for start in range(begin, end, TILE):
+        tile, last = np.uint64(start), np.uint64(min(start + TILE, end))
+        if len(columns) == 1:
+            for task in range(tile, last):
+                keys[task] = share[np.uint64(first + rows[task * width + one])]
+        else:
+            for task in range(tile, last):
+                row, other = rows[task * width + one], rows[task * width + two]
+                keys[task] = share[np.uint64(first + row)] + share[np.uint64(second + other)]
+        for column in columns[2:]:
+            for task in range(tile, last):
+                keys[task] += share[np.uint64(base[column] + rows[task * width + np.uint64(column)])]
+        for task in range(tile, last):
+            counts[keys[task]] += 1
+
+
+def rotation(problem: Problem) -> Plan:
+    """Jobs are the cells of the grid of blocks; a stage is a diagonal.
+
+    Raises
+    ------
+    PlanError
+        If the records are not uniform, or tasks touch two rows of a table, or more than three tables.
+    """
+    columns = _one_column_a_table(problem)
+    cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
+    shape = tuple(len(cut) - 1 for cut in cuts)
+    keys, counts, bounds = _keys(problem, columns, cuts, shape)
+    sizes = counts.sum(axis=0, dtype=np.int64)
+    present = np.flatnonzero(sizes)
+    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)  # (jobs, k): blocks of each job
+    stage = _diagonal(cells, max(shape))
+    priority = np.lexsort((present, -sizes[present], stage))
+    cells = cells[priority]
+    first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
+    precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+    # The cargo may overwrite the records: allowed only if no other strategy will need them.
+    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
+    cargo = problem.cargo if taken else None
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, cargo)
+    names = [problem.tables[problem.column_tables[column]].name for column in columns]
+    details: dict[str, object] = {
+        "blocks": dict(zip(names, shape, strict=True)),
+        "bounds": dict(zip(names, cuts, strict=True)),
+        "cells": cells,
+        "bottleneck": _bottleneck(names, shape),
+    }
+    reason = _reason(names, shape, np.unique(stage, return_counts=True)[1])
+    compact = np.unique(stage[priority], return_inverse=True)[1]
+    return problem.plan("rotation", reason, groups, compact, precedence, details)
+
+
+def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
+    if problem.columns is None:
+        raise PlanError("tasks touch varying numbers of rows; rotation needs one row of each table")
+    tables = [problem.column_tables[column] for column in problem.columns]
+    for table in set(tables):
+        if tables.count(table) > 1:
+            name = problem.tables[table].name
+            raise PlanError(
+                f"a task touches {tables.count(table)} rows of {name}; rotation needs one row of each table"
+            )
+    if not tables:
+        raise PlanError("no task touches a row that another writes; there is nothing to rotate")
+    axes = _axes(problem)
+    if len(axes) > max(BLOCKS):
+        raise PlanError(f"a task touches rows by {len(axes)} different indices; rotation serves up to {max(BLOCKS)}")
+    if len(axes) > 1 and len(tables) > max(BLOCKS):
+        # Several tables per index hold the moments of adaptive steps, which converge badly if a cell repeats one row.
+        raise PlanError(f"a task touches rows of {len(tables)} written tables; by two indices rotation serves up to 3")
+    return axes
+
+
+def _axes(problem: Problem) -> tuple[int, ...]:
+    """One column per index that tasks use: tables of equal length that are always indexed alike rotate together."""
+    found, axes = problem.found, list[int]()
+    for column in problem.columns or ():
+        rows = problem.tables[problem.column_tables[column]].rows
+        same = (axis for axis in axes if problem.tables[problem.column_tables[axis]].rows == rows)
+        if not any(columns_equal(found.rows, found.arity, axis, column) for axis in same):
+            axes.append(column)
+    return tuple(axes)
+
+
+def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
+    """Number of blocks per table; the same for up to 8 threads (two tables) or 4 (three)."""
+    k = len(columns)
+    largest = int(MOST_KEYS ** (1 / k) + 1e-9)
+    if k == max(BLOCKS):
+        return min(largest, max(BLOCKS[k], 2 * problem.threads))
+    tables = [problem.tables[problem.column_tables[column]] for column in columns]
+    cached = max(blocks_for_cache(table.rows * table.row_bytes, MOST_FOR_CACHE) for table in tables)
+    return min(largest, max(BLOCKS[k], cached, 4 * problem.threads))
+
+
+def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
+    table = problem.column_tables[column]
+    begin, end = problem.first_row[table], problem.first_row[table + 1]
+    return equal_work_cuts(problem.row_work[begin:end], blocks)
+
+
+def _keys(
+    problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...]
+) -> tuple[NDArray[np.uint16], NDArray[np.integer], NDArray[np.int64]]:
+    """Number of each task's cell in the grid, in C order, its count in each chunk, and the chunks."""
+    found = problem.found
+    share = np.zeros(problem.rows, np.uint16)
+    for axis, column in enumerate(columns):
+        stride = int(np.prod(shape[axis + 1 :]))
+        table = problem.column_tables[column]
+        values = (np.arange(shape[axis]) * stride).astype(np.uint16)
+        share[problem.first_row[table] : problem.first_row[table + 1]] = block_lookup(cuts[axis], values)
+    bounds = chunk_bounds(problem.tasks, problem.threads)
+    keys = np.empty(problem.tasks, np.uint16)
+    counts = np.zeros((len(bounds) - 1, int(np.prod(shape))), index_dtype(problem.tasks))
+    chosen = np.array(columns, np.int64)
+
+    def fill(chunk: int) -> None:
+        begin, end = bounds[chunk], bounds[chunk + 1]
+        _grid_keys(found.rows, found.arity, chosen, found.base, share, begin, end, keys, counts[chunk])
+
+    problem.parallel(fill, len(counts))
+    return keys, counts, bounds
+
+
+def _diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
+    """Stage of each cell: (b₁ − b₀, b₂ − b₀) modulo `side`; cells of one stage differ in every block."""
+    stage = np.zeros(len(cells), np.int64)
+    for axis in range(1, cells.shape[1]):
+        stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
+    return stage
+
+
+def _bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
+    axis = int(np.argmin(shape))
+    plural = "s" if shape[axis] > 1 else ""
+    return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
+
+
+def _reason(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.intp]) -> str:
+    rows = " and ".join(f"one row of {name}" for name in names)
+    if len(set(shape)) == 1:
+        cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
+    else:
+        cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
+    stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
+    up_to = "" if np.all(stage_jobs == most) else "up to "
+    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"

@@ -17,12 +17,12 @@ from strads.schedule import (
     TableShape,
     UniformRecords,
     build_plan,
-    parallel,
     planner,
-    wavefront,
 )
+from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import Cargo
 from strads.schedule.planner import STRATEGIES
+from strads.schedule.strategies import wavefront
 
 
 def same(one: Plan, other: Plan) -> bool:

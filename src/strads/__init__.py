@@ -20,6 +20,7 @@ from strads.dds import (
     read_text,
     readonly,
     relaxed,
+    snapshot,
 )
 from strads.errors import (
     AccessPatternError,
@@ -36,6 +37,7 @@ from strads.errors import (
     StradsError,
 )
 from strads.loops import LoopStatistics, NodeStatistics, SyncStatistics, async_for, register_aggregation, sync_for
+from strads.rng.numbers import random, weights
 from strads.schedule.consistency import ASP, BSP, ESSP, SSP, VAP, Hybrid
 
 __version__ = "0.1.0"
@@ -73,6 +75,7 @@ __all__ = [
     "init",
     "models",
     "ps",
+    "random",
     "read_csv",
     "read_parquet",
     "read_text",
@@ -81,7 +84,9 @@ __all__ = [
     "relaxed",
     "schmp",
     "shutdown",
+    "snapshot",
     "sync_for",
+    "weights",
 ]
 
 

@@ -6,7 +6,17 @@ from strads.dds._ragged import RaggedArray
 from strads.dds.dmap import dmap
 from strads.dds.dmultimap import dmultimap
 from strads.dds.dvector import dvector, from_arrow, from_numpy
-from strads.dds.hints import Accumulator, Readonly, Relaxed, accumulator, readonly, relaxed
+from strads.dds.hints import (
+    Accumulator,
+    Readonly,
+    Relaxed,
+    Snapshot,
+    accumulator,
+    at_start,
+    readonly,
+    relaxed,
+    snapshot,
+)
 from strads.dds.readers import read_csv, read_parquet, read_text
 
 __all__ = [
@@ -17,7 +27,9 @@ __all__ = [
     "RaggedArray",
     "Readonly",
     "Relaxed",
+    "Snapshot",
     "accumulator",
+    "at_start",
     "dmap",
     "dmultimap",
     "dvector",
@@ -29,4 +41,5 @@ __all__ = [
     "read_text",
     "readonly",
     "relaxed",
+    "snapshot",
 ]

@@ -1,6 +1,7 @@
 """Access hints for loops, used where inference is not enough (thesis §7.1.3)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,46 @@ def relaxed(v: dvector | KeyedTable) -> Relaxed:
         If `v` is not a dvector or dmap of numbers.
     """
     return Relaxed(v)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table as it is when a loop starts; made by `snapshot`."""
+
+    table: dvector
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, dvector) or self.table.is_ragged:
+            what = "ragged rows" if isinstance(self.table, dvector) else type(self.table).__name__
+            raise ArgumentError(f"snapshot takes a dvector of numbers, rows or records, not {what}")
+
+
+def snapshot(v: dvector) -> Snapshot:
+    """Let the body read `v` as it was when the loop started, whatever the loop writes into it.
+
+    Such reads are of a copy, which each call of the loop makes: they conflict with nothing, so any task may read any
+    row, and the result stays the same for any number of threads. The body must not write it; pass the table itself as
+    another argument for that.
+
+    Raises
+    ------
+    ArgumentError
+        If `v` is not a dvector of numbers, rows or records.
+
+    Examples
+    --------
+    >>> import strads
+    >>> def smooth(k, x, old):
+    ...     x[k] = 0.5 * (old[k - 1] + old[(k + 1) % len(old)])
+    >>> x = strads.dvector.uniform(8, seed=0)
+    >>> _ = strads.async_for(range(8), smooth, x, strads.snapshot(x))
+    """
+    return Snapshot(v)
+
+
+def at_start(argument: Any) -> Any:
+    """Return an argument of a loop that starts now: of a snapshot, the copy that the body reads."""
+    return argument.table.to_numpy(copy=True) if isinstance(argument, Snapshot) else argument
 
 
 class Accumulator:

@@ -16,6 +16,7 @@ from strads.bodies.analysis.values import Size
 from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
 from strads.engine.views.keyed import Keyed
 from strads.errors import ArgumentError
+from strads.rng.numbers import RandomNumbers
 
 Storage = NDArray[Any] | RaggedArray
 _HUGE = 1 << 62  # a size larger than any axis
@@ -146,6 +147,20 @@ class ScalarArgument:
         return "scalar", _scalar_type(self.value)
 
 
+class RandomArgument(ScalarArgument):
+    """Random numbers; the value is what compiled code is passed: the key, and 1 in the precision of the numbers."""
+
+    @classmethod
+    def of(cls, name: str, numbers: RandomNumbers, position: int, dtype: np.dtype[Any]) -> "RandomArgument":
+        """Create the argument at a position of the body's parameters."""
+        return cls(name, (numbers.key(position), dtype.type(1)))
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """Equal keys compile to the same code."""
+        return "random", self.value[1].dtype
+
+
 @dataclass(frozen=True, eq=False)
 class BatchArgument(ScalarArgument):
     """The source of minibatches: rows of a table, or the numbers of a range.
@@ -203,7 +218,7 @@ class BoundArguments:
         return frozenset(
             position
             for position, argument in enumerate(self.arguments)
-            if isinstance(argument, ScalarArgument) and _has_float(argument.value)
+            if type(argument) is ScalarArgument and _has_float(argument.value)
         )
 
     @property
@@ -228,8 +243,12 @@ class BoundArguments:
         argument = self.arguments[of]
         if kind == "axis" and isinstance(argument, TableArgument):
             return len(argument.storage) if rest[0] == 0 else argument.dense.shape[rest[0]]
-        value = argument.value if isinstance(argument, ScalarArgument) else None
+        value = argument.value if type(argument) is ScalarArgument else None
         return int(value) if isinstance(value, numbers.Integral) else unknown
+
+    def random(self) -> frozenset[int]:
+        """Positions of random numbers."""
+        return frozenset(i for i, a in enumerate(self.arguments) if isinstance(a, RandomArgument))
 
     def tables(self) -> dict[int, TableArgument]:
         """Position → table argument."""
@@ -270,10 +289,11 @@ def bind_arguments(
     names = _parameter_names(body, arguments, "the loop index" if batches is None else "the minibatch")
     bound = [_classify(name, value) for name, value in zip(names, arguments, strict=True)]
     float_dtype = _float_dtype([*bound, *_rows_of(batches)])
-    bound = [
-        ScalarArgument(item.name, _weak(item.value, float_dtype)) if isinstance(item, ScalarArgument) else item
-        for item in bound
-    ]
+    for position, (item, value) in enumerate(zip(bound, arguments, strict=True)):
+        if isinstance(value, RandomNumbers):
+            bound[position] = RandomArgument.of(item.name, value, position, float_dtype)
+        elif isinstance(item, ScalarArgument):
+            bound[position] = ScalarArgument(item.name, _weak(item.value, float_dtype))
     if batches is not None:
         bound.append(batches)
     return BoundArguments(tuple(bound), _same_tables(bound), float_dtype, overlaps)
@@ -385,6 +405,8 @@ def _classify(name: str, value: Any) -> Argument:
         return TableArgument(name, value, None)
     if isinstance(value, Accumulator):
         return AccumulatorArgument(name, value)
+    if isinstance(value, RandomNumbers):
+        return ScalarArgument(name, None)  # its numbers have the precision of the tables, which is not known yet
     if _is_scalar(value):
         if not _compiles(value):
             raise ArgumentError(
@@ -394,7 +416,8 @@ def _classify(name: str, value: Any) -> Argument:
         return ScalarArgument(name, value)
     raise ArgumentError(
         f"argument {name!r} is a {type(value).__name__}; a loop body takes tables (also as strads.relaxed(v) or "
-        "strads.readonly(v)), strads.accumulator(...), numbers, tuples of numbers, and NumPy arrays that it only reads"
+        "strads.readonly(v)), strads.accumulator(...), strads.random(seed), numbers, tuples of numbers, and NumPy "
+        "arrays that it only reads"
     )
 
 

@@ -39,7 +39,9 @@ class BatchProgram(LoopProgram):
         assert isinstance(batches, BatchArgument)
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in arguments]
         body, floats = plain_function(self.body), bound.float_scalars()
-        facts = analyse_body(body, kinds, bound.same[:-1], floats, bound.tuples(), batch=batches.kind)
+        facts = analyse_body(
+            body, kinds, bound.same[:-1], floats, bound.tuples(), batch=batches.kind, random=bound.random()
+        )
         for position in sorted(facts.written):
             _check_parameter(bound.tables()[position])
         return facts

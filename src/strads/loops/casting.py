@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from strads.bodies.analysis import BodyAnalysis
 from strads.engine.views.roles import Role
-from strads.loops.arguments import AccumulatorArgument, Argument, BoundArguments, TableArgument
+from strads.loops.arguments import AccumulatorArgument, Argument, BoundArguments, RandomArgument, TableArgument
 from strads.schedule.records.access import TableShape
 
 
@@ -76,6 +76,8 @@ class Cast:
 def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
     if isinstance(argument, AccumulatorArgument):
         return Role.ACCUMULATOR
+    if isinstance(argument, RandomArgument):
+        return Role.RANDOM
     if not isinstance(argument, TableArgument):
         return Role.SCALAR
     unchecked = position in facts.volatile_reads

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
-from strads.dds import Accumulator, Readonly, Relaxed, dvector
+from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, NodeFailure
@@ -29,6 +29,7 @@ from strads.loops.on_nodes.preparation import prepare
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
+from strads.rng.numbers import RandomNumbers
 
 _MAX_KEPT = 8
 
@@ -106,8 +107,15 @@ def run_loop(
 ) -> LoopStatistics:
     """Run a loop on all nodes of a cluster; the arguments and what it raises are those of `async_for`."""
     start = time.perf_counter()
+    arguments = tuple(map(at_start, arguments))
     check_call(body, arguments)
     call = _Call(cluster, body, arguments, indices, options)
+    statistics = _run_call(call, start, record_order=record_order, interpreted=interpreted)
+    count_call(arguments)
+    return statistics
+
+
+def _run_call(call: _Call, start: float, *, record_order: bool, interpreted: bool) -> LoopStatistics:
     with _prepared(call) as (kept, is_new):
         if interpreted:
             return _interpreted(call, kept, is_new, start, record_order)
@@ -267,6 +275,12 @@ def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
         raise
     finally:
         mark_written(cluster, arguments, facts.written)
+
+
+def count_call(arguments: tuple[Any, ...]) -> None:
+    """Make the next loop draw other random numbers; after an error the same ones are drawn again."""
+    for numbers in {id(argument): argument for argument in arguments if isinstance(argument, RandomNumbers)}.values():
+        numbers.calls += 1
 
 
 def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeResult]) -> None:

@@ -16,6 +16,7 @@ from numba import typeof
 from strads.dds import Accumulator, HashIndex, dvector
 from strads.dds.user_functions import digest
 from strads.loops.arguments import map_of, table_of
+from strads.rng.numbers import RandomNumbers
 
 _numbers: "weakref.WeakKeyDictionary[dvector | HashIndex, int]" = weakref.WeakKeyDictionary()
 _next_number = count()
@@ -38,6 +39,8 @@ def kind_key(argument: Any) -> Any:
         return Accumulator, argument.dtype
     if isinstance(argument, np.ndarray):
         return np.ndarray, argument.dtype, argument.shape, argument.strides
+    if isinstance(argument, RandomNumbers):
+        return RandomNumbers
     try:
         return type(argument), typeof(argument)
     except Exception:  # binding will report the error
@@ -53,6 +56,8 @@ def content_key(argument: Any) -> Hashable:
         return digest(argument)
     if isinstance(argument, Accumulator):
         return None
+    if isinstance(argument, RandomNumbers):
+        return argument.seed, argument.calls
     return repr(argument)  # distinguishes equal numbers of different types, and zeros of different signs
 
 

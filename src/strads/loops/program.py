@@ -90,7 +90,8 @@ class LoopProgram:
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
-        return analyse_body(plain_function(self.body), kinds, bound.same, bound.float_scalars(), bound.tuples())
+        body, floats, tuples = plain_function(self.body), bound.float_scalars(), bound.tuples()
+        return analyse_body(body, kinds, bound.same, floats, tuples, random=bound.random())
 
     def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance chooses outcomes of undecided branches; None if that is no use."""

@@ -18,9 +18,10 @@ from strads.bodies.source_location import innermost_user_line
 from strads.dds import NOT_FOUND
 from strads.engine.views.roles import Role
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
-from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.arguments import BoundArguments, RandomArgument, TableArgument
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
+from strads.rng.numbers import NumbersOfTask
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 
@@ -243,21 +244,26 @@ class _Ignored:
 
 def _arguments(
     bound: BoundArguments, table_of: dict[int, int], *, private: bool
-) -> tuple[list[Any], list[CheckedTable]]:
-    """Return the arguments passed to the body, and the tables among or behind them."""
+) -> tuple[list[Any], list[CheckedTable | NumbersOfTask]]:
+    """Return the arguments passed to the body, and those among or behind them that a task begins anew."""
     tables: dict[int, CheckedTable] = {}
     result: list[Any] = []
+    others: list[NumbersOfTask] = []
     for position, argument in enumerate(bound.arguments):
         if isinstance(argument, TableArgument):
             same = bound.same[position]
             if same not in tables:
                 tables[same] = CheckedTable(argument, table_of.get(position), private=private)
             result.append(CheckedMap(argument, tables[same]) if argument.keyed else tables[same])
+        elif isinstance(argument, RandomArgument):
+            numbers = NumbersOfTask(*argument.value)
+            result.append(numbers)
+            others.append(numbers)
         elif hasattr(argument, "accumulator"):
             result.append(_Ignored() if private else argument.accumulator)
         else:
             result.append(argument.value)
-    return result, list(tables.values())
+    return result, [*tables.values(), *others]
 
 
 def run_checked(
@@ -320,11 +326,14 @@ def _run_task(
     function: Callable[..., Any],
     task: _Task,
     arguments: list[Any],
-    tables: list[CheckedTable],
+    beginning: list[CheckedTable | NumbersOfTask],
     consequence: str,
 ) -> None:
-    for table in tables:
-        table.begin(task)
+    for argument in beginning:
+        if isinstance(argument, NumbersOfTask):
+            argument.begin(task.index)
+        else:
+            argument.begin(task)
     try:
         function(task.index, *arguments)
     except Exception as error:

@@ -9,7 +9,7 @@ import numpy as np
 from strads import cluster
 from strads.cluster import Cluster, Runtime
 from strads.cluster.cores import check_count
-from strads.dds import Accumulator, KeyedTable, dvector
+from strads.dds import Accumulator, KeyedTable, at_start, dvector
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
@@ -17,7 +17,7 @@ from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
 from strads.loops.arguments import check_call, overlaps, table_of
 from strads.loops.async_for import check_node_threads
-from strads.loops.driver import mark_written, reference
+from strads.loops.driver import count_call, mark_written, reference
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
@@ -92,6 +92,7 @@ def sync_for(
     identical on any number of nodes and every backend. The data are laid out so that each node has whole minibatches.
     """
     start = time.perf_counter()
+    arguments = tuple(map(at_start, arguments))
     rules = BSP() if consistency is None else consistency
     if not isinstance(rules, Consistency):
         raise ArgumentError(f"consistency={consistency!r}: give an object such as strads.BSP() or strads.Hybrid()")
@@ -113,6 +114,7 @@ def sync_for(
         # After a failure it is unknown what has changed.
         mark_written(runtime.cluster, arguments, results[0].written if results else range(len(arguments)))
     _add_sums(arguments, minibatches.workers, results)
+    count_call(arguments)
     return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
 
 

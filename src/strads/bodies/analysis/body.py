@@ -102,6 +102,7 @@ def analyse_body(
     floats: Collection[int] = (),
     tuples: Mapping[int, Any] = MappingProxyType({}),
     batch: TableKind | None = None,
+    random: Collection[int] = (),
 ) -> BodyAnalysis:
     """Analyse a loop body.
 
@@ -119,6 +120,8 @@ def analyse_body(
         Further parameters that are tuples of scalars → for each item None, or the same for a nested tuple.
     batch
         What the first parameter is a minibatch of; in the facts it is an additional last argument.
+    random
+        Further parameters that are random numbers.
 
     Raises
     ------
@@ -146,14 +149,16 @@ def analyse_body(
         if batch is not None:
             arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
         memory = Memory(tables, index, numbers)
+        for position in random:
+            arguments[position + 1] = memory.random_numbers(position)
         found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
         found.run()
         return found
 
-    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False)).facts(), same)
+    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random).facts(), same)
     unexact = facts.volatile or facts.reads_count_as_writes
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
-        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), inlined.branches)
+        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, inlined.branches)
         better = _spread(other.facts(), same)
         is_exact = not better.volatile and not better.reads_count_as_writes
         if (is_exact and unexact) or (
@@ -185,7 +190,13 @@ def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Num
 class _Conclusion:
     """Derives the facts about a body from its effects."""
 
-    def __init__(self, body: Callable[..., Any], kinds: Sequence[TableKind | None], dataflow: Dataflow):
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        kinds: Sequence[TableKind | None],
+        dataflow: Dataflow,
+        random: Collection[int],
+    ):
         self.body = body
         self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
@@ -196,6 +207,9 @@ class _Conclusion:
         self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
         self.conflicting = {position for position in self.written if not self.kinds[position].relaxed}
         self.changing = self.written | {OPAQUE}
+        # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
+        # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
+        self.undecided = self.changing | set(random)
 
     def facts(self) -> BodyAnalysis:
         """Conclude."""
@@ -211,12 +225,14 @@ class _Conclusion:
         logged = [replace(a, write=True) if a.argument in covered_by_reads else a for a in logged]
         volatile = [a for a in logged if self._is_volatile(a) and not self._is_covered(a, logged, same_kind=True)]
         others = [access for access in effects.accesses if access.argument not in self.conflicting]
-        unchecked = {a.argument for a in others if self._is_volatile(a) and not self._is_covered(a, others)}
+        unchecked = {
+            a.argument for a in others if self._is_volatile(a) and not a.exists and not self._is_covered(a, others)
+        }
         checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
         volatile_parts = any(inner.fits is None for inner in checked_in_run)
         segments = self._segments(unchecked)
-        loops = bool(effects.loops & self.changing)
-        raises = bool(effects.raises & self.changing)
+        loops = bool(effects.loops & self.undecided)
+        raises = bool(effects.raises & self.undecided)
         return BodyAnalysis(
             written=frozenset(self.written),
             aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
@@ -243,7 +259,12 @@ class _Conclusion:
         return replace(access, write=access.write or (kind.depth > 1 and not access.element) or bool(kind.fields))
 
     def _is_volatile(self, access: Access | Decision) -> bool:
-        return bool((access.sources | access.control) & self.changing)
+        return bool(access.sources & self._changing(access) or access.control & self.undecided)
+
+    def _changing(self, access: Access | Decision) -> set[int]:
+        """Return the sources that make the row of an access, or another index, volatile."""
+        conflicts = isinstance(access, Access) and access.argument in self.conflicting
+        return self.changing if conflicts else self.undecided
 
     def _is_covered(self, access: Access, others: list[Access], *, same_kind: bool = False) -> bool:
         """Whether the task always makes a fixed access to the same row earlier.
@@ -281,9 +302,10 @@ class _Conclusion:
     def _deciding(self) -> set[int]:
         # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
         ends = (self.effects.loops, self.effects.raises)
-        sources = set().union(*(end for end in ends if not end & self.changing))
+        sources = set().union(*(end for end in ends if not end & self.undecided))
         for access in self.effects.accesses:
-            if access.argument in self.conflicting or not self._is_volatile(access):  # else the run checks it too
+            # Otherwise the run checks it too, or it needs no check.
+            if access.argument in self.conflicting or not (self._is_volatile(access) or access.exists):
                 sources |= access.sources | access.control
         for inner in self.effects.inner:
             if not self._is_volatile(inner):  # otherwise the run checks it in any case
@@ -296,7 +318,8 @@ class _Conclusion:
         decisions += [(inner.sources, inner.control) for inner in self.effects.inner if not self._is_volatile(inner)]
         decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
         return any(
-            ROUNDED in sources or (ROUNDED in control and not control & self.changing) for sources, control in decisions
+            ROUNDED in sources or (ROUNDED in control and not control & self.undecided)
+            for sources, control in decisions
         )
 
     def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
@@ -349,10 +372,15 @@ class _WithOutcomes(_Conclusion):
         body: Callable[..., Any],
         kinds: Sequence[TableKind | None],
         dataflow: Dataflow,
+        random: Collection[int],
         origins: Mapping[int, Branch],
     ):
-        super().__init__(body, kinds, dataflow)
+        super().__init__(body, kinds, dataflow, random)
         self._dataflow = dataflow
+        # With chosen outcomes, a task may draw more or fewer numbers than in the run.
+        for position in random:
+            if dataflow.memory.drawing(position) & self.undecided:
+                self.changing.add(position)
         branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
         self._sets = OutcomeSets(branches)
         effects = dataflow.effects
@@ -362,12 +390,12 @@ class _WithOutcomes(_Conclusion):
         self.effects = replace(effects, accesses=recorded, inner=inner)
 
     def _is_undecided(self, label: int) -> bool:
-        return bool(self._dataflow.condition(label) & self.changing)
+        return bool(self._dataflow.condition(label) & self.undecided)
 
     def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
         """Return an access or a decision whose control sources are only those that remain with the outcomes."""
-        control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.changing))
-        if what.sources & self.changing or not self._sets.reach(what.place[0], most):
+        control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.undecided))
+        if what.sources & self._changing(what) or not self._sets.reach(what.place[0], most):
             control |= {OPAQUE}
         return replace(what, control=control)
 
@@ -377,7 +405,7 @@ class _WithOutcomes(_Conclusion):
 
     def _certain_share(self) -> float:
         control = [
-            self._dataflow.control(access.place[0], chosen=lambda condition: not condition & self.changing)
+            self._dataflow.control(access.place[0], chosen=lambda condition: not condition & self.undecided)
             for access in self.effects.accesses
             if access.argument in self.conflicting
         ]

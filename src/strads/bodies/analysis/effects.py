@@ -27,6 +27,8 @@ class Access:
         An array A such that the row, or each row of a slice, is in A[k]:A[k + 1].
     element
         Whether it is an element T[i, j], with an index for each axis.
+    exists
+        Whether the row certainly exists.
     place
         Block and statement.
     line
@@ -42,6 +44,7 @@ class Access:
     by_next_index: bool
     segment: int | None
     element: bool
+    exists: bool
     place: tuple[int, int]
     line: int
 

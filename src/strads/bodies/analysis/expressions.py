@@ -1,6 +1,7 @@
 """The rules that compute the abstract value of an expression from its operands; without a rule it is opaque."""
 
 import operator
+import random
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from strads.bodies.analysis.values import (
     Size,
     Sources,
     Value,
+    is_random,
     join,
     locals_of,
     parts,
@@ -40,6 +42,10 @@ _UNSAFE = {
     "ctypes": "addresses of memory are not for loop bodies",
     "data": "addresses of memory are not for loop bodies",
 }
+_GLOBAL_DRAW = (
+    "random numbers of NumPy or Python would differ with the number of threads: pass rng = strads.random(seed) to "
+    "the loop, and call rng.random(), rng.integers(n), rng.normal() or rng.choice(table)"
+)
 _UNSAFE_FUNCTIONS = ("as_strided", "carray", "farray", "address_as_void_pointer")
 
 
@@ -320,6 +326,8 @@ class Expressions:
             return self._opaque([callee, *everything, self.variable(node.vararg)])
         if callee.method is not None:
             return self._method(*callee.method, arguments, keywords, node)
+        if _draws_from_a_global(callee.constant):
+            raise compile_error(node.loc.filename, node.loc.line, _GLOBAL_DRAW)
         if getattr(callee.constant, "__name__", "") in _UNSAFE_FUNCTIONS:
             reason = f"{callee.constant.__name__} makes arrays of any memory: loop bodies cannot use it"
             raise compile_error(node.loc.filename, node.loc.line, reason)
@@ -469,6 +477,8 @@ class Expressions:
     def _method(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
         memory = self._memory
         everything = arguments + list(keywords.values())
+        if any(is_random(local) for local in locals_of(owner)):
+            return self._draw(name, owner, arguments, keywords)
         if not owner.is_memory:
             return self._scalar_method(name, owner, everything)
         if UNKNOWN in owner.references:
@@ -498,6 +508,26 @@ class Expressions:
         if not is_array and name in calls.LOOKING_METHODS:
             return self._look(name, owner, everything, sources)
         return self._opaque([owner, *everything])
+
+    def _draw(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        """Process a method of random numbers."""
+        memory, operands = self._memory, arguments + list(keywords.values())
+        if keywords or not all(isinstance(r, Local) and is_random(r) for r in owner.references):
+            return self._opaque([owner, *operands])
+        for value in operands:
+            memory.escape(value)
+        sources = memory.draw(owner) | self._all(operands)
+        if name == "random":
+            return Value(sources=sources | {FLOAT})
+        if name == "normal":
+            return Value(sources=sources | {FLOAT, ROUNDED})
+        if name == "integers" and arguments:
+            memory.decide(Value(sources=self._all(operands)))  # of an empty range it raises
+            return Value(sources=sources - {FLOAT, ROUNDED}, below=_stop_of(arguments))
+        if name == "choice" and len(arguments) == 1:
+            memory.decide(Value(), memory.length(arguments[0]))
+            return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
+        return self._opaque([owner, *operands])
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""
@@ -553,6 +583,12 @@ _RULES: dict[str, Any] = {
     "getattr": Expressions._getattr,
     "call": Expressions._call,
 }
+
+
+def _draws_from_a_global(function: Any) -> bool:
+    """Whether a function draws from a generator of NumPy's or Python's that all threads share."""
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, np.random.RandomState | np.random.Generator | random.Random)
 
 
 def _stop_of(arguments: list[Value]) -> Size | None:

@@ -12,12 +12,14 @@ from strads.bodies.analysis.values import (
     FLOAT,
     NOTHING,
     OPAQUE,
+    RANDOM,
     UNKNOWN,
     Local,
     Part,
     Size,
     Sources,
     Value,
+    is_random,
     join,
     locals_of,
     parts,
@@ -149,6 +151,22 @@ class Memory:
             self._put(local, contents)
         self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | length
         return Value(frozenset({local}))
+
+    def random_numbers(self, argument: int) -> Value:
+        """Create the random numbers of an argument: a counter that each draw advances."""
+        return Value(frozenset({Local((RANDOM, argument), None, True)}))
+
+    def draw(self, numbers: Value) -> Sources:
+        """Draw from random numbers; returns what determines the result, apart from the operands.
+
+        Any draw that may have happened before determines which number this is.
+        """
+        self.put(numbers, Value(), resizes=False)
+        return self.sources(numbers) | {local.place[1] for local in locals_of(numbers) if is_random(local)}
+
+    def drawing(self, argument: int) -> Sources:
+        """What determines how many random numbers of an argument are drawn."""
+        return self.sources(self.random_numbers(argument))
 
     def _put(self, local: Local, value: Value) -> None:
         if local.place == CONSTANT:
@@ -289,6 +307,7 @@ class Memory:
                 number is not None and number == self.next_index,
                 row.segment,
                 is_row and bool(inner) and self._is_element(part, index),
+                is_row and self._fit(row, container) == frozenset(),
                 self.place,
                 self.line,
             )
@@ -375,6 +394,7 @@ class Memory:
                         False,
                         False,
                         None,
+                        False,
                         False,
                         self.place,
                         self.line,

@@ -25,7 +25,7 @@ from strads.engine.plans.job_pool import (
     take_or_wait,
 )
 from strads.engine.stopping import stoppable
-from strads.engine.views.types import INNER, bind_with
+from strads.engine.views.types import INNER, bind_with, local_counters
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
 
@@ -112,12 +112,14 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         _claim(claiming, job)
+        drawn = local_counters()
         for start in range(first, last, _STRIDE):
             if pool.state[STOPPED] != 0:
                 return
             for position in range(start, min(start + _STRIDE, last)):
                 index = _index_at(indices, position)
-                body(index, *bind(storages, (position, job, lane, job, index)))
+                drawn[0] = 0
+                body(index, *bind(storages, (position, job, lane, job, index, drawn)))
 
     return run_job
 
@@ -128,6 +130,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
+        drawn = local_counters()
         for position in range(first, last):
             if pool.state[STOPPED] != 0:  # negligible beside the locks
                 return
@@ -136,7 +139,8 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
                 return
             _claim(claiming, position)
             index = _index_at(indices, position)
-            body(index, *bind(storages, (position, job, lane, position, index)))
+            drawn[0] = 0
+            body(index, *bind(storages, (position, job, lane, position, index, drawn)))
             if len(sequence) > 0:
                 sequence[position] = fetch_add(counter, 0, 1)
             _release(locks, ids, start, end)

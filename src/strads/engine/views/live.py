@@ -1,14 +1,17 @@
 """Live views: what a body sees of each argument when a plan is executed.
 
 A constructor takes the storage of one argument and the context of one task, `(position in the plan, job, lane,
-holder of rows, loop index)`, and returns the view. Arrays that are passed unchanged have no constructor.
+holder of rows, loop index, random numbers drawn)`, and returns the view. Arrays that are passed unchanged have no
+constructor.
 """
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
 from strads.engine.views.keyed import keyed_view
+from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.tables import (
     make_accumulating,
@@ -21,7 +24,7 @@ from strads.engine.views.tables import (
 )
 from strads.engine.views.types import INLINED
 
-PLAN_POSITION, JOB, LANE, HOLDER, INDEX = 0, 1, 2, 3, 4
+PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
 
 
 class Guarded(NamedTuple):
@@ -82,6 +85,11 @@ def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
     return make_accumulating((storage, context[JOB]))
 
 
+@njit(**INLINED)
+def _random_view(storage, context):  # type: ignore[no-untyped-def]
+    return make_random((storage[0], storage[1], np.uint64(context[INDEX]), context[DRAWN]))
+
+
 def _plain_views(checks: bool | None) -> dict[Role, Any]:
     """Return the constructors for dense tables; `checks` is True or None."""
 
@@ -109,6 +117,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
     return {
         Role.SCALAR: None,
         Role.ACCUMULATOR: _accumulating_view,
+        Role.RANDOM: _random_view,
         Role.READ: None,
         Role.CHECKED: checked,
         Role.ALIGNED: aligned,

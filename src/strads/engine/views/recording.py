@@ -13,6 +13,7 @@ from numba import njit
 
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.live import ragged_view
+from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.tables import (
     SILENT,
@@ -113,7 +114,14 @@ def recording_view(
     return keyed_view(constructor) if keyed else constructor
 
 
+@njit(**INLINED)
+def _random_view(storage, context):  # type: ignore[no-untyped-def]
+    return make_random((storage[0], storage[1], np.uint64(context[1]), context[2]))
+
+
 def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
+    if role is Role.RANDOM:
+        return _random_view
     if role is Role.ACCUMULATOR:
         return _ignoring_view
     if role.is_recorded or role.is_relaxed:
@@ -126,14 +134,22 @@ def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
 
 
 def _one_after_the_other(bodies: Sequence[Any]) -> Any:
+    """Return a function that runs all bodies as one task; `drawn` counts the random numbers of each."""
     *others, last = bodies
     if not others:
-        return last
+
+        @njit(**INLINED)
+        def only(index, drawn, *arguments):  # type: ignore[no-untyped-def]
+            drawn[0] = 0
+            last(index, *arguments)
+
+        return only
     before = _one_after_the_other(others)
 
     @njit(**INLINED)
-    def both(index, *arguments):  # type: ignore[no-untyped-def]
-        before(index, *arguments)
+    def both(index, drawn, *arguments):  # type: ignore[no-untyped-def]
+        before(index, drawn, *arguments)
+        drawn[0] = 0
         last(index, *arguments)
 
     return both
@@ -153,6 +169,7 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
     @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         logged = local_counters()  # accesses so far, and before this task
+        drawn = local_counters()
         for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)
             logged[1] = logged[0]
@@ -160,7 +177,7 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
             if scratch:
                 state[SLOTS:] = 0
             index = values[np.uint64(task)] if len(values) > 0 else start + step * task
-            body(index, *bind(storages, (logged,)))
+            body(index, drawn, *bind(storages, (logged, index, drawn)))
             counts[number] = logged[0] - logged[1]
         return logged[0]
 

@@ -8,6 +8,7 @@ class Role(Enum):
 
     SCALAR = auto()  # a number, passed as it is
     ACCUMULATOR = auto()  # a sum that the body adds to
+    RANDOM = auto()  # random numbers
     READ = auto()  # a table that is only read, at indices that reconnaissance has checked
     CHECKED = auto()  # a table that is only read, at indices that can only be checked during the run
     ALIGNED = auto()  # a table that is only read, as A[k]: stored in plan order
@@ -26,7 +27,7 @@ class Role(Enum):
         """Return the role in a run with the given checking."""
         if checking is Checking.BOUNDS:
             return Role.CHECKED if self is Role.GUARDED else self
-        if checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR):
+        if checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR, Role.RANDOM):
             return Role.CHECKED_RELAXED if self.is_relaxed else Role.CHECKED
         return self
 

@@ -1,0 +1,230 @@
+"""Random numbers as an argument of a loop: what the user passes, and what a body run by the interpreter sees."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import TypingError
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from strads.errors import ArgumentError, InputError
+from strads.rng.philox import below, mixed_key, random_words, unit_interval
+
+_WORD = (1 << 64) - 1
+
+
+class RandomNumbers:
+    """Random numbers for the tasks of a loop; made by `random`.
+
+    Attributes
+    ----------
+    seed : int
+        The seed.
+    calls : int
+        How many loops have completed with these numbers. Each draws different ones; set it back to repeat a call.
+    """
+
+    def __init__(self, seed: int = 0):
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _WORD:
+            raise ArgumentError(f"seed={seed!r}: give a whole number from 0 to 2**64 - 1")
+        self.seed = int(seed)
+        self.calls = 0
+
+    def key(self, position: int) -> np.uint64:
+        """Return the key of the next call's numbers, for the argument at a position of the body's parameters."""
+        return np.uint64(mixed_key(np.uint64(self.seed), np.uint64(position), np.uint64(self.calls)))
+
+    def __repr__(self) -> str:
+        return f"strads.random({self.seed})"
+
+
+def random(seed: int = 0) -> RandomNumbers:
+    """Return random numbers that a loop body may draw: the same for any number of threads, nodes and every backend.
+
+    Pass them as an argument of the loop. In the body, `rng.random()` is a number in [0, 1), `rng.integers(n)` a whole
+    number from 0 to n - 1, `rng.integers(low, high)` one from low to high - 1, `rng.normal()` is drawn from the
+    standard normal distribution, and `rng.choice(table)` is an index drawn with the weights of a table that
+    `strads.weights` made. Each number is a function of the seed, the number of the call, the loop index, and how many
+    numbers the task has drawn before (Philox4x32-10; Salmon et al. 2011).
+
+    Parameters
+    ----------
+    seed : int, default 0
+        From 0 to 2⁶⁴ − 1.
+
+    Raises
+    ------
+    ArgumentError
+        If `seed` is not such a number.
+
+    Examples
+    --------
+    >>> import strads
+    >>> def scatter(k, x, rng):
+    ...     x[k] = rng.normal()
+    >>> x, rng = strads.dvector.zeros(4), strads.random(7)
+    >>> _ = strads.async_for(range(4), scatter, x, rng)
+    """
+    return RandomNumbers(seed)
+
+
+def weights(values: Any) -> NDArray[np.void]:
+    """Return the table from which `rng.choice(table)` draws an index i with probability proportional to `values[i]`.
+
+    Drawing takes the same time for any number of weights (alias method; Walker 1977, Vose 1991).
+
+    Parameters
+    ----------
+    values : array_like of shape (n,)
+        Weights, not negative, not all 0.
+
+    Returns
+    -------
+    ndarray of shape (n,), of records `share` (float64) and `other` (int64)
+        A draw picks an entry i uniformly, and returns i with probability `share`, else `other`.
+
+    Raises
+    ------
+    InputError
+        If the weights are not numbers as described; the message names the first that is not.
+    """
+    found = np.asarray(values, np.float64)
+    if found.ndim != 1 or len(found) == 0:
+        raise InputError(f"weights of shape {found.shape}: give one number for each index to be drawn")
+    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if len(wrong):
+        raise InputError(f"weight {wrong[0]} is {found[wrong[0]]}: weights are finite and not negative")
+    largest = found.max()
+    if largest == 0:
+        raise InputError("all weights are 0: nothing can be drawn")
+    scaled = found / largest  # so that the sum does not overflow
+    table = np.zeros(len(found), [("share", np.float64), ("other", np.int64)])
+    _fill_aliases(scaled * (len(found) / scaled.sum()), table["share"], table["other"])
+    return table
+
+
+@njit(nogil=True, cache=True)
+def _fill_aliases(scaled, share, other):  # type: ignore[no-untyped-def]
+    """Divide each entry between an index with less than the mean weight and one with more."""
+    n = len(scaled)
+    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
+    smalls = larges = 0
+    for i in range(n):
+        share[i], other[i] = 1.0, i
+        if scaled[i] < 1.0:
+            small[smalls] = i
+            smalls += 1
+        else:
+            large[larges] = i
+            larges += 1
+    while smalls > 0 and larges > 0:
+        smalls -= 1
+        less, more = small[smalls], large[larges - 1]
+        share[less], other[less] = scaled[less], more
+        scaled[more] -= 1.0 - scaled[less]
+        if scaled[more] < 1.0:
+            larges -= 1
+            small[smalls] = more
+            smalls += 1
+    # What remains differs from 1 by rounding only, unless its weight is 0: that must never be drawn.
+    for i in range(smalls):
+        if scaled[small[i]] <= 0.0:
+            share[small[i]], other[small[i]] = 0.0, large[0] if larges > 0 else np.argmax(scaled)
+
+
+# What a draw makes of two random words; the same functions serve compiled bodies and the interpreter.
+
+
+@njit(nogil=True, cache=True)
+def integer_between(words, low, high):  # type: ignore[no-untyped-def]
+    """A whole number from `low` to `high` - 1."""
+    if high <= low:
+        raise ValueError("rng.integers has no number to choose from: its range is empty")
+    return np.int64(low) + below(words[0], np.int64(high) - np.int64(low))
+
+
+@njit(nogil=True, cache=True)
+def chosen(words, table):  # type: ignore[no-untyped-def]
+    """An index drawn from a table made by `weights`."""
+    if len(table) == 0:
+        raise ValueError("rng.choice has no index to choose from: the table is empty")
+    entry = below(words[0], np.int64(len(table)))
+    if unit_interval(words[1]) < table[entry].share:
+        return entry
+    return min(max(np.int64(table[entry].other), np.int64(0)), np.int64(len(table) - 1))
+
+
+@njit(nogil=True, cache=True)
+def standard_normal(words):  # type: ignore[no-untyped-def]
+    """A number from the standard normal distribution (Box and Muller 1958)."""
+    radius = np.sqrt(-2.0 * np.log(1.0 - unit_interval(words[0])))
+    return radius * np.cos(2.0 * np.pi * unit_interval(words[1]))
+
+
+def unit_number(words: Any, one: Any) -> Any:
+    """A number in [0, 1) with the precision of `one`."""
+    return (
+        unit_interval(words[0]) if one.dtype.itemsize == 8 else np.float32(int(words[0]) >> 40) * np.float32(2.0**-24)
+    )
+
+
+@overload(unit_number, jit_options={"cache": True})
+def _compiled_unit_number(words, one):  # type: ignore[no-untyped-def]
+    if one == types.float64:
+        return lambda words, one: unit_interval(words[0])
+
+    def single(words, one):  # type: ignore[no-untyped-def]
+        return np.float32(np.int64(words[0] >> np.uint64(40))) * np.float32(2.0**-24)
+
+    return single
+
+
+def check_table(table: Any) -> None:
+    """Reject at compile time what `weights` has not made."""
+    data = table if isinstance(table, types.Array) else getattr(table, "data", table)
+    dtype = getattr(data, "dtype", None)
+    if not isinstance(dtype, types.Record) or not {"share", "other"} <= dtype.fields.keys():
+        raise TypingError("rng.choice draws from a table made by strads.weights(w): pass that to the loop")
+
+
+class NumbersOfTask:
+    """The random numbers that one task after the other draws, in the interpreter.
+
+    Parameters
+    ----------
+    key : uint64
+        See `RandomNumbers.key`.
+    one : float32 or float64
+        The number 1 in the precision of the numbers.
+    """
+
+    def __init__(self, key: np.uint64, one: Any):
+        self._key, self._one = key, one
+        self.begin(0)
+
+    def begin(self, index: int) -> None:
+        """Start the task with a loop index."""
+        self._stream, self._drawn = np.uint64(index & _WORD), 0
+
+    def _words(self) -> tuple[np.uint64, np.uint64]:
+        self._drawn += 1
+        first, second = random_words(self._key, self._stream, np.uint64(self._drawn - 1))
+        return np.uint64(first), np.uint64(second)
+
+    def random(self) -> Any:
+        """Draw a number in [0, 1)."""
+        return type(self._one)(unit_number(self._words(), self._one))
+
+    def normal(self) -> Any:
+        """Draw from the standard normal distribution."""
+        return type(self._one)(standard_normal(self._words()))
+
+    def integers(self, low: int, high: int | None = None) -> int:
+        """Draw a whole number below `low`, or from `low` to `high` - 1."""
+        first, last = (0, low) if high is None else (low, high)
+        return integer_between(self._words(), np.int64(first), np.int64(last))
+
+    def choice(self, table: Any) -> int:
+        """Draw an index with the weights of a table."""
+        return chosen(self._words(), np.asarray(table))

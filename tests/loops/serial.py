@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import strads
+from strads.rng.numbers import NumbersOfTask, RandomNumbers
 
 
 def contents(arguments: tuple[Any, ...]) -> list[Any]:
@@ -15,6 +16,9 @@ def contents(arguments: tuple[Any, ...]) -> list[Any]:
         if isinstance(argument, strads.dvector):
             array = argument.to_numpy().copy()
             found.append(array.view(np.recarray) if argument.is_records else array)
+        elif isinstance(argument, RandomNumbers):
+            floats = [a.dtype for a in arguments if isinstance(a, strads.dvector) and a.dtype.kind == "f"]
+            found.append(NumbersOfTask(argument.key(len(found)), np.result_type(*floats or [np.float64]).type(1)))
         else:
             found.append(argument)
     return found
@@ -42,6 +46,9 @@ def run_or_refuse(indices: Any, body: Callable[..., Any], *arguments: Any, **opt
         return error
     assert statistics.order is not None
     for k in statistics.order.tolist():
+        for argument in plain:
+            if isinstance(argument, NumbersOfTask):
+                argument.begin(k)
         try:
             body(k, *plain)
         except Exception as error:

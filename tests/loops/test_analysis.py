@@ -176,10 +176,6 @@ def through_local(k, A, W):
     W[buffer[0]] += A[k]
 
 
-def random_rows(k, A, W):
-    W[np.random.randint(10)] += A[k]  # noqa: NPY002
-
-
 def conditional_row_of_values(k, A, W):
     if W[k] > 0:
         W[A[k]] += 1.0
@@ -348,7 +344,6 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (recursion, (VALUES, VALUES), {}),
         (own_values, (VALUES, VALUES), VOLATILE),
         (through_local, (VALUES, VALUES), VOLATILE),
-        (random_rows, (VALUES, VALUES), VOLATILE | {"volatile_parts": True}),
         (conditional_row_of_values, (VALUES, VALUES), VOLATILE | UNSEEN_READS | {"deciding": {0}}),
         (touched_before_branch, (VALUES, ROWS), {"deciding": {0}}),
         (write_after_read, (VALUES, VALUES), {"deciding": {0}, "reads_count_as_writes": {1}}),

@@ -155,10 +155,6 @@ def follow(k, pointers, x):
     pointers[(k + 1) % 4] = (i + 1) % 4
 
 
-def random_row(k, x):
-    x[np.random.randint(0, 1_000_000)] += 1.0  # noqa: NPY002
-
-
 def touch_until_full(k, x, y):
     x[0] += 1.0
     if x[0] < 2.5:
@@ -173,11 +169,6 @@ def test_rows_chosen_by_values_that_the_loop_writes_are_named():
     assert where.startswith(__file__)
     assert where.endswith("x[i] += 1.0")
     assert what.startswith("  task 1: it touches row 1 of 'x'; recorded for this task were rows [0]")
-
-
-def test_random_rows_are_named():
-    with pytest.raises(strads.AccessPatternError, match=r"np\.random\.randint.*\n  task 0: it touches row \d+ of 'x'"):
-        async_for(100, random_row, strads.dvector.zeros(1_000_000), mode="python")
 
 
 def test_out_of_range_is_found_before_anything_is_written():

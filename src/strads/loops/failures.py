@@ -23,8 +23,8 @@ def explain_failed_run(
     if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
         return AccessPatternError(
             f"{where}\n  a task touches other rows than reconnaissance recorded, because they depend on values "
-            f"that the loop changes or on random numbers; {changed}. Choose rows by indices or read-only tables "
-            "(draw random indices beforehand), or read every row before the branch that may need it"
+            f"that the loop changes; {changed}. Choose rows by indices, read-only tables or the numbers of "
+            "strads.random(seed), or read every row before the branch that may need it"
         )
     if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
         return BodyIndexError(

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from strads import cluster
 from strads.cluster.interrupts import interrupted_later
-from strads.models._patience import wants_to_stop
+from strads.models._early_stopping import wants_to_stop
 
 
 class Stopping:

@@ -2,37 +2,30 @@
 
 import json
 import numbers
-import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import TransformerMixin
 
-from strads import cluster
-from strads.cluster.interrupts import interrupted_later
-from strads.errors import ArgumentError, InputError, NodeFailure
+from strads.errors import ArgumentError, InputError
+from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
-from strads.models._patience import wants_to_stop
-from strads.models._saving import load_model, plain, save_model
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.priors import Priors, check_priors
+from strads.models.topics.solver import GibbsSolver
 from strads.models.topics.training import MOST_WORKERS, TopicTraining
 
-IterationRecord = dict[str, Any]
 _SAMPLERS = ("auto", "sparse", "dense")
 _LEARNT = ("no", "symmetric", "asymmetric")
-_LEARN_EVERY = 10  # iterations
 
 
-class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
+class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
     """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
 
     Repeatedly draws the topic of every token from its distribution given all others,
@@ -101,8 +94,6 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     (1, 2)
     """
 
-    _training: TopicTraining | None = None  # set during training
-
     def __init__(
         self,
         n_components: int = 10,
@@ -140,7 +131,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         y: Any = None,
         *,
         vocabulary: Iterable[str] | None = None,
-        on_iteration: Callable[[IterationRecord], object] | None = None,
+        on_iteration: OnIteration | None = None,
     ) -> Self:
         """Fit to documents.
 
@@ -177,7 +168,7 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         y: Any = None,
         *,
         vocabulary: Iterable[str] | None = None,
-        on_iteration: Callable[[IterationRecord], object] | None = None,
+        on_iteration: OnIteration | None = None,
     ) -> NDArray[np.float32]:
         """Fit to documents and return their topic mixtures according to the last draw, (documents, K), float32."""
         mixtures = self._fit(X, vocabulary, on_iteration, transform=True)
@@ -188,18 +179,14 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         self,
         X: Any,
         vocabulary: Iterable[str] | None,
-        on_iteration: Callable[[IterationRecord], object] | None,
+        on_iteration: OnIteration | None,
         *,
         transform: bool,
     ) -> NDArray[np.float32] | None:
         priors = self._check_parameters()
         corpus = as_corpus(X, vocabulary)
-        self.__dict__.pop("_counts", None)  # new results do not match the old ones
-        self.history_: list[IterationRecord] = []
-        self.n_features_in_ = corpus.n_words
-        self.vocabulary_ = corpus.vocabulary
-        threads = self._threads if cluster.current().is_local else None
-        with TopicTraining(
+        self._forget()
+        training = TopicTraining(
             corpus,
             priors,
             sampler=self.sampler,
@@ -207,21 +194,13 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
             workers=self.n_workers,
             synchronizations=self.synchronizations,
             seed=int(self.random_state),
-            threads=threads,
-        ) as training:
-            del corpus
-            self._training = training
-            try:
-                self._iterate(training, on_iteration)
-            except NodeFailure:
-                raise  # the results were on the nodes
-            except BaseException:
-                if training.is_intact:
-                    self._take_over(training)
-                raise
-            finally:
-                self._training = None
-            self._take_over(training)
+            threads=self._threads,
+        )
+        self.n_features_in_, self.vocabulary_ = corpus.n_words, corpus.vocabulary
+        del corpus
+        self.start_seconds_ = training.start_seconds
+        with GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter) as solver:
+            self._train(solver, on_iteration, seconds=training.start_seconds)
             return training.mixtures() if transform else None
 
     def _check_parameters(self) -> Priors:
@@ -242,49 +221,13 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         check_n_jobs(self.n_jobs)
         return check_priors(self.n_components, self.doc_topic_prior, self.topic_word_prior)
 
-    def _iterate(self, training: TopicTraining, on_iteration: Callable[[IterationRecord], object] | None) -> None:
-        self.start_seconds_ = seconds = training.start_seconds
-        for number in range(1, self.max_iter + 1):
-            with interrupted_later(cluster.current().cluster):  # records and counts must agree
-                record = self._iterate_once(training, number, seconds)
-                self.history_.append(record)
-                self.n_iter_ = number
-            seconds = record["seconds"]
-            if on_iteration is not None and wants_to_stop(on_iteration(record)):
-                break
-
-    def _iterate_once(self, training: TopicTraining, number: int, seconds: float) -> IterationRecord:
-        begin = time.perf_counter()
-        nodes = training.iterate()
-        if self.learn_priors != "no" and number % _LEARN_EVERY == 0:
-            training.learn_priors(symmetric=self.learn_priors == "symmetric")
-        record: IterationRecord = {
-            "iteration": number,
-            "seconds": seconds + time.perf_counter() - begin,
-            "samples": number * training.n_tokens,
-            "s_error": training.s_error,
-        }
-        if self.evaluate_every and (number % self.evaluate_every == 0 or number == self.max_iter):
-            record["log_likelihood"] = training.log_likelihood()
-            record["objective"] = record["log_likelihood"] / training.n_tokens
-        return record | {"nodes": nodes}
-
-    def _take_over(self, training: TopicTraining) -> None:
-        """Make the results attributes of the model; copies them here if they are on nodes."""
-        self._set(training.counts(), training.priors)
-
-    def _set(self, counts: TopicCounts, priors: Priors) -> None:
-        self._counts, self._priors = counts, priors
+    def _publish(self, learnt: tuple[TopicCounts, Priors]) -> None:
+        counts, priors = self._counts, self._priors = learnt
         self.topic_word_counts_ = counts.by_word
         self.doc_topic_prior_ = priors.alpha
         self.topic_word_prior_ = np.full(len(priors.alpha), priors.beta)
-        self.n_iter_ = len(self.history_)
         found = [record["log_likelihood"] for record in self.history_ if "log_likelihood" in record]
         self.log_likelihood_ = np.array(found)
-
-    @property
-    def _threads(self) -> int | None:
-        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
 
     # -- topics --------------------------------------------------------------------------------------------
 
@@ -349,23 +292,9 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
     def _corpus(self, X: Any) -> Corpus:
         return as_corpus(X, self.vocabulary_, self.n_features_in_, allow_empty=True)
 
-    def _team(self) -> Any:
-        return cluster.current().team(self._threads)
-
-    def _check_fitted(self) -> None:
-        if self._training is not None:  # called from `on_iteration`
-            self._take_over(self._training)
-        if not hasattr(self, "_counts"):
-            raise NotFittedError("this LatentDirichletAllocation is not fitted yet: call fit first")
-
     # -- files ---------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file (NumPy's `.npz`, no pickle); `LatentDirichletAllocation.load` reads it.
-
-        May be called in `on_iteration`, like all other methods: then it saves what has been learnt so far.
-        """
-        self._check_fitted()
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         matrix = self._counts.by_word
         arrays: dict[str, NDArray[Any]] = {
             "offsets": matrix.indptr,
@@ -375,38 +304,17 @@ class LatentDirichletAllocation(TransformerMixin, BaseEstimator):
         }
         if self.vocabulary_ is not None:
             arrays["vocabulary"] = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
-        parameters = {
-            "params": plain(self.get_params()),
-            "beta": self._priors.beta,
-            "n_words": self.n_features_in_,
-            "history": self.history_,
-        }
-        save_model(path, type(self).__name__, parameters, arrays)
+        return {"beta": self._priors.beta, "n_words": self.n_features_in_}, arrays
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, corrupt, or holds another kind of model.
-        """
-        parameters, arrays = load_model(path, cls.__name__)
-        try:
-            model = cls(**parameters["params"])
-            model.history_ = list(parameters["history"])
-            model.n_features_in_ = int(parameters["n_words"])
-            model.vocabulary_ = None
-            if "vocabulary" in arrays:
-                model.vocabulary_ = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
-                if len(model.vocabulary_) != model.n_features_in_:
-                    raise ValueError("the vocabulary does not fit the counts")
-            priors = Priors(np.asarray(arrays["alpha"], np.float64), float(parameters["beta"]))
-            shape = (model.n_features_in_, len(priors.alpha))
-            matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
-            matrix.check_format()
-            model._set(TopicCounts(matrix), priors)
-        except (KeyError, TypeError, ValueError, ArgumentError) as error:
-            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
-        return model
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.n_features_in_ = int(parameters["n_words"])
+        self.vocabulary_ = None
+        if "vocabulary" in arrays:
+            self.vocabulary_ = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
+            if len(self.vocabulary_) != self.n_features_in_:
+                raise ValueError("the vocabulary does not fit the counts")
+        priors = Priors(np.asarray(arrays["alpha"], np.float64), float(parameters["beta"]))
+        shape = (self.n_features_in_, len(priors.alpha))
+        matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
+        matrix.check_format()
+        self._publish((TopicCounts(matrix), priors))

@@ -1,23 +1,18 @@
 """Matrix factorization of ratings by parallel stochastic gradient descent or coordinate descent."""
 
-import math
 import numbers
-import os
 import time
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from strads import cluster
 from strads.dds import dvector
-from strads.errors import ArgumentError, InputError, NodeFailure
+from strads.errors import ArgumentError, InputError
+from strads.models._early_stopping import held_out
+from strads.models._iterative import IterativeEstimator, OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
     check_n_jobs,
@@ -25,21 +20,17 @@ from strads.models._parameters import (
     check_share,
     check_whole_numbers,
 )
-from strads.models._patience import Patience, wants_to_stop
-from strads.models._saving import load_model, plain, save_model
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
 from strads.models.factorization.rated_items import RatedItems
 from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
-from strads.models.factorization.solver import Epoch, Solver
 
-EpochRecord = dict[str, Any]
 _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
 
 
-class MatrixFactorization(RegressorMixin, BaseEstimator):
+class MatrixFactorization(RegressorMixin, IterativeEstimator):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
     Minimizes Σ [(score − prediction)² + λ(‖w‖² + ‖h‖² + biases²)] over the ratings, by stochastic gradient descent or
@@ -108,8 +99,6 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    On several nodes the attributes are set when `fit` ends, even if it is interrupted.
-
     Ids are 0, 1, 2, …; a user or item without ratings is predicted by the other's bias. Entries that a sparse
     matrix does not store are unknown, not zero; stored zeros are ratings of zero.
 
@@ -121,6 +110,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     >>> model.predict([[0, 0], [1, 1]]).shape
     (2,)
     """
+
+    _early_stopping_figure = "validation_rmse"
 
     def __init__(
         self,
@@ -167,7 +158,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         y: ArrayLike | None = None,
         *,
         validation: Any = None,
-        on_iteration: Callable[[EpochRecord], object] | None = None,
+        on_iteration: OnIteration | None = None,
     ) -> Self:
         """Fit to ratings.
 
@@ -191,25 +182,18 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        After an interrupt (Ctrl-C) the model holds what was learnt so far (with `early_stopping`, that of the best
-        epoch), and can be used and saved. After the loss of a node it does not: call `save` in `on_iteration` to keep
-        intermediate results.
+        After Ctrl-C the current epoch is completed; the model then holds what was learnt so far (with `early_stopping`,
+        that of the best epoch), and can be used and saved. After the loss of a node it does not: call `save` in
+        `on_iteration` to keep intermediate results.
         """
         self._check_parameters()
-        ratings, held_out = self._split(as_ratings(X, y), validation)
+        ratings, held = self._split(as_ratings(X, y), validation)
         data = ratings.to_numpy()
-        n_users, n_items = self._shape(X, data, held_out)
-        self._start(data, n_users, n_items)
+        self._forget()
+        tables = self._start(data, *self._shape(X, data, held))
         start = time.perf_counter()
-        with closing(self._make_solver(ratings, held_out)) as solver:
-            try:
-                self._run_epochs(solver, len(data), time.perf_counter() - start, on_iteration)
-            except NodeFailure:
-                raise  # the results were on the nodes
-            except BaseException:
-                self._finish(solver)
-                raise
-            self._finish(solver)
+        with self._make_solver(ratings, held, tables) as solver:
+            self._train(solver, on_iteration, seconds=time.perf_counter() - start)
         return self
 
     def _check_parameters(self) -> None:
@@ -232,11 +216,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
         if not self.early_stopping:
             return ratings, None
-        if len(ratings) < 2:
-            raise InputError("early_stopping needs at least 2 ratings, one to hold out")
-        held = np.zeros(len(ratings), bool)
-        count = min(max(1, round(self.validation_fraction * len(ratings))), len(ratings) - 1)
-        held[np.random.default_rng(self.random_state).choice(len(ratings), count, replace=False)] = True
+        held = held_out(len(ratings), self.validation_fraction, self.random_state, "ratings")
         data = ratings.to_numpy()
         return dvector(data[~held], copy=False), dvector(data[held], copy=False)
 
@@ -250,13 +230,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             shapes.append((int(held["user"].max()) + 1, int(held["item"].max()) + 1))
         return max(users for users, _ in shapes), max(items for _, items in shapes)
 
-    def _start(self, data: NDArray[Any], n_users: int, n_items: int) -> None:
+    def _start(self, data: NDArray[Any], n_users: int, n_items: int) -> FactorTables:
+        """Set what is known before training, and return the initial factors."""
         scale = float(data["score"].mean(dtype=np.float64))
         self.mean_ = scale if self.biases else 0.0
         self.n_features_in_ = 2
-        self.history_: list[EpochRecord] = []
-        self.n_iter_ = 0
-        self._tables = FactorTables.random(
+        self._rated = RatedItems.of(data, n_users) if self.remember_ratings else None
+        return FactorTables.random(
             n_users,
             n_items,
             int(self.n_components),
@@ -265,28 +245,22 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             scale=scale,
             seed=int(self.random_state),
         )
-        self._rated = RatedItems.of(data, n_users) if self.remember_ratings else None
-        if cluster.current().is_local:
-            self._publish()
-        else:
-            for name in ("user_factors_", "item_factors_", "user_biases_", "item_biases_"):
-                self.__dict__.pop(name, None)  # of an earlier fit
 
-    def _make_solver(self, ratings: dvector, held_out: dvector | None) -> Solver:
+    def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables) -> Solver:
         regularization = float(self.regularization)
         if self.solver == "ccd":
             return CoordinateDescentSolver(
                 ratings.to_numpy(),
-                None if held_out is None else held_out.to_numpy(),
-                self._tables,
+                None if held is None else held.to_numpy(),
+                tables,
                 Penalty(0.0, regularization) if self.weighted_regularization else Penalty(regularization, 0.0),
                 biases=self.biases,
                 threads=self._threads,
             )
         return StochasticGradientSolver(
             ratings,
-            held_out,
-            self._tables,
+            held,
+            tables,
             step=self.step,
             step_size=StepSize(float(self.learning_rate), self.learning_rate_schedule == "linear", int(self.max_iter)),
             regularization=regularization,
@@ -295,70 +269,38 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             seed=int(self.random_state),
         )
 
-    def _run_epochs(
-        self,
-        solver: Solver,
-        ratings: int,
-        seconds: float,
-        on_iteration: Callable[[EpochRecord], object] | None,
-    ) -> None:
-        patience = Patience(self.tol, self.n_iter_no_change)
-        best_tables: FactorTables | None = None
-        try:
-            for number in range(1, self.max_iter + 1):
-                start = time.perf_counter()
-                epoch = solver.run_epoch(number)
-                seconds += time.perf_counter() - start
-                self._check_finite(epoch)
-                record = self._record(epoch, ratings, seconds, solver.held_out_rmse())
-                is_best = self.early_stopping and patience.see(record["validation_rmse"])
-                if is_best or on_iteration is not None:  # the callback may use or save the model
-                    solver.update_tables()
-                if is_best:
-                    best_tables = self._tables.copy()
-                stop = on_iteration(record) if on_iteration is not None else None
-                if wants_to_stop(stop) or (self.early_stopping and patience.is_over):
-                    break
-        finally:
-            if best_tables is not None:
-                self._tables = best_tables
-
-    def _check_finite(self, epoch: Epoch) -> None:
-        if math.isfinite(epoch.objective) and math.isfinite(epoch.squared_error):
-            return
+    def _advice_on_divergence(self) -> str:
         slower = f"use a smaller learning_rate than {self.learning_rate}, or " if self.solver == "sgd" else ""
-        raise InputError(f"training diverged in epoch {self.n_iter_ + 1}: {slower}scale the scores")
+        return f"{slower}scale the scores"
 
-    def _record(self, epoch: Epoch, ratings: int, seconds: float, held_out_rmse: float | None) -> EpochRecord:
-        """Add an epoch to the history."""
-        self.n_iter_ += 1
-        record: EpochRecord = {
-            "iteration": self.n_iter_,
-            "seconds": seconds,
-            "samples": self.n_iter_ * ratings,
-            "objective": epoch.objective,
-            "rmse": math.sqrt(epoch.squared_error / ratings),
-        }
-        if held_out_rmse is not None:
-            record["validation_rmse"] = held_out_rmse
-        record["nodes"] = [asdict(node) for node in epoch.nodes]
-        self.history_.append(record)
-        return record
+    def _publish(self, learnt: FactorTables) -> None:
+        self._tables = learnt.at_home()
 
-    def _finish(self, solver: Solver) -> None:
-        if self._tables is solver.tables:  # not the best model of an earlier epoch
-            solver.update_tables()
-        self._publish()
-
-    def _publish(self) -> None:
-        """Make the results so far attributes of the model; copies them here if they are on nodes."""
-        self._tables = self._tables.at_home()
-        self.user_factors_, self.item_factors_ = self._tables.factors
-        self.user_biases_, self.item_biases_ = self._tables.biases
+    # -- what was learnt -----------------------------------------------------------------------------------
 
     @property
-    def _threads(self) -> int | None:
-        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
+    def user_factors_(self) -> NDArray[np.float32]:
+        """Factors of the users, (n_users, n_components)."""
+        self._check_fitted()
+        return self._tables.factors[0]
+
+    @property
+    def item_factors_(self) -> NDArray[np.float32]:
+        """Factors of the items, (n_items, n_components)."""
+        self._check_fitted()
+        return self._tables.factors[1]
+
+    @property
+    def user_biases_(self) -> NDArray[np.float32]:
+        """Biases of the users, (n_users,)."""
+        self._check_fitted()
+        return self._tables.biases[0]
+
+    @property
+    def item_biases_(self) -> NDArray[np.float32]:
+        """Biases of the items, (n_items,)."""
+        self._check_fitted()
+        return self._tables.biases[1]
 
     # -- prediction ----------------------------------------------------------------------------------------
 
@@ -384,10 +326,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         users, items = as_pairs(X)
         check_ids("user", users, len(self._tables.users))
         check_ids("item", items, len(self._tables.items))
-        return self._predict(users, items)
-
-    def _predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float32]:
-        return self._tables.predict(users, items, cluster.current().team(self._threads))
+        return self._tables.predict(users, items, self._team())
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the prediction; the arguments are those of `fit`."""
@@ -437,55 +376,21 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         best = np.argsort(-scores[items], kind="stable")[:n]
         return items[best], scores[items[best]]
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_tables"):
-            raise NotFittedError("this MatrixFactorization is not fitted yet: call fit first")
-
     # -- files ---------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file (NumPy's `.npz`, no pickle); `MatrixFactorization.load` reads it."""
-        self._check_fitted()
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         users, items = self._tables.arrays
         arrays: dict[str, NDArray[Any]] = {"users": users, "items": items}
         if self._rated is not None:
             arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
-        parameters = {
-            "params": plain(self.get_params()),
-            "mean": self.mean_,
-            "rank": self._tables.rank,
-            "n_iter": self.n_iter_,
-            "history": self.history_,
-        }
-        save_model(path, type(self).__name__, parameters, arrays)
+        return {"mean": self.mean_, "rank": self._tables.rank}, arrays
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, corrupt, or holds another kind of model.
-        """
-        parameters, arrays = load_model(path, cls.__name__)
-        try:
-            model = cls(**parameters["params"])
-            model.mean_ = float(parameters["mean"])
-            users, items = arrays["users"], arrays["items"]
-            model._tables = FactorTables.from_arrays(users, items, int(parameters["rank"]), model.mean_)
-            model._rated = None
-            if "rated_items" in arrays:
-                model._rated = RatedItems.from_arrays(
-                    arrays["rated_offsets"], arrays["rated_items"], len(users), len(items)
-                )
-            model.n_iter_ = int(parameters["n_iter"])
-            model.history_ = list(parameters["history"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
-        model.n_features_in_ = 2
-        model._publish()
-        return model
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        users, items = arrays["users"], arrays["items"]
+        self.n_features_in_, self.mean_, self._rated = 2, float(parameters["mean"]), None
+        self._tables = FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_)
+        if "rated_items" in arrays:
+            self._rated = RatedItems.from_arrays(arrays["rated_offsets"], arrays["rated_items"], len(users), len(items))
 
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:

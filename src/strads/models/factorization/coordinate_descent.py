@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster, schmp
+from strads.models._iterative import Epoch, Solver
 from strads.models.factorization.factor_tables import FactorTables
-from strads.models.factorization.solver import Epoch, Solver
 from strads.models.kernels.coordinate_descent import (
     FACTOR,
     add_products,
@@ -193,7 +193,7 @@ class CoordinateDescentSolver(Solver):
         biases: bool,
         threads: int | None,
     ):
-        self.tables, self._biases = tables, biases
+        self._tables, self._biases, self._count = tables, biases, len(ratings)
         users, items = tables.factors
         users[:] = 0.0
         items /= max(float(items.std()), 1e-6)
@@ -203,32 +203,38 @@ class CoordinateDescentSolver(Solver):
         self._engine = schmp.StaticEngine(
             CoordinateDescent(np.ascontiguousarray(items.T), counts, penalty, biases=biases, workers=workers),
             data=_parts(ratings, held_out, tables, workers, biases=biases),
-            threads=threads if cluster.current().is_local else None,
+            threads=threads,
         )
 
     def run_epoch(self, number: int) -> Epoch:
         """Update every factor once; the objective is that of the program afterwards."""
         nodes = self._engine.iterate().nodes
         squared_error, objective = self._engine.each_node(_measures)[0]
-        return Epoch(objective, squared_error, nodes)
+        rmse = math.sqrt(squared_error / self._count)
+        return Epoch(number * self._count, objective, {"rmse": rmse}, nodes)
 
-    def held_out_rmse(self) -> float | None:
-        """Current root mean squared error of the held-out ratings, measured where their users are."""
+    def evaluate(self, number: int) -> dict[str, float]:
+        """Return the root mean squared error of the held-out ratings, if any, measured where their users are."""
         if self._held_out_count == 0:
-            return None
-        return math.sqrt(sum(self._engine.each_worker(_held_out_error)) / self._held_out_count)
+            return {}
+        error = sum(self._engine.each_worker(_held_out_error))
+        return {"validation_rmse": math.sqrt(error / self._held_out_count)}
 
-    def update_tables(self) -> None:
-        """Copy the factors back, except after a failed epoch."""
-        if not self._engine.is_intact:
-            return
+    def learnt(self) -> FactorTables:
+        """Copy the factors into the tables."""
         users = np.concatenate(self._engine.each_worker(_user_factors), axis=1)
         items = self._engine.each_node(_item_factors)[0]
-        rank = self.tables.rank
-        for table, factors, bias in zip(self.tables.arrays, (users, items), (0, 1), strict=True):
+        rank = self._tables.rank
+        for table, factors, bias in zip(self._tables.arrays, (users, items), (0, 1), strict=True):
             table[:, :rank] = factors[:rank].T
             if self._biases:
                 table[:, rank + BIAS] = factors[rank + bias]
+        return self._tables
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the factors are those at the end of an epoch."""
+        return self._engine.is_intact
 
     def close(self) -> None:
         """Release all memory on the nodes."""

@@ -1,13 +1,13 @@
 """Matrix factorization by stochastic gradient descent, as a serializable parallel loop over the ratings."""
 
+import math
 from dataclasses import dataclass
 
-from strads import cluster
 from strads.dds import accumulator, dvector
 from strads.loops import async_for
+from strads.models._iterative import Epoch, Solver
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.held_out import HeldOut
-from strads.models.factorization.solver import Epoch, Solver
 from strads.models.kernels.matrix_factorization import adagrad_step, constant_step
 
 STEPS = {"adagrad": adagrad_step, "constant": constant_step}
@@ -60,7 +60,7 @@ class StochasticGradientSolver(Solver):
         threads: int | None,
         seed: int,
     ):
-        self.tables = tables
+        self._tables = tables
         self._ratings = ratings
         self._held_out = None if held_out is None else HeldOut(held_out.to_numpy(), tables)
         self._step, self._step_size = STEPS[step], step_size
@@ -74,24 +74,28 @@ class StochasticGradientSolver(Solver):
             range(len(self._ratings)),
             self._step,
             self._ratings,
-            self.tables.users,
-            self.tables.items,
-            self.tables.mean,
-            self.tables.rank,
-            1.0 / self.tables.rank,
+            self._tables.users,
+            self._tables.items,
+            self._tables.mean,
+            self._tables.rank,
+            1.0 / self._tables.rank,
             self._step_size.of(number),
             self._regularization,
             1.0 if self._biases else 0.0,
             loss,
             strategy="rotation",  # the same plan for any number of threads, even if other strategies apply
-            threads=self._threads if cluster.current().is_local else None,  # nodes have their threads from init
+            threads=self._threads,
             seed=self._seed,
         )
-        return Epoch(loss.value / len(self._ratings), loss.value, statistics.nodes)
+        mean = loss.value / len(self._ratings)
+        return Epoch(number * len(self._ratings), mean, {"rmse": math.sqrt(mean)}, statistics.nodes)
 
-    def held_out_rmse(self) -> float | None:
-        """Current root mean squared error of the held-out ratings, if there are any."""
+    def evaluate(self, number: int) -> dict[str, float]:
+        """Return the root mean squared error of the held-out ratings, if there are any."""
         if self._held_out is None:
-            return None
-        team = None if self._threads is None else cluster.current().team(self._threads)
-        return self._held_out.rmse(self.tables, team)
+            return {}
+        return {"validation_rmse": self._held_out.rmse(self._tables, self._threads)}
+
+    def learnt(self) -> FactorTables:
+        """Return the tables, wherever they are."""
+        return self._tables

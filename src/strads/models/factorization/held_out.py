@@ -40,22 +40,22 @@ class HeldOut:
         self._partners = dvector(RaggedArray(ratings[second][order].astype(np.int32), offsets), copy=False)
         self._scores = dvector(RaggedArray(np.ascontiguousarray(ratings["score"][order]), offsets.copy()), copy=False)
 
-    def rmse(self, tables: FactorTables, team: ThreadTeam | None) -> float:
+    def rmse(self, tables: FactorTables, threads: int | None) -> float:
         """Root mean squared error of the tables' predictions.
 
         Parameters
         ----------
         tables : FactorTables
             On several nodes they stay in place; only the smaller one is copied from node to node.
-        team : ThreadTeam or None
-            The threads to use on a single process; None: those of `strads.init`.
+        threads : int or None
+            Number of threads on a single process; None: those of `strads.init`.
         """
         runtime = cluster.current()
         tables_of_rows = (*self._ordered(tables), self._partners, self._scores)
         mean, rank = np.float32(tables.mean), tables.rank
         if runtime.is_local:
             storages = [table.storage for table in tables_of_rows]
-            sums = _sums(storages, mean, rank, 0, len(tables_of_rows[0]), team or runtime.team())
+            sums = _sums(storages, mean, rank, 0, len(tables_of_rows[0]), runtime.team(threads))
         else:
             rows, *others = tables_of_rows
             names = [rows.distribute(runtime.cluster), others[0].distribute(runtime.cluster)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster.cores import check_count
 from strads.errors import ArgumentError, InputError
-from strads.models._patience import wants_to_stop
+from strads.models._early_stopping import wants_to_stop
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import Columns, SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, add_changes, largest_entries, make_rows

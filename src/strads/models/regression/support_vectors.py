@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.errors import InputError
-from strads.models._patience import wants_to_stop
+from strads.models._early_stopping import wants_to_stop
 from strads.models.kernels.columns import SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, add_changes, make_rows
 from strads.models.kernels.datafits import SquaredNorm

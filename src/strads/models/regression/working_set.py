@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from strads.errors import ArgumentError
-from strads.models._patience import wants_to_stop
+from strads.models._early_stopping import wants_to_stop
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, copy_of
 from strads.models.kernels.datafits import Quadratic

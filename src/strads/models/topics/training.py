@@ -1,6 +1,5 @@
 """One training run of LDA on the Static Engine: from a corpus to counts."""
 
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.engine.statistics import NodeStatistics
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
@@ -91,11 +91,11 @@ class TopicTraining:
         self.start_seconds = self._engine.iterate().seconds
         self.s_error = 0.0
 
-    def iterate(self) -> list[dict[str, Any]]:
+    def iterate(self) -> tuple[NodeStatistics, ...]:
         """Draw the topic of every token once; returns statistics of each node."""
         iteration = self._engine.iterate()
         self.s_error = float(np.mean(self._engine.each_node(_s_errors)[0]))
-        return [asdict(node) for node in iteration.nodes]
+        return iteration.nodes
 
     @property
     def is_intact(self) -> bool:

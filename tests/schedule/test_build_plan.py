@@ -60,9 +60,12 @@ def test_rotation_serves_k_partite_loops(records: AccessRecords) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(any_loops())
-def test_plans_do_not_depend_on_few_threads(records: AccessRecords) -> None:
-    assert same(build_plan(records, threads=1, seed=3), build_plan(records, threads=2, seed=3))
+@given(
+    any_loops(), st.sampled_from(["auto", "components", "wavefront", "locked"]), st.sampled_from([2, 3, 16, 64, 500])
+)
+def test_plans_do_not_depend_on_threads(records: AccessRecords, strategy: str, threads: int) -> None:
+    expected = build_plan(records, threads=1, strategy=strategy, seed=3)
+    assert same(expected, build_plan(records, threads=threads, strategy=strategy, seed=3))
 
 
 @pytest.mark.parametrize("records", [ratings(300_000, 2000, 500), edges(300_000, 5000)], ids=["ratings", "edges"])
@@ -82,12 +85,13 @@ def test_small_chunks_give_the_same_plan(records: AccessRecords, strategy: str) 
 
 
 @pytest.mark.parametrize("tables", [1, 2, 3])
-def test_many_threads_get_many_blocks(tables: int) -> None:
+def test_rotations_do_not_depend_on_threads(tables: int) -> None:
     rng = np.random.default_rng(0)
     records = uniform([5000] * tables, range(tables), rng.integers(0, 5000, (40_000, tables)))
     plan = build_plan(records, threads=64)
-    assert set(plan.details["blocks"].values()) == {{1: 256, 2: 256, 3: 40}[tables]}
-    verify_plan(plan, records)
+    assert plan.strategy == "rotation"
+    assert set(plan.details["blocks"].values()) == {{1: 32, 2: 32, 3: 8}[tables]}
+    assert same(plan, build_plan(records, threads=1))
 
 
 def test_rotation_over_equal_blocks() -> None:

@@ -53,7 +53,7 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
         Initial topics: drawn sequentially, each token given the previous ones, or uniformly.
     n_workers : int, optional
         Number of logical workers, which determines the order of draws; the same number gives the same model anywhere.
-        By default 16, or the total number of threads of all nodes if that is larger.
+        By default 16: with more threads than that in all nodes together, choose at least their number.
     synchronizations : int, optional
         How often per iteration workers exchange their changes of n_k; by default n_workers / 4.
     evaluate_every : int, default 1

@@ -42,12 +42,10 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
     n_components : int, default 32
         Rank: number of factors of each user and item.
     solver : {"sgd", "ccd"}, default "sgd"
-        "sgd" takes one rating at a time, as a serializable parallel loop: the result is that of a sequential pass, and
-        bitwise identical with up to 8 threads in total.
+        "sgd" takes one rating at a time, as a serializable parallel loop: the result is that of a sequential pass.
         "ccd" minimizes exactly over one factor of all users, then of all items, and so on (CCD++, Yu et al. 2012;
         supplement §2 of Lee et al. 2014), without parallelization error: it needs no step size, its objective never
-        increases, and it needs few epochs, each of which takes longer. Its result is bitwise identical with up to 16
-        threads in total.
+        increases, and it needs few epochs, each of which takes longer. Up to 16 threads share the work.
     max_iter : int, default 20
         Number of epochs, passes over the ratings. An epoch of "ccd" updates every factor once.
     step : {"adagrad", "constant"}, default "adagrad"

@@ -71,8 +71,7 @@ def build_plan(
     records
         The rows that each task touches.
     threads
-        Number of threads that will run the plan. Up to 8 threads, a strategy gives the same plan for every number
-        (`rotation` over three tables up to 4, `components` up to 2).
+        Number of threads that make the plan, on which it does not depend.
     strategy
         "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked", or "auto": one of them
         that two threads run faster than one, else "sequential"; locks are used only on request. The reasons why the
@@ -175,7 +174,7 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
             rejected[strategy] = str(error)
             continue
         gain = _gain(problem, plan)
-        if _is_enough(plan, gain, problem.threads):
+        if _is_enough(plan, gain):
             return _with_rejected(plan, rejected)
         rejected[strategy] = _why(plan, gain)
         if gain > best_gain:
@@ -205,13 +204,13 @@ def _gain(problem: Problem, plan: Plan) -> float:
     return min(alone / together, gain) if isinstance(gain, float) else alone / together
 
 
-def _is_enough(plan: Plan, gain: float, threads: int) -> bool:
-    """Whether no other strategy needs to be tried; the same for 1 and 2 threads, like plans."""
+def _is_enough(plan: Plan, gain: float) -> bool:
+    """Whether no other strategy needs to be tried."""
     if plan.strategy == "independent":
         return True
     if plan.strategy == "rotation":
         return plan.parallelism >= ENOUGH
-    return gain >= WORTHWHILE and plan.parallelism >= 0.75 * max(threads, 2)
+    return gain >= WORTHWHILE and plan.parallelism >= 1.5
 
 
 def _why(plan: Plan, gain: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads import cluster, schmp
+from strads import schmp
 from strads.models._iterative import Epoch, Solver
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.kernels.coordinate_descent import (
@@ -197,7 +197,7 @@ class CoordinateDescentSolver(Solver):
         users, items = tables.factors
         users[:] = 0.0
         items /= max(float(items.std()), 1e-6)
-        workers = _count_workers(threads)
+        workers = _WORKERS
         counts = np.bincount(ratings["item"], minlength=len(items))
         self._held_out_count = 0 if held_out is None else len(held_out)
         self._engine = schmp.StaticEngine(
@@ -239,16 +239,6 @@ class CoordinateDescentSolver(Solver):
     def close(self) -> None:
         """Release all memory on the nodes."""
         self._engine.close()
-
-
-def _count_workers(threads: int | None) -> int:
-    """Return enough workers for all threads."""
-    runtime = cluster.current()
-    total = (threads or runtime.threads) if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
-    workers = _WORKERS
-    while workers < total:
-        workers *= 2
-    return workers
 
 
 def _parts(

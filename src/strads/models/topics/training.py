@@ -38,7 +38,7 @@ class TopicTraining:
     sampler : {"auto", "sparse", "dense"}
     start : {"sequential", "random"}
     workers : int, optional
-        Number of logical workers; by default 16, or the total number of threads of all nodes if that is larger.
+        Number of logical workers; by default 16.
     synchronizations : int, optional
         Number per iteration; by default one every 4 rounds.
     seed : int
@@ -58,14 +58,13 @@ class TopicTraining:
         seed: int,
         threads: int | None,
     ):
-        nodes = cluster.current().cluster
         self.priors = priors
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
         topics = len(priors.alpha)
         sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
         if sparse:
             _check_lengths(corpus.lengths, topics)
-        count = workers or min(MOST_WORKERS, max(_WORKERS, nodes.size * (threads or nodes.threads)))
+        count = workers or _WORKERS
         self._grid = TokenGrid.of(corpus, count)
         program = WordRotation(
             count,

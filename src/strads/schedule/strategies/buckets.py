@@ -170,7 +170,7 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
         raise PlanError(f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart")
     table_bytes = sum(problem.tables[t].rows * problem.tables[t].row_bytes for t in touched)
     cached = blocks_for_cache(table_bytes, MOST_FOR_CACHE) if width <= 2 else 0
-    blocks = max(len(touched), min(limit, max(BLOCKS, cached, 4 * problem.threads)))
+    blocks = max(len(touched), min(limit, max(BLOCKS, cached)))
     given = apportion(work, blocks)
     cuts = [equal_work_cuts(pieces[t], int(given[t])) for t in touched]
     return [problem.tables[t].name for t in touched], cuts

@@ -12,8 +12,9 @@ from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
 from strads.schedule.strategies.problem import Problem
 
-MOST_JOBS = 32  # of a batch; a fixed number, so that plans do not depend on the number of threads
-SMALLEST_BATCH = 64  # tasks per thread, so that a barrier costs little compared with the batch
+MOST_JOBS = 32  # of a batch
+SMALLEST_BATCH = 512  # tasks, so that a barrier costs little compared with the batch
+ENOUGH = 8  # parallelism of a batch: smaller ones would only add barriers
 WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
 
 
@@ -116,7 +117,7 @@ def components(problem: Problem) -> Plan:
         except IndexError:
             finder = _Finder(problem)
         component, work = finder(batch_order[bounds[batch] : bounds[batch + 1]])
-        of_batch[batch] = _jobs(component, work, max(MOST_JOBS, 4 * problem.threads))
+        of_batch[batch] = _jobs(component, work, MOST_JOBS)
         if batches == 1:
             count[0] = len(work)
         finders.append(finder)
@@ -134,10 +135,6 @@ def _balance(work: NDArray[np.int64]) -> float:
     return float(work.sum() / work.max()) if len(work) else 1.0
 
 
-def _wanted(problem: Problem) -> int:
-    return max(2 * problem.threads, 4)
-
-
 def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     """How many random batches to cut the tasks into, and the tasks by batch, in loop order within each.
 
@@ -145,13 +142,13 @@ def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     """
     shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     find = _Finder(problem)
-    batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH * problem.planned_threads) + 1e-9)), 0)
+    batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH) + 1e-9)), 0)
     balance = _balance(find(shuffled[: problem.tasks // batches])[1])
     if balance <= WORTH_BARRIERS:
         batches = 1
-    while batches > 1 and balance >= _wanted(problem):
+    while batches > 1 and balance >= ENOUGH:
         larger = problem.tasks // (batches // 2)
-        if _balance(find(shuffled[:larger])[1]) < _wanted(problem):
+        if _balance(find(shuffled[:larger])[1]) < ENOUGH:
             break
         batches //= 2
     if batches == 1:

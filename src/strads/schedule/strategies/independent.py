@@ -10,8 +10,6 @@ from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 
-JOBS_PER_THREAD = 8  # enough for load balance when task times differ
-
 
 @njit(nogil=True, cache=True)
 def _first_conflict(touches: Touches, tasks: int, seen: NDArray[np.uint64]) -> tuple[int, int]:
@@ -54,7 +52,7 @@ def independent(problem: Problem) -> Plan:
         other = int(np.searchsorted(touches.offsets, access, side="right")) - 1
         other = access // touches.arity if touches.arity > 0 else other
         raise PlanError(f"tasks {other} and {task} both touch {problem.row_name(row)}, which is written")
-    groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
+    groups = problem.pieces()
     jobs = len(groups[1]) - 1
     reason = f"no written row is touched by two tasks: the loop is cut into {jobs} jobs that run in any order"
     return problem.plan("independent", reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))

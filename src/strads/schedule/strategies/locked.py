@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.touches import Touches, span
-from strads.schedule.strategies.independent import JOBS_PER_THREAD
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 
@@ -50,14 +49,14 @@ def row_locks(problem: Problem) -> RowLocks:
 
 def locked(problem: Problem) -> Plan:
     """Chunks of the loop as jobs without precedence; each task holds the locks of its rows. Applies to every loop."""
-    groups = problem.contiguous_groups(JOBS_PER_THREAD * problem.planned_threads)
+    groups = problem.pieces()
     jobs = len(groups[1]) - 1
     locks = row_locks(problem)
     row, sharing = problem.busiest_row
     reason = f"the loop is cut into {jobs} jobs that run in any order, each task under locks of its rows"
     if row >= 0:
         reason += f" ({sharing} of {problem.tasks} tasks share {problem.row_name(row)})"
-    reason += "; the result depends on timing"
+    reason += "; the result depends on timing, that of any other strategy does not"
     stage = np.zeros(jobs, np.int32)
     plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), {"locks": locks.count}, locks)
     return replace(plan, parallelism=min(plan.parallelism, lock_parallelism(problem)))

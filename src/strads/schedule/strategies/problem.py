@@ -17,7 +17,8 @@ from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
-FEW_THREADS = 8  # up to this number, plans do not depend on the number of threads, so neither do results
+# Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
+FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,9 @@ class Problem:
         """Number of rows of all written tables."""
         return int(self.first_row[-1])
 
-    @property
-    def planned_threads(self) -> int:
-        """Number of threads to plan for."""
-        return max(self.threads, FEW_THREADS)
+    def pieces(self) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """Return the loop cut into jobs of consecutive tasks, which balance if the tasks' times differ."""
+        return self.contiguous_groups(min(max(self.tasks // SMALLEST_JOB, FEWEST_JOBS), MOST_JOBS))
 
     @cached_property
     def row_work(self) -> NDArray[np.integer]:

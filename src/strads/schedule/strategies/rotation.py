@@ -14,6 +14,7 @@ from strads.schedule.strategies.precedence import chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
+MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH = 2.0  # parallelism with which no other strategy is considered
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
@@ -123,14 +124,14 @@ def _axes(problem: Problem) -> tuple[int, ...]:
 
 
 def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
-    """Number of blocks per table; the same for up to 8 threads (two tables) or 4 (three)."""
+    """Number of blocks per table."""
     k = len(columns)
     largest = int(MOST_KEYS ** (1 / k) + 1e-9)
     if k == max(BLOCKS):
-        return min(largest, max(BLOCKS[k], 2 * problem.threads))
+        return min(largest, BLOCKS[k] * (2 if problem.tasks >= MANY_TASKS else 1))
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
     cached = max(blocks_for_cache(table.rows * table.row_bytes, MOST_FOR_CACHE) for table in tables)
-    return min(largest, max(BLOCKS[k], cached, 4 * problem.threads))
+    return min(largest, max(BLOCKS[k], cached))
 
 
 def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, is_write, span
 from strads.schedule.strategies.precedence import Precedence, parallelism
-from strads.schedule.strategies.problem import FEW_THREADS, Problem
+from strads.schedule.strategies.problem import Problem
 
 CHUNKS = (256, 1024, 4096, 16_384)  # numbers of chunks of the whole loop to try
 WINDOWS = (1024, 8192, 65_536)  # window sizes, in tasks, to try
@@ -30,6 +30,7 @@ LONG, PARTS = 1 << 20, 16  # from LONG tasks on, one of PARTS parts of the loop 
 MOST_EDGES = 64  # dependences of a chunk, on average
 MOST_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
 SMALLEST_JOB = 3000.0  # nanoseconds of work, compared with which starting a job costs little
+MOST_JOBS = 8  # of a level: each waits for all jobs of the level before
 WAITING = 1000.0  # nanoseconds until all threads have seen the end of a level
 
 
@@ -363,8 +364,8 @@ def _gain(problem: Problem, window: int) -> float:
 
 
 def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Number of jobs of each level; the same for up to `FEW_THREADS` threads."""
-    return np.clip(nanoseconds // SMALLEST_JOB, 1, FEW_THREADS).astype(np.int64)
+    """Number of jobs of each level."""
+    return np.clip(nanoseconds // SMALLEST_JOB, 1, MOST_JOBS).astype(np.int64)
 
 
 def _plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:

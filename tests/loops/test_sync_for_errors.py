@@ -44,7 +44,7 @@ def test_a_body_that_raises_leaves_tables_as_they_were(consistency):
 
     w = strads.dvector.zeros(3)
     with pytest.raises(strads.BodyError, match="too much"):
-        strads.sync_for(100, checks, w, 3.0, batch_size=5, consistency=consistency)
+        strads.sync_for(100, checks, w, 2.0, batch_size=5, consistency=consistency)
     assert not w.to_numpy().any()
     strads.sync_for(100, checks, w, 1e6, batch_size=5, consistency=consistency)
     assert w[0] > 0
@@ -123,7 +123,7 @@ def test_no_data_and_fewer_minibatches_than_threads():
             data = strads.dvector(np.ones(rows, np.float32))
             found = strads.sync_for(data, add_items, w, batch_size=1, threads=1 + rows, consistency=rules)
             assert np.isclose(w[0], rows)
-            assert (found.batches, found.workers) == (rows, 1 + rows)
+            assert (found.batches, found.workers) == (rows, 8 if type(rules) is strads.BSP else 1 + rows)
 
 
 def test_nan_goes_where_it_would_in_the_loop_and_no_bound_holds_it():
@@ -178,3 +178,23 @@ def test_new_data_is_checked_and_recorded_anew():
         with pytest.raises(strads.BodyIndexError):
             strads.sync_for(table, relax_rows, w, 0.5, batch_size=4, recon=recon)
         table[:] = sparse(50, 12)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 2.5, "8", True])
+def test_workers_that_cannot_be(workers):
+    with pytest.raises(strads.ArgumentError, match="workers"):
+        strads.sync_for(strads.dvector([1.0]), add_items, strads.dvector.zeros(1), batch_size=1, workers=workers)
+
+
+def test_workers_are_those_of_rounds_only():
+    with pytest.raises(strads.ArgumentError, match="each thread is a worker"):
+        strads.sync_for(
+            strads.dvector([1.0]),
+            add_items,
+            strads.dvector.zeros(1),
+            batch_size=1,
+            workers=2,
+            consistency=strads.SSP(1),
+        )
+    with strads.init("threads", nodes=3), pytest.raises(strads.ArgumentError, match="each of the 3 nodes needs one"):
+        strads.sync_for(strads.dvector([1.0]), add_items, strads.dvector.zeros(1), batch_size=1, workers=2)

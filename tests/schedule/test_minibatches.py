@@ -33,6 +33,17 @@ def test_a_node_has_the_rows_of_its_workers(shape):
             assert bounds[node] <= cut.starts[number] < cut.stops[number] <= bounds[node + 1]
 
 
+@given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 12), st.integers(1, 5))
+def test_nodes_need_not_have_equally_many_workers(rows, size, workers, nodes):
+    cut = Minibatches(rows, size, workers)
+    bounds, of_node = cut.row_bounds(nodes), cut.worker_bounds(nodes)
+    assert (bounds[0], bounds[-1], of_node[0], of_node[-1]) == (0, rows, 0, workers)
+    for node in range(nodes):
+        for worker in range(of_node[node], of_node[node + 1]):
+            for number in cut.order(worker):
+                assert bounds[node] <= cut.starts[number] < cut.stops[number] <= bounds[node + 1]
+
+
 @given(shapes)
 def test_participants_of_each_round(shape):
     rows, size, nodes, threads = shape

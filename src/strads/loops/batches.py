@@ -30,9 +30,12 @@ class BatchProgram(LoopProgram):
     _chunk = 64  # each is many rows
     _step: Any = None
     _runner: Runner | None = None
-    _rounds: Rounds | None = None
     _is_checked = False
     _indices_are_unchecked = False
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._rounds: dict[int, Rounds] = {}  # by the number of workers
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
         *arguments, batches = bound.arguments
@@ -107,18 +110,18 @@ class BatchProgram(LoopProgram):
         return self._runner
 
     def rounds(self, bound: BoundArguments, tables: tuple[SharedTable, ...], storages: tuple[Any, ...]) -> Rounds:
-        """Compile the rounds of a thread; compiling again is free.
+        """Compile the rounds of a thread, given the storages of all workers; compiling again is free.
 
         Raises
         ------
         CompileError
             With the offending line first.
         """
-        if self._rounds is None:
+        if len(storages) not in self._rounds:
             flags = np.zeros(1, np.int64)
-            arguments = (np.zeros((1, 0), np.int64), 0, tables, flags, flags, storages)
-            self._rounds = self._compiled(make_rounds, bound, arguments)
-        return self._rounds
+            arguments = (np.zeros((1, 0), np.int64), 0, 1, tables, flags, flags, storages)
+            self._rounds[len(storages)] = self._compiled(make_rounds, bound, arguments)
+        return self._rounds[len(storages)]
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
         if self._step is None:

@@ -64,7 +64,7 @@ class SyncStatistics:
     Attributes
     ----------
     batches, workers
-        Number of minibatches that were run, and of threads of all nodes.
+        Number of minibatches that were run, and of workers of all nodes.
     consistency
         The consistency model.
     seconds

@@ -25,6 +25,8 @@ from strads.loops.statistics import SyncStatistics
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
 
+_WORKERS = 8  # a fixed number, so that the result does not depend on threads
+
 
 def sync_for(
     data: dvector | range | int,
@@ -33,13 +35,14 @@ def sync_for(
     batch_size: int,
     consistency: Consistency | None = None,
     recon: bool = False,
+    workers: int | None = None,
     threads: int | None = None,
     seed: int | None = None,
     fastmath: bool = True,
 ) -> SyncStatistics:
     """Run `body(batch, *arguments)` for all minibatches of data, in parallel, each on a replica of the written tables.
 
-    The data are cut into minibatches of `batch_size` rows, which are divided among the threads of all nodes in
+    The data are cut into minibatches of `batch_size` rows, which are divided among the workers of all nodes in
     contiguous parts. After a minibatch, a thread's changes go to a parameter server, and from there to the others under
     the rules of a consistency model. Replicas are averaged unless `register_aggregation` says otherwise.
 
@@ -57,12 +60,16 @@ def sync_for(
     batch_size
         Number of rows per minibatch; the last one may have fewer.
     consistency
-        `BSP()`, the default: a round is one minibatch per thread, and all threads see the sum of all earlier rounds.
+        `BSP()`, the default: a round is one minibatch per worker, and all workers see the sum of all earlier rounds.
         `Hybrid()`: threads of a node work on one replica without locks; on one node, on the tables themselves.
         `SSP(s)`, `ESSP(s)`, `ASP()`, `VAP(v0)`: see these classes.
     recon
         Whether to determine which rows of the parameters each minibatch touches, so that only these are sent: for
         sparse access. Otherwise all rows are sent. Tables that are only read are always replicated on every node.
+    workers
+        Under `BSP()`, into how many parts the minibatches are divided: a round is one minibatch of each part, so the
+        result depends on it. By default 8, or the number of nodes if that is larger; each node needs one. Under other
+        models each thread is a worker.
     threads
         Number of threads; by default that of `strads.init`, which must not be overridden on a cluster.
     seed
@@ -88,8 +95,8 @@ def sync_for(
 
     Notes
     -----
-    Under `BSP()` the result depends only on data, `batch_size`, `seed` and the total number of threads: it is bitwise
-    identical on any number of nodes and every backend. The data are laid out so that each node has whole minibatches.
+    Under `BSP()` the result depends only on data, `batch_size`, `seed` and `workers`: it is bitwise identical for any
+    number of threads and nodes and every backend. The data are laid out so that each node has whole minibatches.
     """
     start = time.perf_counter()
     arguments = tuple(map(at_start, arguments))
@@ -103,9 +110,8 @@ def sync_for(
     if not runtime.is_local:
         check_node_threads(threads, runtime.threads)
     each = runtime.threads if threads is None else cluster.check_threads(threads)
-    minibatches = Minibatches(
-        rows, check_count("batch_size", batch_size), runtime.cluster.size * each, None if seed is None else int(seed)
-    )
+    size, count = check_count("batch_size", batch_size), _count_workers(workers, rules, runtime.cluster.size, each)
+    minibatches = Minibatches(rows, size, count, None if seed is None else int(seed))
     call = _call(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
     results: list[SyncResult] = []
     try:
@@ -116,6 +122,19 @@ def sync_for(
     _add_sums(arguments, minibatches.workers, results)
     count_call(arguments)
     return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
+
+
+def _count_workers(workers: int | None, rules: Consistency, nodes: int, threads: int) -> int:
+    """Return the number of workers of all nodes."""
+    if type(rules) is not BSP:
+        if workers is not None:
+            raise ArgumentError(f"workers={workers!r} is for BSP(): under {rules} each thread is a worker")
+        return nodes * threads
+    if workers is None:
+        return max(_WORKERS, nodes)
+    if check_count("workers", workers) < nodes:
+        raise ArgumentError(f"workers={workers}: each of the {nodes} nodes needs one, so give {nodes} or more")
+    return int(workers)
 
 
 def _check_data(data: Any) -> int:

@@ -18,7 +18,7 @@ class Minibatches:
     rows, size
         Number of rows of the data, and of a minibatch; the last minibatch may be smaller.
     workers
-        Number of threads of all nodes.
+        Number of workers of all nodes. They need not be threads: a thread may work for several in turn.
     seed
         Determines the order in which a worker takes its minibatches; None: in storage order.
     """
@@ -48,9 +48,13 @@ class Minibatches:
         """Worker w has the minibatches `bounds[w]:bounds[w + 1]`."""
         return np.arange(self.workers + 1, dtype=np.int64) * self.count // self.workers
 
+    def worker_bounds(self, nodes: int) -> NDArray[np.int64]:
+        """Node p has the workers `result[p]` to `result[p + 1]` - 1."""
+        return np.arange(nodes + 1, dtype=np.int64) * self.workers // nodes
+
     def row_bounds(self, nodes: int) -> NDArray[np.int64]:
         """Node p has the rows `result[p]:result[p + 1]`, those of its workers' minibatches."""
-        return np.minimum(self.bounds[:: self.workers // nodes] * self.size, self.rows)
+        return np.minimum(self.bounds[self.worker_bounds(nodes)] * self.size, self.rows)
 
     def order(self, worker: int) -> NDArray[np.int64]:
         """Minibatches of a worker in the order in which it takes them."""

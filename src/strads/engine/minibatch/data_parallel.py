@@ -108,13 +108,13 @@ class Parameter:
         return combine
 
 
-def share(parameter: Parameter, threads: int, participants: NDArray[np.int64]) -> SharedTable:
+def share(parameter: Parameter, workers: int, participants: NDArray[np.int64]) -> SharedTable:
     """Prepare a copy of a table of a single node for compiled rounds."""
     flat, touched = parameter.flat, parameter.touched
     none = np.empty(0, np.int64)
     return SharedTable(
         flat.copy(),
-        np.zeros((threads, *flat.shape), flat.dtype),
+        np.zeros((workers, *flat.shape), flat.dtype),
         parameter.weights(participants),
         none if touched is None else touched.offsets,  # on a single node, minibatches are numbered from 0
         none if touched is None else touched.rows,
@@ -176,15 +176,15 @@ class Exchange:
     Attributes
     ----------
     minibatches
-        The minibatches of all threads.
+        The minibatches of all workers; here a group of these that shares a replica counts as one.
     lanes
-        Threads that share a replica.
+        Workers that share a replica.
     consistency
         The consistency model.
     parameters
         The written tables.
     run
-        Called with a worker's replicas and threads, and a clock: makes each thread run its minibatch for this clock.
+        Called with replicas, those who share them, and a clock: makes each of these run its minibatch for this clock.
     """
 
     minibatches: Minibatches
@@ -214,7 +214,8 @@ class ExchangeOutcome:
 
 def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
     """Run all minibatches; the parameters are updated once all workers have ended (a collective)."""
-    node_of = tuple(np.repeat(np.arange(node.size), what.workers // node.size).tolist())
+    workers = np.diff(what.minibatches.worker_bounds(node.size)) // what.lanes
+    node_of = tuple(np.repeat(np.arange(node.size), workers).tolist())
     own = [worker for worker, place in enumerate(node_of) if place == node.rank]
     stores, endpoints = [], []
     for number, parameter in enumerate(what.parameters):
@@ -238,15 +239,15 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
         for parameter, endpoint in zip(what.parameters, endpoints, strict=True)
     ]
     weights = [parameter.weights(what.participants) for parameter in what.parameters]
-    threads = range(worker * what.lanes, (worker + 1) * what.lanes)
-    orders = [what.minibatches.order(thread) for thread in threads]
+    sharing = range(worker * what.lanes, (worker + 1) * what.lanes)
+    orders = [what.minibatches.order(one) for one in sharing]
     begin, computing = time.perf_counter(), 0.0
     for clock in range(max(map(len, orders))):
         numbers = np.array([order[clock] for order in orders if clock < len(order)])
         for replica in replicas:
             replica.pull(numbers)
         start = time.perf_counter()
-        what.run(replicas, threads, clock)
+        what.run(replicas, sharing, clock)
         computing += time.perf_counter() - start
         for replica, weight in zip(replicas, weights, strict=True):
             replica.push(weight[clock])

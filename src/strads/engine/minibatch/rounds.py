@@ -18,16 +18,16 @@ Rounds = Callable[..., int]
 
 
 class SharedTable(NamedTuple):
-    """A written table, and the replicas of all threads.
+    """A written table, and the replicas of all workers.
 
     Attributes
     ----------
     values : (rows, columns)
         The table itself.
-    replicas : (threads, rows, columns)
-        The replica of each thread.
+    replicas : (workers, rows, columns)
+        The replica of each worker.
     weights : (rounds,)
-        Weight of one thread's changes in each round; of the table's dtype.
+        Weight of one worker's changes in each round; of the table's dtype.
     offsets, rows
         Minibatch b accesses `rows[offsets[b]:offsets[b + 1]]`; all rows if `offsets` is empty.
     """
@@ -49,10 +49,10 @@ def _rows_of(table, number):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _pull(table, number, thread, clock):  # type: ignore[no-untyped-def]
-    """Copy rows to a thread's replica."""
+def _pull(table, number, worker, clock):  # type: ignore[no-untyped-def]
+    """Copy rows to a worker's replica."""
     chosen, rows, count = _rows_of(table, number)
-    own = table.replicas[thread]
+    own = table.replicas[worker]
     for i in range(count):
         row = rows[i] if chosen else i
         for column in range(own.shape[1]):
@@ -60,10 +60,10 @@ def _pull(table, number, thread, clock):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _subtract(table, number, thread, clock):  # type: ignore[no-untyped-def]
-    """Replace the values in a thread's replica by their weighted changes."""
+def _subtract(table, number, worker, clock):  # type: ignore[no-untyped-def]
+    """Replace the values in a worker's replica by their weighted changes."""
     chosen, rows, count = _rows_of(table, number)
-    own, weight = table.replicas[thread], table.weights[clock]
+    own, weight = table.replicas[worker], table.weights[clock]
     for i in range(count):
         row = rows[i] if chosen else i
         for column in range(own.shape[1]):
@@ -71,10 +71,10 @@ def _subtract(table, number, thread, clock):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _add_part(table, number, thread, part, parts):  # type: ignore[no-untyped-def]
-    """Add a thread's changes to a part of the table."""
+def _add_part(table, number, worker, part, parts):  # type: ignore[no-untyped-def]
+    """Add a worker's changes to a part of the table."""
     chosen, rows, _ = _rows_of(table, number)
-    own, size = table.replicas[thread], len(table.values)
+    own, size = table.replicas[worker], len(table.values)
     first, last = part * size // parts, (part + 1) * size // parts
     begin = np.searchsorted(rows, first) if chosen else first
     end = np.searchsorted(rows, last) if chosen else last
@@ -108,26 +108,28 @@ _pull_all, _subtract_all, _add_all = _for_each(_pull), _for_each(_subtract), _fo
 
 
 def make_rounds(step: Any) -> Rounds:
-    """Make the lazily compiled rounds of a thread: `run(orders, thread, tables, arrivals, stop, storages)`.
+    """Make the lazily compiled rounds of a thread: `run(orders, thread, threads, tables, arrivals, stop, storages)`.
 
-    `orders[t, c]` is the minibatch of thread t in round c, -1 for none; `arrivals` is the state of the barrier. All
-    threads call it concurrently, and return soon after `stop[0]` is set. Returns the number of rounds run.
+    `orders[w, c]` is the minibatch of worker w in round c, -1 for none, and `storages[w]` what it works on; `arrivals`
+    is the state of the barrier. Each thread works for every `threads`-th worker. All threads call it concurrently, and
+    return soon after `stop[0]` is set. Returns the number of rounds run.
     """
 
     @njit(nogil=True)  # no fastmath: the exchange must round as in the parameter server
-    def run(orders, thread, tables, arrivals, stop, storages):  # type: ignore[no-untyped-def]
-        threads, rounds = orders.shape
+    def run(orders, thread, threads, tables, arrivals, stop, storages):  # type: ignore[no-untyped-def]
+        workers, rounds = orders.shape
         for clock in range(rounds):
-            number = orders[thread, clock]
-            if number >= 0 and load(stop, 0) == 0:
-                _pull_all(tables, number, thread, clock)
-                step(number, thread, storages)
-                _subtract_all(tables, number, thread, clock)
+            for worker in range(thread, workers, threads):
+                number = orders[worker, clock]
+                if number >= 0 and load(stop, 0) == 0:
+                    _pull_all(tables, number, worker, clock)
+                    step(number, worker, storages[worker])
+                    _subtract_all(tables, number, worker, clock)
             if not meet_unless(stop, arrivals, threads):
                 return clock
-            for other in range(threads):
-                if orders[other, clock] >= 0:
-                    _add_all(tables, orders[other, clock], other, thread, threads)
+            for worker in range(workers):
+                if orders[worker, clock] >= 0:
+                    _add_all(tables, orders[worker, clock], worker, thread, threads)
             if not meet_unless(stop, arrivals, threads):
                 return clock
         return rounds

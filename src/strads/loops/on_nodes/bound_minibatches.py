@@ -82,8 +82,8 @@ class BoundMinibatches:
         The node, the call, and the threads that execute it.
     bound, program
         The arguments, and the program compiled for them; `written` are the positions of the written tables.
-    threads, numbers
-        This node's threads, and their minibatches.
+    workers, numbers
+        This node's workers, and their minibatches.
     totals
         Sums of accumulators, by position.
     """
@@ -101,10 +101,9 @@ class BoundMinibatches:
             self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
             self.program.used = True
             self.is_checkable = self.program.compile_check(self.bound)
-        threads = range(node.rank * self.team.size, (node.rank + 1) * self.team.size)
-        self.threads = threads
-        bounds = call.minibatches.bounds
-        self.numbers = range(int(bounds[threads.start]), int(bounds[threads.stop]))
+        first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
+        self.workers = range(first, last)
+        self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())
         self.totals = {
             position: zero_totals(call.minibatches.workers, argument.dtype)
             for position, argument in enumerate(self.bound.arguments)

@@ -68,7 +68,7 @@ class _Run:
         self._loop = loop
         self._minibatches = loop.call.minibatches
         self._parameters = {position: loop.parameter(position, touched.get(position)) for position in loop.written}
-        self._orders = {thread: self._minibatches.order(thread) for thread in loop.threads}
+        self._orders = {worker: self._minibatches.order(worker) for worker in loop.workers}
         self._is_hybrid = isinstance(loop.call.consistency, Hybrid)
         self._is_alone = loop.node.size == 1
         self._stop = np.zeros(1, np.int64)
@@ -119,14 +119,14 @@ class _Run:
         return times
 
     def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int], None]:
-        """Return a function by which a thread runs its minibatches `first..last - 1` on replicas (1, rows, …)."""
+        """Return a function that runs a worker's minibatches `first..last - 1` on replicas (1, rows, …)."""
         storages = self._loop.storages(replicas)
         with COMPILING:
             runner = self._loop.program.runner(self._loop.bound, storages)
 
-        def run(thread: int, first: int, last: int) -> None:
-            order = self._orders[thread]
-            runner(order, first, min(last, len(order)), thread, self._stop, storages)
+        def run(worker: int, first: int, last: int) -> None:
+            order = self._orders[worker]
+            runner(order, first, min(last, len(order)), worker, self._stop, storages)
 
         return run
 
@@ -137,22 +137,23 @@ class _Run:
         return {0: WorkerTimes(sum(of_thread.computing for of_thread in times.values()), 0.0)}
 
     def _run_in_rounds(self) -> dict[int, WorkerTimes]:
-        """Run the rounds of BSP without messages, on replicas of this process's threads."""
-        threads, participants = self._loop.team.size, self._minibatches.participants()
-        orders = np.full((threads, len(participants)), -1, np.int64)
-        for thread, order in self._orders.items():
-            orders[thread, : len(order)] = order
-        shared = {position: share(parameter, threads, participants) for position, parameter in self._parameters.items()}
-        storages = [
+        """Run the rounds of BSP without messages, on replicas of the workers."""
+        workers, participants = self._minibatches.workers, self._minibatches.participants()
+        orders = np.full((workers, len(participants)), -1, np.int64)
+        for worker, order in self._orders.items():
+            orders[worker, : len(order)] = order
+        shared = {position: share(parameter, workers, participants) for position, parameter in self._parameters.items()}
+        storages = tuple(
             self._loop.storages(
-                {p: table.replicas[thread].reshape(1, *self._parameters[p].table.shape) for p, table in shared.items()}
+                {p: table.replicas[worker].reshape(1, *self._parameters[p].table.shape) for p, table in shared.items()}
             )
-            for thread in range(threads)
-        ]
+            for worker in range(workers)
+        )
         tables, arrivals = tuple(shared.values()), np.zeros(1, np.int64)
         with COMPILING:
-            run = self._loop.program.rounds(self._loop.bound, tables, storages[0])
-        times = self._on_team(lambda thread: run(orders, thread, tables, arrivals, self._stop, storages[thread]))
+            run = self._loop.program.rounds(self._loop.bound, tables, storages)
+        team = self._loop.team.size
+        times = self._on_team(lambda thread: run(orders, thread, team, tables, arrivals, self._stop, storages))
         for position, table in shared.items():
             self._parameters[position].flat[...] = table.values
         return times
@@ -161,15 +162,15 @@ class _Run:
         """Run minibatches on replicas that a parameter server synchronizes."""
         runners: dict[int, Callable[[int, int, int], None]] = {}
 
-        def run(replicas: Sequence[Replica], threads: range, clock: int) -> None:
-            if threads.start not in runners:
+        def run(replicas: Sequence[Replica], sharing: range, clock: int) -> None:
+            if sharing.start not in runners:
                 storages = [replica.storage for replica in replicas]
-                runners[threads.start] = self._runner(dict(zip(self._parameters, storages, strict=True)))
-            own = runners[threads.start]
+                runners[sharing.start] = self._runner(dict(zip(self._parameters, storages, strict=True)))
+            own = runners[sharing.start]
             if self._is_hybrid:
-                self._loop.team.run(lambda lane: own(threads[lane], clock, clock + 1), on_interrupt=self._halt)
+                self._loop.team.run(lambda lane: own(sharing[lane], clock, clock + 1), on_interrupt=self._halt)
             else:
-                own(threads.start, clock, clock + 1)
+                own(sharing.start, clock, clock + 1)
 
         lanes = self._loop.team.size if self._is_hybrid else 1
         parameters = list(self._parameters.values())

@@ -97,7 +97,7 @@ def test_violations_are_found(path, source):
     [
         (
             "engine/views/live.py",
-            "from strads.engine.views.tables import make_ragged\nfrom strads.errors import PlanError",
+            "from strads.engine.views.kinds import make_ragged\nfrom strads.errors import PlanError",
         ),
         ("bodies/analysis/body.py", "from .values import Alias\nfrom ...dds import dvector"),
         ("loops/async_for.py", "from strads import cluster\nimport numpy as np\nimport stradsify"),

@@ -8,7 +8,7 @@ import numpy as np
 
 import strads
 
-from .model import Map, Ragged, Record, Records, Sum, Table
+from .model import Draws, Map, Ragged, Record, Records, Sum, Table
 
 # Records that bodies write, and those that they only read; `a` and `b` are row numbers of other tables.
 STATE = [("n", "i8"), ("x", "F"), ("v", "F", (3,)), ("c", "i4", (2,))]
@@ -22,7 +22,7 @@ class Arg:
     """One argument.
 
     `kind`: vec, mat, cube, rec, ragged (dvectors);
-    map, rowmap, recmap, multimap (maps); acc, int, float, tuple, array, array2;
+    map, rowmap, recmap, multimap (maps); acc, int, float, tuple, array, array2, random;
     offsets (a dvector P of k and k + 1) and items (one that is read from P[k] to P[k + 1]).
     `role`: written, read, relaxed or readonly. `size`: "tasks" rows, so that a[k] exists, or "small".
     `points`: the table of which it has row numbers or keys; empty if it has values.
@@ -38,7 +38,7 @@ class Arg:
 
     @property
     def is_table(self) -> bool:
-        return self.kind not in ("acc", "int", "float", "tuple", "array", "array2")
+        return self.kind not in ("acc", "int", "float", "tuple", "array", "array2", "random")
 
     @property
     def is_map(self) -> bool:
@@ -92,6 +92,8 @@ def contents(arg: Arg, sizes: Sizes, rng: Random) -> Any:
             return rng.randint(0, _rows(arg.points, sizes) - 1) if arg.points else rng.randint(0, 5)
         case "float":
             return rng.randint(-8, 8) / 4
+        case "random":
+            return rng.randint(0, 99)
         case "acc":
             return 0.0 if arg.is_float else 0
         case "tuple":
@@ -173,6 +175,8 @@ def to_strads(arg: Arg, value: Any) -> Any:
     match arg.kind:
         case "acc":
             return strads.accumulator(value)
+        case "random":
+            return strads.random(value)
         case "int" | "float" | "tuple":
             return value
         case "array" | "array2":
@@ -192,6 +196,8 @@ def to_model(arg: Arg, value: Any) -> Any:
     match arg.kind:
         case "acc":
             return Sum(value)
+        case "random":
+            return Draws(value)
         case "int" | "float" | "tuple":
             return value
         case "array" | "array2":
@@ -227,6 +233,8 @@ def state_of_strads(arg: Arg, table: Any) -> Any:
     match arg.kind:
         case "acc":
             return table.value
+        case "random":
+            return table.calls
         case "map" | "rowmap" | "recmap" | "multimap":
             return {int(key): plain(table[int(key)]) for key in table.keys()}  # noqa: SIM118
         case "ragged":
@@ -243,6 +251,8 @@ def state_of_model(arg: Arg, table: Any) -> Any:
     match arg.kind:
         case "acc":
             return table.value
+        case "random":
+            return table.calls
         case "int" | "float" | "tuple":
             return table
         case "array" | "array2":

@@ -17,6 +17,10 @@ class Expressions:
     def args(self) -> list[Arg]:
         return [] if self.in_helper else self.facts.args
 
+    @property
+    def randoms(self) -> list[str]:
+        return [] if self.in_helper else self.facts.randoms
+
     def chance(self, p: float) -> bool:
         return self.rng.random() < p
 
@@ -151,8 +155,13 @@ class Expressions:
                 "argmax": 0.7 * any(self._has_argmax(a) for a in scope.arrays),
                 "field": 1.5 * bool(scope.records),
                 "global": 1.0 * bool(self.facts.constants),
+                "draw": 1.5 * bool(self.randoms),
             }
         ):
+            case "draw":
+                tables = [a for a in self.args if a.is_table]
+                few = ["3", "5", "-2, 4", *(f"len({a.name})" for a in tables)]
+                return Num(f"{rng.choice(self.randoms)}.integers({rng.choice(few)})", False, 7)
             case "variable":
                 return rng.choice(scope.ints)
             case "scalar":
@@ -276,6 +285,8 @@ class Expressions:
         if depth > 0 and self.chance(0.2):
             a, b = self.condition(0), self.condition(0)
             return Num(f"({a.text} {self.rng.choice(['and', 'or'])} {b.text})", a.volatile or b.volatile)
+        if self.randoms and self.chance(0.3):
+            return Num(f"{self.rng.choice(self.randoms)}.random() < {self.rng.choice(['0.5', '0.125'])}", False)
         if self.chance(0.1):
             a = self.condition(0)
             return Num(f"not {a.text}", a.volatile)
@@ -352,6 +363,8 @@ class Expressions:
         if self.facts.risky and self.chance(0.1):
             i = self.int_(1)
             return Num(i.text, i.volatile, i.bits)
+        if self.randoms and self.chance(0.4):
+            return Num(f"{rng.choice(self.randoms)}.integers(len({table.name}))", False, 5)
         i = self.int_(2)
         changing = [v for v in self.scope.ints if v.volatile]
         if changing and self.chance(0.3):  # breaks the rule

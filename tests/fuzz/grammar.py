@@ -58,6 +58,7 @@ def generate(seed: int) -> Program:
     facts = Facts(rng, _arguments(rng), rng.choice(["f4", "f8"]))
     facts.args = [_float_as(a, facts.floating) for a in facts.args]
     facts.risky = rng.random() < 0.3
+    facts.obeys = not facts.randoms  # the generator does not know what a draw depends on
     head = ["import numpy as np", ""]
     if rng.random() < 0.25:
         facts.constants.append("G")
@@ -183,6 +184,8 @@ def _arguments(rng: Random) -> list[Arg]:
         args.append(Arg("s", "int"))
     if rng.random() < 0.3:
         args.append(Arg("y", "float"))
+    if rng.random() < 0.2:
+        args.append(Arg("rng", "random"))
     args += written
     rng.shuffle(args)
     return args

@@ -56,7 +56,7 @@ class PlainMinibatches(Plain):
     def _rounds(self, data: Any) -> list[list[range]]:
         rows = data if isinstance(data, int) else len(data)
         size, seed = self.case.options["batch_size"], self.case.options.get("seed")
-        workers = self.case.options.get("workers", max(8, self.case.nodes))
+        workers = self.case.options["workers"]
         batches = [range(start, min(start + size, rows)) for start in range(0, rows, size)]
         bounds = [len(batches) * worker // workers for worker in range(workers + 1)]
         shares = []

@@ -1,11 +1,13 @@
 """The tables of strads as plain Python sees them: the meaning that a loop body has, without any parallelism.
 
-A reproducer contains this file as it is, so it needs nothing but NumPy.
+Only random numbers are those of strads, whose generator has published test vectors.
 """
 
 import operator
 
 import numpy as np
+
+from strads.rng.numbers import NumbersOfTask, RandomNumbers
 
 
 class Table:
@@ -124,3 +126,22 @@ class Sum:
 
     def add(self, amount):
         self.value += amount
+
+
+class Draws:
+    """Random numbers; `position` is that of the argument, and `calls` counts loops that have ended."""
+
+    def __init__(self, seed):
+        self.seed, self.calls = seed, 0
+
+    def begin(self, position, k):
+        numbers = RandomNumbers(self.seed)
+        numbers.calls = self.calls
+        self.task = NumbersOfTask(numbers.key(position), np.float64(1))
+        self.task.begin(k)
+
+    def random(self):
+        return self.task.random()
+
+    def integers(self, low, high=None):
+        return self.task.integers(low, high)

@@ -45,6 +45,8 @@ def made(a: Arg, value: Any) -> str:
     match a.kind:
         case "acc":
             return f"strads.accumulator({value})"
+        case "random":
+            return f"strads.random({value})"
         case "int" | "float" | "tuple":
             return str(value)
         case "array" | "array2":

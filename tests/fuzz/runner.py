@@ -17,7 +17,7 @@ import numpy as np
 import strads
 
 from .arguments import Arg, contents_like, hinted, state_of_model, state_of_strads, to_model, to_strads
-from .model import Map, Record
+from .model import Draws, Map, Record
 from .scenario import Case, Step
 
 EQUAL, EXPECTED, REFUSED, NOT_COMPILED = "equal", "error expected", "refused by the rule", "not compiled"
@@ -128,7 +128,15 @@ class Plain(Side):
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error", RuntimeWarning)
             for k in order:
+                for position, argument in enumerate(arguments):
+                    if isinstance(argument, Draws):
+                        argument.begin(position, int(k))
                 self.body(int(k), *arguments)
+
+    def count_call(self) -> None:
+        for table in self.tables.values():
+            if isinstance(table, Draws):
+                table.calls += 1
 
     def change(self, step: Step) -> None:
         a = self.by_name.get(step.name)
@@ -190,6 +198,7 @@ def _one_call(parallel: Parallel, plain: Plain, indices: Any) -> Outcome:
         return Outcome(MISSED, f"plain Python: {type(error).__name__}: {error}")
     except Exception as error:
         return Outcome(GRAMMAR, f"{type(error).__name__}: {error}")
+    plain.count_call()
     difference = compare(parallel.state(), plain.state())
     if difference:
         return Outcome(WRONG, f"{difference} ({stats.strategy}, order {stats.order.tolist()})")

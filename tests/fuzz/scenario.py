@@ -68,7 +68,7 @@ def scenario(program: Program, seed: int) -> Case:
     rng = Random(seed)
     places = PLACES[len(program.source) % len(PLACES)]
     if program.minibatches:
-        places = [(1, 1), (1, 2), (2, 1)]  # at most two replicas: their average is exact
+        places = [(1, 1), (1, 2), (2, 1)]
     sizes = choose_sizes(program.args, rng, program.risky)
     values = {a.name: contents(a, sizes, rng) for a in program.args}
     nodes, threads = rng.choice(places)
@@ -97,6 +97,7 @@ def _prepare_minibatches(case: Case, sizes: Sizes, rng: Random) -> None:
         case.options["recon"] = rng.random() < 0.3
     if rng.random() < 0.2:
         case.options["seed"] = rng.randint(0, 5)
+    case.options["workers"] = rng.choice([case.nodes, 2])  # at most two: their average is exact
     for a in case.args:
         if a.role == "written":
             case.aggregations[a.name] = "average" if a.is_float and rng.random() < 0.5 else "sum"

@@ -65,6 +65,11 @@ class Facts:
     own_row: tuple[str, str] = ("", "")  # (W, r): the data of a minibatch are row numbers r of W
     index: str = "k"  # the variable that counts tasks, or rows of a minibatch
 
+    @property
+    def randoms(self) -> list[str]:
+        """Names of random numbers."""
+        return [a.name for a in self.args if a.kind == "random"]
+
     def fresh(self, prefix: str) -> str:
         self.counter += 1
         return f"{prefix}{self.counter}"

@@ -3,8 +3,8 @@
 from strads.bodies.functions import plain_function
 from strads.bodies.source_location import describe
 from strads.engine.stopping import INTERRUPTED
+from strads.engine.views.indices import INDEX_ERROR, PATTERN_CHANGED
 from strads.engine.views.keyed import NO_SUCH_KEY
-from strads.engine.views.tables import INDEX_ERROR, PATTERN_CHANGED
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.program import LoopProgram
 

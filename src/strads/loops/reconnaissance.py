@@ -12,7 +12,8 @@ from strads.bodies.code_cache import is_on_disk
 from strads.cluster import ThreadTeam
 from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, stoppable
 from strads.engine.views import recording
-from strads.engine.views.tables import MAX_TABLES, SCRATCH_FULL, SILENT, SLOTS, TASK, ghost_fill
+from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
+from strads.engine.views.recorded_rows import SCRATCH_FULL, ghost_fill
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast

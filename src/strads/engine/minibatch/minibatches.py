@@ -8,7 +8,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from strads.engine.atomics import load
-from strads.engine.views.tables import make_ragged
+from strads.engine.views.kinds import make_ragged
 from strads.engine.views.types import INLINED, bind_with, local_counters
 
 Runner = Callable[..., int]

@@ -14,7 +14,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
-from strads.engine.views.tables import item_of, set_item_of
+from strads.engine.views.indices import item_of, set_item_of
 from strads.engine.views.types import INLINED, define_view
 
 NO_SUCH_KEY = "a key is not in the map"

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from strads.engine.views import accumulators, tables  # noqa: F401 – what bodies do with views
 from strads.engine.views.keyed import keyed_view
-from strads.engine.views.random_numbers import make_random
-from strads.engine.views.roles import Role
-from strads.engine.views.tables import (
+from strads.engine.views.kinds import (
     make_accumulating,
     make_aligned,
     make_checked,
@@ -22,6 +21,8 @@ from strads.engine.views.tables import (
     make_ragged,
     make_segmented,
 )
+from strads.engine.views.random_numbers import make_random
+from strads.engine.views.roles import Role
 from strads.engine.views.types import INLINED
 
 PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
@@ -144,8 +145,8 @@ def _ragged_views(checks: bool | None) -> dict[Role, Any]:
         data = make_ragged((s.data[0], s.data[1]))
         return make_guarded((data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
 
-    tables = (Role.READ, Role.CHECKED, Role.WRITTEN)
-    return {**dict.fromkeys(tables, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}
+    whole = (Role.READ, Role.CHECKED, Role.WRITTEN)
+    return {**dict.fromkeys(whole, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}
 
 
 _PLAIN = {True: _plain_views(True), False: _plain_views(None)}

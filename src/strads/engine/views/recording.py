@@ -12,10 +12,7 @@ import numpy as np
 from numba import njit
 
 from strads.engine.views.keyed import keyed_view
-from strads.engine.views.live import ragged_view
-from strads.engine.views.random_numbers import make_random
-from strads.engine.views.roles import Role
-from strads.engine.views.tables import (
+from strads.engine.views.kinds import (
     SILENT,
     SLOTS,
     TASK,
@@ -25,6 +22,9 @@ from strads.engine.views.tables import (
     make_ragged,
     make_scratch,
 )
+from strads.engine.views.live import ragged_view
+from strads.engine.views.random_numbers import make_random
+from strads.engine.views.roles import Role
 from strads.engine.views.types import INLINED, bind_with, local_counters
 
 

@@ -1,0 +1,99 @@
+"""Indices of views, with the meaning that they have in Python, and the checks that a run makes of them."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import TypingError
+from numba.extending import overload, register_jitable
+
+from strads.engine.views.types import INLINED, ViewType
+
+INDEX_ERROR = "index out of range"
+PATTERN_CHANGED = "access outside the recorded ones"
+
+
+def wrap(index: int, rows: int) -> int:
+    """Return an index with Python semantics: negative counts from the end; raises if out of range."""
+    position = index + rows if index < 0 else index
+    if not 0 <= position < rows:
+        raise IndexError(INDEX_ERROR)
+    return position
+
+
+@overload(wrap)
+def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
+    if isinstance(index, types.Integer) and not index.signed:
+
+        def unsigned(index, rows):  # type: ignore[no-untyped-def]
+            if np.uint64(index) >= np.uint64(rows):  # might be negative as a signed number
+                raise IndexError(INDEX_ERROR)
+            return np.int64(index)
+
+        return unsigned
+
+    def signed(index, rows):  # type: ignore[no-untyped-def]
+        position = np.int64(index)
+        if position < 0:
+            position += rows
+        if position < 0 or position >= rows:
+            raise IndexError(INDEX_ERROR)
+        return position
+
+    return signed
+
+
+@register_jitable
+def clipped(end, rows):  # type: ignore[no-untyped-def]
+    """Return a slice end with Python semantics: negative counts from the end; clipped to the table."""
+    position = np.int64(end)
+    if position < 0:
+        position += rows
+    return min(max(position, np.int64(0)), np.int64(rows))
+
+
+# Overloads are compiled without bounds checks regardless of the body; indexing within rows requests them explicitly.
+@njit(boundscheck=True, **INLINED)
+def item_of(row, index):  # type: ignore[no-untyped-def]
+    """`row[index]`, checked."""
+    return row[index]
+
+
+@njit(boundscheck=True, **INLINED)
+def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
+    """`row[index] = value`, checked."""
+    row[index] = value
+
+
+def _unit_of(blocks: Any, position: int) -> int:
+    """Return the unit of ownership: the row, or its block."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_unit_of)
+def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
+    if isinstance(blocks, types.NoneType):
+        return lambda blocks, position: position
+    return lambda blocks, position: blocks[np.uint64(position)]
+
+
+@register_jitable
+def check_owned(view, position):  # type: ignore[no-untyped-def]
+    """Raise for a row that another job may be using."""
+    if view.low <= position and position < view.high:
+        return
+    # Without owners, only `low` and `high` count.
+    if len(view.owner) > 0 and view.owner[np.uint64(_unit_of(view.blocks, position))] == view.holder:
+        return
+    raise RuntimeError(PATTERN_CHANGED)
+
+
+def rows_are_scalars(data: Any) -> bool:
+    """Whether indexing a table of this type by one integer gives a scalar, not a row or record."""
+    return isinstance(data, types.Array) and data.ndim == 1 and not isinstance(data.dtype, types.Record)
+
+
+def refuse_index(view: ViewType, index: Any) -> None:
+    """Reject at compile time what is no row number."""
+    message = f"a table that the loop writes is indexed by row number, not by {index}; loop over the rows"
+    raise TypingError(message)

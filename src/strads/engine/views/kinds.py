@@ -1,0 +1,38 @@
+"""Views: the container types for which Numba compiles the same loop body (DESIGN §4.2).
+
+A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
+`Ragged`, `Accumulating`, `Guarded` (lets a job access only its own rows) and, for reconnaissance, `Ghost` and
+`Scratch`, which log each access and return objects that the body may read and write without effect; `Elements`
+are ghosts of tables that are only used as T[i, j], whose elements are logged individually.
+"""
+
+from strads.engine.views.types import define_view
+
+# Fields of the `state` array of a recording.
+TASK, SLOTS = 0, 1  # position of the current task, then the number of scratch slots in use per table
+
+# A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
+SILENT = 128
+MAX_TABLES = SILENT // 2
+
+AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows", "checks")
+SegmentedType, make_segmented = define_view("Segmented", "data", "shift", "rows", "checks")
+OffsetsType, make_offsets = define_view("Offsets", "data", "position", "index", "rows")
+RaggedType, make_ragged = define_view("Ragged", "values", "offsets")
+AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job")
+IgnoringType, make_ignoring = define_view("Ignoring", "total")
+CheckedType, make_checked = define_view("Checked", "data", "checks")
+GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "blocks", "holder", "checks")
+GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
+ElementsType, make_elements = define_view("Elements", "data", "tag", "rows", "tags", "logged", "fill")
+GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
+ScratchType, make_scratch = define_view(
+    "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
+)
+
+RECORDING = (GhostType, ScratchType)
+LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` (True or None) determines the compiled code
+TABLES = (
+    *(AlignedType, SegmentedType, OffsetsType, RaggedType, CheckedType, GuardedType),
+    *(GhostType, ElementsType, ScratchType),
+)

@@ -1,0 +1,186 @@
+"""Rows of the tables that reconnaissance records: every access is logged, and the rows are ghosts or private copies."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import TypingError
+from numba.extending import overload, register_jitable
+
+from strads.engine.stopping import check_stop
+from strads.engine.views.indices import rows_are_scalars, wrap
+from strads.engine.views.kinds import (
+    SILENT,
+    SLOTS,
+    TASK,
+    GhostRowType,
+    GhostType,
+    RaggedType,
+    ScratchType,
+    make_ghost_row,
+)
+from strads.engine.views.types import ViewType
+
+_RECENT = 6  # recent accesses checked for repetition: three tables, each read and written
+SCRATCH_FULL = "scratch rows used up"
+
+
+@register_jitable
+def log(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access; a full buffer wraps around, and the caller repeats with a larger one."""
+    if view.tag >= SILENT:
+        return
+    entry = view.logged[0]
+    if entry < len(view.rows):
+        view.rows[np.uint64(entry)] = position  # unsigned: no negative-index check
+        view.tags[np.uint64(entry)] = view.tag | write
+    else:
+        check_stop()  # endless logging can be stopped, too
+        if len(view.rows) > 0:
+            view.rows[entry % len(view.rows)] = position
+            view.tags[entry % len(view.rows)] = view.tag | write
+    view.logged[0] = entry + 1
+
+
+@register_jitable
+def log_once(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table."""
+    entry, size = view.logged[0], len(view.rows)
+    for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
+        place = recent if recent < size else recent % size
+        if view.rows[np.uint64(place)] == position and view.tags[np.uint64(place)] | 1 == view.tag | 1:
+            view.tags[np.uint64(place)] |= write
+            return
+    log(view, position, write)
+
+
+@register_jitable
+def scratch_slot(view, position):  # type: ignore[no-untyped-def]
+    """Return the slot of this task's private copy of a row; the first access creates the copy."""
+    task = view.state[TASK]
+    if view.stamps[position] == task:
+        return view.slots[position]
+    counter = SLOTS + ((view.tag & (SILENT - 1)) >> 1)
+    slot = view.state[counter]
+    if slot >= len(view.copies):
+        raise RuntimeError(SCRATCH_FULL)
+    view.state[counter] = slot + 1
+    view.stamps[position] = task
+    view.slots[position] = slot
+    return slot
+
+
+@njit(nogil=True)
+def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
+    """`target[slot] = source[position]`; assigning arrays of several dimensions takes Numba ten seconds to compile."""
+    rows = max(len(source), 1)
+    flat_target = target.reshape((len(target), target.size // max(len(target), 1)))
+    flat_source = source.reshape((len(source), source.size // rows))
+    for item in range(flat_source.shape[1]):
+        flat_target[slot, item] = flat_source[position, item]
+
+
+def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
+    """Return the implementation of `T[i]` for ghosts."""
+    data = view.member("data")
+    if rows_are_scalars(data):
+
+        def scalar(view, index):  # type: ignore[no-untyped-def]
+            log(view, wrap(index, len(view.data)), 0)
+            return view.fill
+
+        return scalar
+    if isinstance(data, RaggedType):
+
+        def ragged_row(view, index):  # type: ignore[no-untyped-def]
+            position = wrap(index, len(view.data))
+            log(view, position, write)
+            offsets = view.data.offsets
+            return make_ghost_row((offsets[position + 1] - offsets[position], view.fill))
+
+        return ragged_row
+    if data.ndim == 2:
+
+        def row(view, index):  # type: ignore[no-untyped-def]
+            log(view, wrap(index, len(view.data)), write)
+            return make_ghost_row((view.data.shape[1], view.fill))
+
+        return row
+    raise TypingError("only rows of one dimension can be recorded as ghosts")
+
+
+def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
+    """Return the implementation of `T[i]` for private copies."""
+    data = view.member("data")
+    if isinstance(data, RaggedType):
+
+        def ragged_row(view, index):  # type: ignore[no-untyped-def]
+            position = wrap(index, len(view.data))
+            log(view, position, write)
+            length = view.data.offsets[position + 1] - view.data.offsets[position]
+            fresh = view.stamps[position] != view.state[TASK]
+            row = view.copies[scratch_slot(view, position), :length]
+            if fresh:
+                row[:] = view.data[position]
+            return row
+
+        return ragged_row
+    write = 0 if rows_are_scalars(data) else write
+
+    def row(view, index):  # type: ignore[no-untyped-def]
+        position = wrap(index, len(view.data))
+        log(view, position, write)
+        fresh = view.stamps[position] != view.state[TASK]
+        slot = scratch_slot(view, position)
+        if fresh:
+            _copy_row(view.copies, slot, view.data, position)
+        return view.copies[slot]
+
+    return row
+
+
+def row_of(view: Any, index: Any) -> Any:
+    """`view[index]`, of which an item is used immediately, possibly in a loop over all: logged once."""
+    raise NotImplementedError("for compiled code only")
+
+
+def read_row_of(view: Any, index: Any) -> Any:
+    """As `row_of`, when a number is read."""
+    raise NotImplementedError("for compiled code only")
+
+
+def _define_row_of(function: Any, write: int) -> None:
+    @overload(function)
+    def _compiled(view, index):  # type: ignore[no-untyped-def]
+        if isinstance(view, GhostType):
+            return ghost_getitem(view, log_once, write)
+        if isinstance(view, ScratchType):
+            return scratch_getitem(view, log_once, write)
+        return lambda view, index: view[index]
+
+
+_define_row_of(row_of, 1)
+_define_row_of(read_row_of, 0)
+
+
+def check_row_fits(view: Any, value: Any) -> None:
+    """Raise for a value of the wrong length for a row: for a ghost, nothing else checks it."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(check_row_fits)
+def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
+    is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List)
+    if not (is_row or (isinstance(value, types.Array) and value.ndim == 1)) or view.member("data").ndim != 2:
+        return lambda view, value: None
+
+    def check(view, value):  # type: ignore[no-untyped-def]
+        if len(value) != 1 and len(value) != view.data.shape[1]:
+            raise ValueError("a value of another length than the row that it is stored in")
+
+    return check
+
+
+def ghost_fill(dtype: np.dtype[Any]) -> Any:
+    """Return the value of every element of a ghost: one, or for integers zero (a valid index)."""
+    return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)

@@ -20,7 +20,7 @@ from strads.schedule import (
     planner,
 )
 from strads.schedule.passes import parallel
-from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.planner import STRATEGIES
 from strads.schedule.strategies import wavefront
 
@@ -110,11 +110,11 @@ def test_rotation_over_equal_blocks() -> None:
 def test_cargo_is_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
     records = ratings(10_000, 3000, items)
     source = np.random.default_rng(0).random(10_000).view([("score", "f8")])
-    cargo = Cargo(source, np.zeros_like(source), np.empty(10_000, np.int32))
-    plan = build_plan(records, threads=2, cargo=cargo)
+    copy_in_order = PlanOrderCopy(source, np.zeros_like(source), np.empty(10_000, np.int32))
+    plan = build_plan(records, threads=2, copy_in_order=copy_in_order)
     assert same(plan, build_plan(records, threads=2))
-    assert (plan.order is cargo.order) == taken
-    assert np.array_equal(cargo.target, source[plan.order] if taken else np.zeros_like(source))
+    assert (plan.order is copy_in_order.order) == taken
+    assert np.array_equal(copy_in_order.target, source[plan.order] if taken else np.zeros_like(source))
 
 
 def test_rotation_of_a_small_grid_exactly() -> None:

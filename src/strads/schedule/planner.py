@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from strads.errors import PlanError
-from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
@@ -57,7 +57,7 @@ def build_plan(
     strategy: str = "auto",
     seed: int = 0,
     parallel: Parallel = sequential,
-    cargo: Cargo | None = None,
+    copy_in_order: PlanOrderCopy | None = None,
     in_order: bool = False,
     streams: bool = False,
     certain: float = 1.0,
@@ -80,9 +80,9 @@ def build_plan(
         Seed of the random batches of `components`.
     parallel
         Runs large passes over the tasks in chunks; sequentially by default.
-    cargo
+    copy_in_order
         Rows to be copied into plan order at the same time, if the strategy supports it: then the plan's order is
-        `cargo.order`.
+        `copy_in_order.order`.
     in_order
         Whether the result must be that of the sequential loop.
     streams
@@ -108,7 +108,7 @@ def build_plan(
         raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel, cargo, certain)
+    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain)
     if problem.tasks == 0:
         return _one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
     if strategy != "auto":

@@ -10,7 +10,7 @@ from strads.engine.static.rounds import RoundExecution
 from strads.engine.statistics import NodeStatistics
 from strads.errors import PlanError
 from strads.schedule.static.rounds import Job, Schedule, ShardKey, check_schedule
-from strads.schedule.static.shard_routes import Holders, NodeItinerary, plan_itineraries
+from strads.schedule.static.shard_routes import Holders, ShardRoutes, plan_routes
 from strads.schmp._node_part import Equipment, NodePart, in_parallel
 
 
@@ -26,9 +26,9 @@ class _StaticPart(NodePart):
 @lru_cache(maxsize=8)
 def _plan(
     schedule: Schedule, node_of: tuple[int, ...], holders: Holders, nodes: int
-) -> tuple[list[NodeItinerary], Holders]:
+) -> tuple[list[ShardRoutes], Holders]:
     check_schedule(schedule, len(node_of), tuple(len(nodes_of_set) for nodes_of_set in holders))
-    return plan_itineraries(schedule, node_of, holders, nodes)
+    return plan_routes(schedule, node_of, holders, nodes)
 
 
 def begin(
@@ -50,7 +50,7 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
     program = part.program
     schedule = Schedule.of(program.schedule(iteration))
     _check_agreement(node, schedule)
-    itineraries, holders = _plan(schedule, part.node_of, part.holders, node.size)
+    routes, holders = _plan(schedule, part.node_of, part.holders, node.size)
 
     def perform(job: Job, shards: tuple[Any, ...]) -> None:
         result = program.update(job, part.data[job.worker], *shards)
@@ -64,7 +64,7 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
         results = {worker: result for of_node in found for worker, result in of_node.items()}
         program.aggregate([results.get(worker) for worker in range(len(part.node_of))])
 
-    execution = RoundExecution(node, itineraries[node.rank], program.weight, part.shards, perform, synchronize)
+    execution = RoundExecution(node, routes[node.rank], program.weight, part.shards, perform, synchronize)
     statistics = execution.run(part.team)
     part.holders = holders
     return statistics

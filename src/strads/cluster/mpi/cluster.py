@@ -13,7 +13,7 @@ from strads.cluster.cluster import Cluster
 from strads.cluster.messages import Message, decode, encode
 from strads.cluster.mpi.serving import Configuration, serve
 from strads.cluster.mpi.signals import Handler, in_main_thread
-from strads.cluster.mpi.world import Order, World
+from strads.cluster.mpi.world import Command, World
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
 from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
 
@@ -80,7 +80,7 @@ class _Driver:
         self.world = world
         self._job = _Job(0)
         self._continued = 0.0  # when SIGCONT arrived
-        world.transport.on_order = self._on_order
+        world.transport.on_command = self._on_command
         atexit.register(self._leave)
         if world.size > 1 and in_main_thread():
             self._catch_signals()
@@ -131,7 +131,7 @@ class _Driver:
                 self._job = job
                 for rank, message in enumerate(messages, 1):
                     job.waiting.add(rank)
-                    self.world.transport.send(rank, job.run, Order.CALL, message, frozen=True)
+                    self.world.transport.send(rank, job.run, Command.CALL, message, frozen=True)
             own = execute_call(node, call)
             if own.error is not None:
                 self._stop(job, "node 0 failed")
@@ -162,7 +162,7 @@ class _Driver:
                 job.stopped_at = time.monotonic()
                 self.world.comm.inbox.fail(job.run, ProgramStopped(reason))
                 for rank in job.waiting:
-                    self.world.order(rank, Order.STOP, reason, job.run)
+                    self.world.command(rank, Command.STOP, reason, job.run)
 
     def _collect(self, job: _Job) -> None:
         """Wait for the outcomes of all nodes, as long as they are alive."""
@@ -176,7 +176,7 @@ class _Driver:
             if now - asked > _PING:
                 asked = now
                 for rank in list(job.waiting):
-                    world.order(rank, Order.PING)
+                    world.command(rank, Command.PING)
             self._check_silence(job, start, now)
 
     def _check_silence(self, job: _Job, start: float, now: float) -> None:
@@ -188,18 +188,18 @@ class _Driver:
             if job.stopped_at is not None and now - max(start, job.stopped_at) > self.world.comm.timeout + _PING:
                 raise self.world.lose(rank, f"its program goes on {now - job.stopped_at:.0f} s after it was stopped")
 
-    def _on_order(self, source: int, run: int, kind: int, message: Message) -> None:
+    def _on_command(self, source: int, run: int, kind: int, message: Message) -> None:
         job = self._job
-        if kind in (Order.ENDED, Order.FAILED) and run == job.run:
+        if kind in (Command.ENDED, Command.FAILED) and run == job.run:
             job.outcomes[source] = message
             job.waiting.discard(source)
-            if kind == Order.FAILED:
+            if kind == Command.FAILED:
                 self._stop(job, f"node {source} failed")
 
-    def tell_all(self, order: Order, value: object = None) -> None:
-        """Send an order to all other nodes."""
+    def tell_all(self, command: Command, value: object = None) -> None:
+        """Send a command to all other nodes."""
         for rank in range(1, self.world.size):
-            self.world.order(rank, order, value)
+            self.world.command(rank, command, value)
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -207,9 +207,9 @@ class _Driver:
         if os.getpid() != self.world.pid:
             return
         if self.world.failure is None:
-            self.tell_all(Order.LEAVE)
+            self.tell_all(Command.LEAVE)
         else:
-            self.tell_all(Order.ABANDON)
+            self.tell_all(Command.ABANDON)
             self.world.transport.flush(0.1)
             self._kill_silent()
         self.world.finish()
@@ -233,7 +233,7 @@ class MpiCluster(Cluster):
         self.runs = driver.world.comm.inbox.run  # leftovers of earlier clusters must have smaller run numbers
         driver.world.comm.timeout = timeout
         self._node = Node(driver.world.comm, threads)
-        driver.tell_all(Order.CONFIGURE, Configuration(threads, timeout, list(sys.path)))
+        driver.tell_all(Command.CONFIGURE, Configuration(threads, timeout, list(sys.path)))
 
     @property
     def is_local(self) -> bool:
@@ -257,7 +257,7 @@ class MpiCluster(Cluster):
     def _close(self) -> None:
         self._node.close()
         if self._driver.world.failure is None:
-            self._driver.tell_all(Order.CLEAR)
+            self._driver.tell_all(Command.CLEAR)
 
 
 def _decode(rank: int, message: Message) -> Outcome:

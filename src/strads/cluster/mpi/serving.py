@@ -11,7 +11,7 @@ from typing import NoReturn
 from strads.cluster.cluster import portable
 from strads.cluster.messages import Message, decode, encode
 from strads.cluster.mpi.signals import in_main_thread
-from strads.cluster.mpi.world import Order, World, leave_at_once
+from strads.cluster.mpi.world import Command, World, leave_at_once
 from strads.cluster.node import Node, Outcome, execute_call
 from strads.errors import NodeError, ProgramStopped
 
@@ -43,15 +43,15 @@ class _Server:
         self._world = world
         self._orders: deque[tuple[int, int, Message]] = deque()
         self._node = Node(world.comm, 1)
-        world.transport.on_order = self._on_order
+        world.transport.on_command = self._on_command
 
-    def _on_order(self, source: int, run: int, kind: int, message: Message) -> None:
-        """Answer immediately any order that need not wait for the running program, on the thread that received it."""
-        if kind == Order.PING:
-            self._world.order(source, Order.PONG)
-        elif kind == Order.STOP:
+    def _on_command(self, source: int, run: int, kind: int, message: Message) -> None:
+        """Answer immediately any command that need not wait for the running program, on the thread that received it."""
+        if kind == Command.PING:
+            self._world.command(source, Command.PONG)
+        elif kind == Command.STOP:
             self._world.comm.inbox.fail(run, ProgramStopped(decode(message)))
-        elif kind == Order.ABANDON:
+        elif kind == Command.ABANDON:
             timer = threading.Timer(_GRACE, leave_at_once, (1,))
             timer.daemon = True
             timer.start()
@@ -61,13 +61,13 @@ class _Server:
     def run(self) -> None:
         while True:
             run, kind, message = self._next()
-            if kind == Order.CALL:
+            if kind == Command.CALL:
                 self._call(run, message)
-            elif kind == Order.CONFIGURE:
+            elif kind == Command.CONFIGURE:
                 self._configure(decode(message))
-            elif kind == Order.CLEAR:
+            elif kind == Command.CLEAR:
                 self._node.close()
-            elif kind == Order.LEAVE:
+            elif kind == Command.LEAVE:
                 self._node.close()
                 self._world.finish()
                 return
@@ -95,7 +95,7 @@ class _Server:
                 outcome = execute_call(self._node, call)
             if outcome.error is not None:
                 self._world.settle()
-        kind = Order.ENDED if outcome.error is None else Order.FAILED
+        kind = Command.ENDED if outcome.error is None else Command.FAILED
         self._world.transport.send(0, run, kind, _encode(outcome), frozen=True)
 
 

@@ -61,7 +61,7 @@ class Transport:
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self.guard = Guard()
         self.heard = [time.monotonic()] * self.size  # when each process last sent a message
-        self.on_order: Callable[[int, int, int, Message], None] = lambda source, run, tag, message: None
+        self.on_command: Callable[[int, int, int, Message], None] = lambda source, run, tag, message: None
         self._envelopes, self._parts, self._puts = (world.Dup() for _ in range(3))
         self._put_tags = PutTags(world.Get_attr(mpi.TAG_UB))
         self._status = mpi.Status()
@@ -180,7 +180,7 @@ class Transport:
     def _deliver(self, source: int, run: int, tag: int, parts: list[Bytes]) -> None:
         message = Message(parts[0].tobytes(), tuple(parts[1:]))
         if tag < 0:
-            self.on_order(source, run, tag, message)
+            self.on_command(source, run, tag, message)
         else:
             self._inbox.deliver(run, source, tag, message)
 

@@ -20,7 +20,7 @@ _LOOK_FOR_LOST = 0.5  # seconds between checks for lost processes
 _FAREWELL = 10.0  # seconds to complete pending transfers before MPI is finalized
 
 
-class Order(IntEnum):
+class Command(IntEnum):
     """Control messages between driver and nodes, in place of a program's tag; hence negative."""
 
     CONFIGURE = -1
@@ -106,8 +106,8 @@ class World:
         self.watcher = Watcher(self._look)
         self._looked = time.monotonic()
 
-    def order(self, to: int, kind: Order, value: Any = None, run: int = 0) -> None:
-        """Send an order to another process."""
+    def command(self, to: int, kind: Command, value: Any = None, run: int = 0) -> None:
+        """Send a command to another process."""
         self.transport.send(to, run, kind, encode(value))
 
     def _look(self) -> None:

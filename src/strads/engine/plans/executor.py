@@ -193,7 +193,7 @@ def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[ND
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 
 
-class Station(Protocol):
+class Transfers(Protocol):
     """Actions between jobs, in the interpreter: barriers, and communication with other nodes."""
 
     def open(self, pool: JobPool) -> None:
@@ -213,7 +213,7 @@ def execute(
     team: ThreadTeam,
     *,
     claiming: Claiming = UNCLAIMED,
-    station: Station | None = None,
+    transfers: Transfers | None = None,
     job_order: str = "heaviest",
     patience: int = 0,
     record_order: bool = False,
@@ -232,7 +232,7 @@ def execute(
         The threads that take jobs.
     claiming
         Owners of rows, and the rows that each job claims, if there are guarded tables.
-    station
+    transfers
         Serves the plan's empty jobs; without one they are skipped.
     job_order, patience
         See `make_job_pool`.
@@ -246,7 +246,7 @@ def execute(
     plan = schedule.plan
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
-    arrays = _worker_arguments(pool, locking, claiming, schedule, served=station is not None)
+    arrays = _worker_arguments(pool, locking, claiming, schedule, served=transfers is not None)
     working = np.zeros(team.size)
 
     def work(thread: int) -> None:
@@ -257,19 +257,19 @@ def execute(
                 working[thread] += time.perf_counter() - begin
                 if job == FINISHED:
                     return
-                assert station is not None
+                assert transfers is not None
                 if job == WAIT:
-                    station.idle()
+                    transfers.idle()
                 else:
-                    station.serve(job)
+                    transfers.serve(job)
                     finish_locked(pool, job)
         except BaseException:
             stop(pool)
             raise
 
     start = time.perf_counter()
-    if station is not None:
-        station.open(pool)
+    if transfers is not None:
+        transfers.open(pool)
     with stoppable() as end_bodies:
 
         def halt() -> None:

@@ -27,7 +27,7 @@ _PATIENCE_ALONE, _REST_ALONE = 64, 5e-3
 _ROWS = 16  # lowest tag of rows in transit
 
 
-class Cargo:
+class TransferBuffer:
     """The memory of the rows of one move: a part of the table itself, or a copy if the rows are scattered."""
 
     def __init__(self, move: Move, shard: Shard):
@@ -54,7 +54,7 @@ class Cargo:
             self._values[self._rows] = self._copy
 
 
-class NodeStation:
+class NodeTransfers:
     """Departures, arrivals and barriers of one node; used for one execution of its plan.
 
     Parameters
@@ -74,8 +74,8 @@ class NodeStation:
     def __init__(
         self,
         part: NodePlan,
-        departures: Sequence[Cargo],
-        arrivals: Sequence[Cargo],
+        departures: Sequence[TransferBuffer],
+        arrivals: Sequence[TransferBuffer],
         replicas: Sequence[Replicas],
         comm: Comm,
         threads: int,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from strads.schedule.static.rounds import Job, ShardKey
-from strads.schedule.static.shard_routes import NodeItinerary
+from strads.schedule.static.shard_routes import ShardRoutes
 
 
 class RoundQueue:
@@ -16,23 +16,23 @@ class RoundQueue:
 
     Parameters
     ----------
-    itinerary
+    routes
         Jobs and shard transfers of the node.
     weight
         The cost of a job, in any unit.
     """
 
-    def __init__(self, itinerary: NodeItinerary, weight: Callable[[Job], float]):
-        self._itinerary = itinerary
-        self._waits = list(itinerary.waits)
+    def __init__(self, routes: ShardRoutes, weight: Callable[[Job], float]):
+        self._routes = routes
+        self._waits = list(routes.waits)
         self._arrived: Counter[ShardKey] = Counter()
-        self._open = Counter(itinerary.segments)  # unfinished jobs by segment
+        self._open = Counter(routes.segments)  # unfinished jobs by segment
         self._segment = 0
         self._keys = [
             (number, -weight(job), index)
-            for index, (job, number) in enumerate(zip(itinerary.jobs, itinerary.rounds, strict=True))
+            for index, (job, number) in enumerate(zip(routes.jobs, routes.rounds, strict=True))
         ]
-        self._ready: list[list[tuple[int, float, int]]] = [[] for _ in range(itinerary.segments_count)]
+        self._ready: list[list[tuple[int, float, int]]] = [[] for _ in range(routes.segments_count)]
         self.running = 0
         self.taken = self.queued = self.longest = 0
         for index, waits in enumerate(self._waits):
@@ -40,7 +40,7 @@ class RoundQueue:
                 self._push(index)
 
     def _push(self, index: int) -> None:
-        ready = self._ready[self._itinerary.segments[index]]
+        ready = self._ready[self._routes.segments[index]]
         heapq.heappush(ready, self._keys[index])
         self.longest = max(self.longest, len(ready))
 
@@ -60,21 +60,21 @@ class RoundQueue:
 
     def job(self, index: int) -> Job:
         """Return a job by its number on this node."""
-        return self._itinerary.jobs[index]
+        return self._routes.jobs[index]
 
     def finish(self, index: int) -> list[tuple[ShardKey, int]]:
         """Record that a job has ended; returns the shards to send now, each with its destination node."""
         self.running -= 1
-        self._open[self._itinerary.segments[index]] -= 1
-        for later in self._itinerary.successors[index]:
+        self._open[self._routes.segments[index]] -= 1
+        for later in self._routes.successors[index]:
             self._release(later)
-        return self._itinerary.departures[index]
+        return self._routes.departures[index]
 
     def arrive(self, key: ShardKey) -> None:
         """Record that a shard has arrived from another node."""
         position = self._arrived[key]
         self._arrived[key] += 1
-        self._release(self._itinerary.arrivals[key][position][1])
+        self._release(self._routes.arrivals[key][position][1])
 
     @property
     def must_synchronize(self) -> bool:
@@ -88,11 +88,11 @@ class RoundQueue:
     @property
     def is_done(self) -> bool:
         """Whether the iteration has ended with its last synchronization."""
-        return self._segment == self._itinerary.segments_count
+        return self._segment == self._routes.segments_count
 
     def missing(self) -> tuple[ShardKey, int] | None:
         """Return a shard that has not arrived yet, and the node that will send it."""
-        for key, expected in self._itinerary.arrivals.items():
+        for key, expected in self._routes.arrivals.items():
             if self._arrived[key] < len(expected):
                 return key, expected[self._arrived[key]][0]
         return None

@@ -10,7 +10,7 @@ from strads.engine.static.round_queue import RoundQueue
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ProgramStopped
 from strads.schedule.static.rounds import Job, ShardKey
-from strads.schedule.static.shard_routes import NodeItinerary
+from strads.schedule.static.shard_routes import ShardRoutes
 
 _SHARD = 1  # tag of shards in transit
 _REST = 2e-4  # seconds between polls for a job that another thread, or another node, may have made ready
@@ -25,7 +25,7 @@ class RoundExecution:
     ----------
     node
         This node.
-    itinerary
+    routes
         Jobs and shard transfers of this node.
     weight
         Cost of a job.
@@ -40,7 +40,7 @@ class RoundExecution:
     def __init__(
         self,
         node: Node,
-        itinerary: NodeItinerary,
+        routes: ShardRoutes,
         weight: Callable[[Job], float],
         shards: MutableMapping[ShardKey, Any],
         perform: Callable[[Job, tuple[Any, ...]], None],
@@ -48,12 +48,12 @@ class RoundExecution:
     ):
         self._node = node
         self._comm = node.comm
-        self._itinerary = itinerary
-        self._queue = RoundQueue(itinerary, weight)
+        self._routes = routes
+        self._queue = RoundQueue(routes, weight)
         self._shards = shards
         self._perform = perform
         self._synchronize = synchronize
-        self._sources = sorted({source for expected in itinerary.arrivals.values() for source, _ in expected})
+        self._sources = sorted({source for expected in routes.arrivals.values() for source, _ in expected})
         self._changed = threading.Condition()
         self._synchronizing = False
         self._stopped = False
@@ -72,7 +72,7 @@ class RoundExecution:
         start = time.perf_counter()
         sent = self._comm.traffic.copy()
         computing = [0.0] * team.size
-        for key, target in self._itinerary.first_departures:
+        for key, target in self._routes.first_departures:
             self._forward(key, target)
 
         def work(thread: int) -> None:

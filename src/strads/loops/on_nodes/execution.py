@@ -12,7 +12,7 @@ from strads.dds import accumulator
 from strads.dds.shard import Shard
 from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
-from strads.engine.plans.rotation import Cargo, NodeStation
+from strads.engine.plans.rotation import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.live import Guarded
 from strads.engine.views.roles import Checking, Role
@@ -130,7 +130,7 @@ class _Call:
         bring_what_is_read(node, self.program, self.shards)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
-                kept[:] = [Cargo(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
+                kept[:] = [TransferBuffer(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
         in_loop_order = loop.schedule.indices is None
         self.roles = self.program.live_roles(loop.checking, in_loop_order=in_loop_order)
@@ -192,25 +192,25 @@ class _Call:
         node, loop, comm = self.node, self.loop, self.node.comm
         certain = self.program.is_certain(self.bound) and loop.checking is not Checking.ALL
         loop.before = None if certain else _snapshot(self.bound, self.program, self.shards)
-        station = None
+        transfers = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())
-            station = NodeStation(loop.part, loop.departures, loop.arrivals, replicas, comm, self.team.size)
-            loop.arrived = station.arrived
+            transfers = NodeTransfers(loop.part, loop.departures, loop.arrivals, replicas, comm, self.team.size)
+            loop.arrived = transfers.arrived
         traffic = comm.traffic.copy()
         # A block that leaves is needed about 1 / nodes of an epoch later: at most this long it may wait to be batched.
         comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
         try:
-            with comm.inbox.calling_on_failure(station.halt if station is not None else lambda: None):
+            with comm.inbox.calling_on_failure(transfers.halt if transfers is not None else lambda: None):
                 execution = execute(
                     self.worker,
                     loop.schedule,
                     self.storages,
                     self.team,
                     claiming=self.claiming,
-                    station=station,
+                    transfers=transfers,
                     job_order=loop.spec.options.job_order,
-                    patience=0 if station is None else station.patience,
+                    patience=0 if transfers is None else transfers.patience,
                     record_order=record_order,
                 )
                 comm.check()

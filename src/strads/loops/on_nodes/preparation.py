@@ -31,7 +31,7 @@ from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
 from strads.schedule.nodes.assignment import Assignment, assign, renumbered
 from strads.schedule.nodes.placement import NodePlan, place
-from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.planner import ALONE, build_plan
@@ -72,11 +72,11 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     if records is not None:
         whole = concatenated(records)
         del records  # as large as the data
-        cargo = None
+        copy_in_order = None
         if largest in spec.contents and not ahead.alone:
-            cargo = _cargo(program, bound.tables()[largest].dense, memory[largest], spec)
-        plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, cargo, ahead)
-        if cargo is not None and plan.order is cargo.order:
+            copy_in_order = _plan_order_copy(program, bound.tables()[largest].dense, memory[largest], spec)
+        plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
+        if copy_in_order is not None and plan.order is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records else None
         facts = LoopFacts(
@@ -255,7 +255,9 @@ def _room_for_copies(
     return found
 
 
-def _cargo(program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: LoopSpec) -> Cargo | None:
+def _plan_order_copy(
+    program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: LoopSpec
+) -> PlanOrderCopy | None:
     """Return a table to be copied while the plan is made; None if its rows are not numbered like the tasks.
 
     The copy overwrites the records, which a guarded loop still needs afterwards.
@@ -264,7 +266,7 @@ def _cargo(program: LoopProgram, table: NDArray[Any], room: NDArray[Any], spec: 
     fits = spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous
     if not fits or program.cast.with_role(Role.GUARDED):
         return None
-    return Cargo(as_records(table), as_records(room), np.empty(tasks, index_dtype(tasks)))
+    return PlanOrderCopy(as_records(table), as_records(room), np.empty(tasks, index_dtype(tasks)))
 
 
 def _share(
@@ -293,7 +295,7 @@ def _plan(
     records: AccessRecords,
     shards: dict[int, Shard],
     team: ThreadTeam,
-    cargo: Cargo | None,
+    copy_in_order: PlanOrderCopy | None,
     ahead: _Ahead,
 ) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
     """Plan and place the loop: returns the plan, the preferred layout of tables, and each node's part."""
@@ -305,7 +307,7 @@ def _plan(
         strategy="sequential" if ahead.alone else options.strategy,
         seed=options.seed,
         parallel=team.for_each,
-        cargo=cargo,
+        copy_in_order=copy_in_order,
         in_order=options.order == "sequential",
         certain=program.facts.certain_share,
         streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),

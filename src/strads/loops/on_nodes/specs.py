@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.plans.executor import Schedule
-from strads.engine.plans.rotation import Cargo
+from strads.engine.plans.rotation import TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.roles import Checking
 from strads.errors import StradsError
@@ -142,8 +142,8 @@ class NodeLoop:
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept only for the interpreter
     attached: tuple[Any, ...] | None = None
-    departures: list[Cargo] = field(default_factory=list)
-    arrivals: list[Cargo] = field(default_factory=list)
+    departures: list[TransferBuffer] = field(default_factory=list)
+    arrivals: list[TransferBuffer] = field(default_factory=list)
     aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
     segments: dict[int, Segments] = field(default_factory=dict)  # by the position of the offsets
     memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → memory for rows in plan order

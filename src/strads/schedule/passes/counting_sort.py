@@ -11,7 +11,7 @@ from strads.schedule.passes.prefetch import prefetch_ahead
 
 
 @dataclass(frozen=True)
-class Cargo:
+class PlanOrderCopy:
     """Rows to be copied into plan order while that order is computed, in one pass."""
 
     source: NDArray[np.void]  # (tasks or more,): the row of each task
@@ -65,7 +65,7 @@ def group_by_key(
     key_order: NDArray[np.integer],
     bounds: NDArray[np.int64],
     parallel: Parallel,
-    cargo: Cargo | None = None,
+    copy_in_order: PlanOrderCopy | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
     """Order tasks by key, keeping tasks with the same key in loop order.
 
@@ -81,7 +81,7 @@ def group_by_key(
         Chunk c has the tasks `bounds[c]:bounds[c + 1]`.
     parallel
         Runs the chunks.
-    cargo
+    copy_in_order
         Rows to be copied into the order.
 
     Returns
@@ -94,12 +94,12 @@ def group_by_key(
     chunks, tasks = len(counts), len(keys)
     sizes = counts[:, key_order].T.astype(np.int64)  # (groups, chunks): earlier chunks come first within a group
     ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
-    order = np.empty(tasks, index_dtype(tasks)) if cargo is None else cargo.order
+    order = np.empty(tasks, index_dtype(tasks)) if copy_in_order is None else copy_in_order.order
     start = np.zeros(counts.shape, f"u{order.itemsize}")
     start[:, key_order] = (ends - sizes).T
-    if cargo is None:
+    if copy_in_order is None:
         parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)
     else:
-        rows = cargo.source, cargo.target
+        rows = copy_in_order.source, copy_in_order.target
         parallel(lambda c: _scatter_rows(keys, bounds[c], bounds[c + 1], start[c], order, *rows), chunks)
     return order, np.concatenate([[0], ends[:, -1]]).astype(np.int64)

@@ -8,7 +8,7 @@ Holders = tuple[tuple[int, ...], ...]  # node that holds each shard, by paramete
 
 
 @dataclass
-class NodeItinerary:
+class ShardRoutes:
     """The jobs of one node in an iteration, in order of rounds, and their dependencies.
 
     Attributes
@@ -68,9 +68,9 @@ def place_workers(workers: int, nodes: int) -> tuple[int, ...]:
     return tuple(worker * nodes // workers for worker in range(workers))
 
 
-def plan_itineraries(
+def plan_routes(
     schedule: Schedule, node_of: tuple[int, ...], holders: Holders, nodes: int
-) -> tuple[list[NodeItinerary], Holders]:
+) -> tuple[list[ShardRoutes], Holders]:
     """Plan the route of every shard through one iteration.
 
     A worker's jobs run in the order of rounds, and so do the jobs that use a shard; apart from that, only
@@ -90,12 +90,12 @@ def plan_itineraries(
 
     Returns
     -------
-    itineraries
-        Itineraries by node.
+    routes
+        Routes by node.
     holders
         Node that holds each shard at the end.
     """
-    itineraries = [NodeItinerary() for _ in range(nodes)]
+    routes = [ShardRoutes() for _ in range(nodes)]
     latest_job: dict[int, int] = {}  # by worker
     latest_use: dict[ShardKey, tuple[int, int]] = {}  # (node, job) by shard
     places = [list(nodes_of_set) for nodes_of_set in holders]
@@ -103,31 +103,31 @@ def plan_itineraries(
     for number, each in enumerate(schedule):
         for job in each.jobs:
             node = node_of[job.worker]
-            itinerary = itineraries[node]
-            index = itinerary.add(job, number, segment)
+            own = routes[node]
+            index = own.add(job, number, segment)
             if job.worker in latest_job:
-                itinerary.after(latest_job[job.worker], index)
+                own.after(latest_job[job.worker], index)
             latest_job[job.worker] = index
             for key in job.shard_keys():
-                _bring(itineraries, key, places[key[0]][key[1]], latest_use.get(key), node, index)
+                _bring(routes, key, places[key[0]][key[1]], latest_use.get(key), node, index)
                 latest_use[key] = node, index
                 places[key[0]][key[1]] = node
         segment += each.synchronize and number + 1 < len(schedule)
-    for itinerary in itineraries:
-        itinerary.segments_count = segment + 1
-    return itineraries, tuple(tuple(nodes_of_set) for nodes_of_set in places)
+    for of_node in routes:
+        of_node.segments_count = segment + 1
+    return routes, tuple(tuple(nodes_of_set) for nodes_of_set in places)
 
 
 def _bring(
-    itineraries: list[NodeItinerary], key: ShardKey, place: int, user: tuple[int, int] | None, node: int, job: int
+    routes: list[ShardRoutes], key: ShardKey, place: int, user: tuple[int, int] | None, node: int, job: int
 ) -> None:
     """Bring a shard to a node for a job, from its current node and after the job that used it last."""
     if place == node:
         if user is not None:
-            itineraries[node].after(user[1], job)
+            routes[node].after(user[1], job)
         return
-    itineraries[node].receive(key, place, job)
+    routes[node].receive(key, place, job)
     if user is None:
-        itineraries[place].first_departures.append((key, node))
+        routes[place].first_departures.append((key, node))
     else:
-        itineraries[place].departures[user[1]].append((key, node))
+        routes[place].departures[user[1]].append((key, node))

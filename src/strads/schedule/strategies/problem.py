@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.counting_sort import Cargo
+from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
@@ -32,7 +32,7 @@ class Problem:
     threads: int
     seed: int
     parallel: Parallel
-    cargo: Cargo | None
+    copy_in_order: PlanOrderCopy | None
     certain: float = 1.0  # the share of the accesses that are made unconditionally
 
     @classmethod
@@ -42,7 +42,7 @@ class Problem:
         threads: int,
         seed: int,
         parallel: Parallel,
-        cargo: Cargo | None = None,
+        copy_in_order: PlanOrderCopy | None = None,
         certain: float = 1.0,
     ) -> "Problem":
         """Find the accesses in `records` that can conflict.
@@ -54,7 +54,7 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, cargo, certain)
+        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, copy_in_order, certain)
 
     @cached_property
     def touches(self) -> Touches:

@@ -75,10 +75,10 @@ def rotation(problem: Problem) -> Plan:
     cells = cells[priority]
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
     precedence = chain(cells + first_block[:-1], int(first_block[-1]))
-    # The cargo may overwrite the records: allowed only if no other strategy will need them.
+    # The copy_in_order may overwrite the records: allowed only if no other strategy will need them.
     taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
-    cargo = problem.cargo if taken else None
-    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, cargo)
+    copy_in_order = problem.copy_in_order if taken else None
+    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, copy_in_order)
     names = [problem.tables[problem.column_tables[column]].name for column in columns]
     details: dict[str, object] = {
         "blocks": dict(zip(names, shape, strict=True)),

@@ -1,4 +1,4 @@
-"""Itineraries of shards, and the queue that follows them, under any schedule and any timing; without threads."""
+"""Routes of shards, and the queue that follows them, under any schedule and any timing; without threads."""
 
 import random
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strads.engine.static.round_queue import RoundQueue
 from strads.schedule.static.rounds import Job, Round, Schedule, check_schedule
-from strads.schedule.static.shard_routes import place_workers, plan_itineraries
+from strads.schedule.static.shard_routes import place_workers, plan_routes
 
 
 @st.composite
@@ -31,13 +31,13 @@ class Simulation:
     def __init__(self, schedule, workers, sizes, nodes, rng):
         self.node_of = place_workers(workers, nodes)
         holders = tuple(place_workers(size, nodes) for size in sizes)
-        itineraries, self.after = plan_itineraries(schedule, self.node_of, holders, nodes)
-        self.queues = [RoundQueue(itinerary, lambda job: job.worker % 2) for itinerary in itineraries]
+        routes, self.after = plan_routes(schedule, self.node_of, holders, nodes)
+        self.queues = [RoundQueue(of_node, lambda job: job.worker % 2) for of_node in routes]
         self.here = {(s, n): node for s, of_set in enumerate(holders) for n, node in enumerate(of_set)}
         self.on_the_way, self.running, self.order, self.rng = [], [], [], rng
         self.synchronizations = 0
-        for node, itinerary in enumerate(itineraries):
-            self.send(node, itinerary.first_departures)
+        for node, of_node in enumerate(routes):
+            self.send(node, of_node.first_departures)
 
     def send(self, node, departures):
         for key, target in departures:

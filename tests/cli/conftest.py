@@ -1,4 +1,6 @@
+import contextlib
 import gzip
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from strads import cli, cluster
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -20,14 +24,33 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def strads(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `python -m strads` with arguments."""
+def strads_process(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `python -m strads` with arguments in a process of its own, which costs a second more."""
 
     def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "strads", *map(str, arguments)]
         return subprocess.run(
             command, capture_output=True, text=True, timeout=120, env=environment, cwd=cwd, check=False
         )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def strads() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line with arguments in this process."""
+
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        command = [*map(str, arguments)]
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "80")
+            patch.chdir(Path.cwd() if cwd is None else cwd)
+            cluster.shutdown()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = cli.run(command)
+            cluster.shutdown()
+        return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
     return run
 

@@ -12,8 +12,8 @@ Strads = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def demo(strads: Strads) -> str:
-    done = strads("demo", "--seed", 1, "--threads", 2)
+def demo(strads_process: Strads) -> str:
+    done = strads_process("demo", "--seed", 1, "--threads", 2)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -34,8 +34,8 @@ def test_demo_tells_speed_and_what_to_do_next(demo: str) -> None:
     assert "strads train mf --data" in demo
 
 
-def test_info(strads: Strads) -> None:
-    done = strads("info")
+def test_info(strads_process: Strads) -> None:
+    done = strads_process("info")
     assert done.returncode == 0
     for name in ("numba", "threads", "cores", library.__version__):
         assert name in done.stdout

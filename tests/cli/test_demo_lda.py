@@ -10,8 +10,8 @@ Strads = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def demo(strads: Strads) -> str:
-    done = strads("demo", "lda", "--seed", 1, "--threads", 2)
+def demo(strads_process: Strads) -> str:
+    done = strads_process("demo", "lda", "--seed", 1, "--threads", 2)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

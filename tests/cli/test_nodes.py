@@ -133,7 +133,14 @@ def test_mpiexec_info_and_version() -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("options", [("--rank", 0), ("--nodes", 3), ("--data", "nowhere.csv")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--data", "nowhere.csv"),
+        pytest.param(("--rank", 0), marks=pytest.mark.slow),
+        pytest.param(("--nodes", 3), marks=pytest.mark.slow),
+    ],
+)
 def test_wrong_options_are_told_once(files: Path, tmp_path: Path, options: tuple[object, ...]) -> None:
     done = under_mpi(2, *train(files, tmp_path / "out", *options))
     assert done.returncode == 2

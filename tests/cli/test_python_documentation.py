@@ -22,8 +22,10 @@ def test_the_standard_library_is_documented(documentation):
     assert all(text == text.strip() and text for text in texts.values())
 
 
-def test_the_same_in_the_same_order(documentation):
+def test_the_same_in_the_same_order_and_nothing_is_imported(documentation):
+    before = set(sys.modules)
     assert python_documentation() == documentation
+    assert set(sys.modules) == before
 
 
 def test_tests_and_programs_are_left_out(documentation):
@@ -51,12 +53,6 @@ def test_what_is_found_in_a_file(tmp_path: Path):
         ("b.A.f", "Two\n  lines."),
         ("b.outer.inner", "Inner."),
     ]
-
-
-def test_modules_are_not_imported():
-    before = set(sys.modules)
-    python_documentation()
-    assert set(sys.modules) == before
 
 
 @pytest.mark.parametrize("folder", ["", "missing"])

@@ -35,9 +35,9 @@ def read_topics(out: Path) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def text_run(strads: Strads, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def text_run(strads_process: Strads, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("runs") / "new" / "text"
-    done = strads("train", "lda", "--data", reviews / "reviews.txt.gz", "--out", out, *QUICK)
+    done = strads_process("train", "lda", "--data", reviews / "reviews.txt.gz", "--out", out, *QUICK)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return out, done.stdout

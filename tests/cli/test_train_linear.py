@@ -68,9 +68,9 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(strads: Strads, samples: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def run(strads_process: Strads, samples: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("runs") / "new" / "lasso"
-    done = strads(
+    done = strads_process(
         *("train", "lasso", "--data", samples / "train.svm", "--test", samples / "test.svm", "--out", out),
         *("--names", samples / "names.txt", "--alpha", 0.02),
     )

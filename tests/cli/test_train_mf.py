@@ -26,9 +26,9 @@ def read_metrics(out: Path) -> list[dict[str, float]]:
 
 
 @pytest.fixture(scope="module")
-def tsv_run(strads: Strads, files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def tsv_run(strads_process: Strads, files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("runs") / "new" / "tsv"
-    done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", out, *QUICK, "--seed", 3)
+    done = strads_process("train", "mf", "--data", files / "plain.tsv.gz", "--out", out, *QUICK, "--seed", 3)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return out, done.stdout

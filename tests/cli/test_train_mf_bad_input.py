@@ -46,8 +46,8 @@ def test_data_that_cannot_be_used(strads: Strads, tmp_path: Path, text: str, pla
     assert f"{file}{place}" in message or not place
 
 
-def test_missing_file(strads: Strads, tmp_path: Path) -> None:
-    assert "nowhere.csv: no such file" in refused(strads, tmp_path, "--data", "nowhere.csv")
+def test_missing_file(strads_process: Strads, tmp_path: Path) -> None:
+    assert "nowhere.csv: no such file" in refused(strads_process, tmp_path, "--data", "nowhere.csv")
 
 
 def test_spreadsheet(strads: Strads, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_out_that_is_a_file(strads: Strads, tmp_path: Path) -> None:
     assert file.read_text() == GOOD
 
 
-def test_debug_shows_the_traceback(strads: Strads, tmp_path: Path) -> None:
-    done = strads("train", "mf", "--data", tmp_path / "nowhere.csv", "--out", tmp_path / "out", "--debug")
+def test_debug_shows_the_traceback(strads_process: Strads, tmp_path: Path) -> None:
+    done = strads_process("train", "mf", "--data", tmp_path / "nowhere.csv", "--out", tmp_path / "out", "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr

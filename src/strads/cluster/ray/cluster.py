@@ -16,7 +16,7 @@ from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
 try:
     import ray
 except ImportError as error:
-    raise ArgumentError('backend="ray" needs Ray: pip install "strads[ray]"') from error
+    raise ArgumentError('backend="ray" needs Ray: pip install ray') from error
 
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import PlacementGroup, remove_placement_group

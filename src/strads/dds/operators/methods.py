@@ -143,7 +143,8 @@ class Operators:
 
         Examples
         --------
-        >>> dvector([1, 2, 3]).reduce(lambda a, b: a + b)
+        >>> import strads
+        >>> strads.dvector([1, 2, 3]).reduce(lambda a, b: a + b)
         np.int64(6)
         """
         _check_function("reduce", function)

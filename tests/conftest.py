@@ -4,6 +4,7 @@ Tests marked `nodes` run on every backend: by default on logical nodes of this p
 given one (`tests/cluster/` starts those runs, under a real `mpiexec` and on a real Ray cluster).
 """
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("--backend") == "mpi":
         strads.init("mpi", threads=1)  # returns on the first process only: the others serve
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: looking through all modules took a sixth of the time of compiling bodies."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

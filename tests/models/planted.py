@@ -1,4 +1,4 @@
-"""Documents with known topics."""
+"""Documents with known topics, and sentences of words that belong together."""
 
 import numpy as np
 import scipy.sparse
@@ -24,3 +24,27 @@ def matched_cosines(found, planted):
     planted = planted / np.linalg.norm(planted, axis=1, keepdims=True)
     cosines = planted @ found.T
     return cosines[linear_sum_assignment(-cosines)]
+
+
+def planted_sentences(sentences=4000, topics=8, words=20, length=12, seed=0):
+    """Draw sentences of one topic each, with words "topic_number" of falling frequency, and some "common" ones."""
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for topic in rng.integers(topics, size=sentences):
+        numbers = (words ** rng.random(length)).astype(int) - 1
+        common = rng.random(length) < 0.2
+        drawn.append([f"common_{n}" if c else f"{topic}_{n}" for n, c in zip(numbers, common, strict=True)])
+    return drawn
+
+
+def share_of_neighbours(model, topics=8, words=10):
+    """Share of the three words most similar to each topic's word that are of its topic."""
+    known = set(model.vocabulary_)
+    found = [
+        other.split("_")[0] == str(topic)
+        for topic in range(topics)
+        for number in range(words)
+        if f"{topic}_{number}" in known
+        for other, _ in model.most_similar(f"{topic}_{number}", topn=3)
+    ]
+    return np.mean(found)

@@ -5,6 +5,7 @@ of NEON. A `Lanes` value lives only inside a compiled function. Positions are el
 there are no bounds checks.
 """
 
+import math
 from typing import Any
 
 from llvmlite import ir
@@ -37,6 +38,7 @@ floats_type = Lanes(True)
 wholes_type = Lanes(False)
 _FLOATS = ir.VectorType(_FLOAT, WIDTH)
 _WHOLES = ir.VectorType(_WHOLE, WIDTH)
+_EXPONENTIAL = [math.log(2) ** order / math.factorial(order) for order in range(7)]  # of 2ˣ
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
@@ -47,6 +49,16 @@ def _splat(builder: Any, scalar: Any) -> Any:
     vector = ir.VectorType(scalar.type, WIDTH)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_WHOLE, 0))
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), ir.Constant(_WHOLES, [0] * WIDTH))
+
+
+def _vector_function(name: str, count: int) -> Any:
+    """Generate a call of one of LLVM's functions of `count` float vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [_FLOATS] * count)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), list(values))
+
+    return generate
 
 
 def _element_type(kind: Any) -> Any:
@@ -151,6 +163,47 @@ def subtract(typing: Any, a: Any, b: Any) -> Any:
 def multiply(typing: Any, a: Any, b: Any) -> Any:
     """a · b for floats."""
     return floats_type(a, b), lambda context, builder, signature, values: builder.fmul(*values)
+
+
+@intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c for floats, rounded once where the processor can."""
+    return floats_type(a, b, c), _vector_function("llvm.fmuladd.v16f32", 3)
+
+
+@intrinsic
+def divide(typing: Any, a: Any, b: Any) -> Any:
+    """a / b for floats."""
+    return floats_type(a, b), lambda context, builder, signature, values: builder.fdiv(*values)
+
+
+@intrinsic
+def between(typing: Any, a: Any, low: Any, high: Any) -> Any:
+    """min(max(a, low), high) for floats; low and high are scalars."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        low, high = _splat(builder, values[1]), _splat(builder, values[2])
+        raised = builder.select(builder.fcmp_ordered(">", values[0], low), values[0], low)
+        return builder.select(builder.fcmp_ordered("<", raised, high), raised, high)
+
+    return floats_type(a, types.float32, types.float32), generate
+
+
+@intrinsic
+def power_of_two(typing: Any, a: Any) -> Any:
+    """2ᵃ for floats from −126 to 127, to a relative error of 2⁻²²: Taylor's series for |a| ≤ ½, then the exponent."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        whole = _vector_function("llvm.rint.v16f32", 1)(context, builder, signature, values)
+        rest = builder.fsub(values[0], whole)
+        power = ir.Constant(_FLOATS, [_EXPONENTIAL[-1]] * WIDTH)
+        for coefficient in _EXPONENTIAL[-2::-1]:
+            power = builder.fadd(builder.fmul(power, rest), ir.Constant(_FLOATS, [coefficient] * WIDTH))
+        exponent = builder.add(builder.fptosi(whole, _WHOLES), ir.Constant(_WHOLES, [127] * WIDTH))
+        scale = builder.bitcast(builder.shl(exponent, ir.Constant(_WHOLES, [23] * WIDTH)), _FLOATS)
+        return builder.fmul(power, scale)
+
+    return floats_type(a), generate
 
 
 @intrinsic
@@ -264,6 +317,30 @@ def total(typing: Any, a: Any) -> Any:
         return builder.extract_element(sums, ir.Constant(_WHOLE, 0))
 
     return types.float32(a), generate
+
+
+@intrinsic
+def row_totals(typing: Any, array: Any, position: Any) -> Any:
+    """Sums of 16 rows of 16 floats that lie one after the other from `position` on: row l's in lane l."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        starts = [builder.add(values[1], ir.Constant(values[1].type, WIDTH * row)) for row in range(WIDTH)]
+        rows = [_load(context, builder, signature.args[0], values[0], start) for start in starts]
+        half = WIDTH // 2
+        while half:  # folds rows r and r + half into one vector, of which each takes every second run of `half` lanes
+            runs = range(0, WIDTH, 2 * half)
+            left = [start + i for run in runs for start in (run, WIDTH + run) for i in range(half)]
+            right = [i + half for i in left]
+            rows = [_folded(builder, rows[row], rows[row + half], left, right) for row in range(half)]
+            half //= 2
+        return rows[0]
+
+    return floats_type(array, types.intp), generate
+
+
+def _folded(builder: Any, a: Any, b: Any, left: list[int], right: list[int]) -> Any:
+    parts = [builder.shuffle_vector(a, b, ir.Constant(_WHOLES, lanes)) for lanes in (left, right)]
+    return builder.fadd(*parts)
 
 
 @intrinsic

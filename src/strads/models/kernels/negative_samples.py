@@ -1,0 +1,133 @@
+"""Words drawn at random as negative samples, and the steps of the logistic loss (Mikolov et al., NIPS 2013, §2.2)."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.models.kernels.lanes import (
+    add,
+    between,
+    divide,
+    load_floats,
+    multiply,
+    power_of_two,
+    row_totals,
+    splat_float,
+    store_floats,
+    subtract,
+)
+from strads.rng.philox import random_words
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_LOG2_E = np.float32(1.4426950408889634)
+_LARGEST_SCORE = np.float32(16.0)  # beyond it, σ is 0 or 1 in float32
+_LEAST = 1e-7  # what a probability is at least in a loss
+
+
+class NoiseTable(NamedTuple):
+    """Probabilities of words as negative samples, for Walker's alias method (Vose 1991).
+
+    Attributes
+    ----------
+    thresholds : uint32 ndarray of shape (words,)
+        2³² times the share of each word's own column.
+    aliases : int32 ndarray of shape (words,)
+        The word that has the rest of the column.
+    """
+
+    thresholds: NDArray[np.uint32]
+    aliases: NDArray[np.int32]
+
+
+def noise_table(weights: NDArray[np.float64]) -> NoiseTable:
+    """Return the table for weights ≥ 0 of words, not all 0."""
+    return NoiseTable(*_alias_table(weights * (len(weights) / weights.sum())))
+
+
+@njit(nogil=True, cache=True)
+def _alias_table(shares):  # type: ignore[no-untyped-def]
+    n = len(shares)
+    thresholds, aliases = np.empty(n, np.uint32), np.arange(n).astype(np.int32)
+    rest = shares.copy()
+    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
+    smalls = larges = 0
+    for word in range(n):
+        if rest[word] < 1.0:
+            small[smalls] = word
+            smalls += 1
+        else:
+            large[larges] = word
+            larges += 1
+    while smalls and larges:
+        smalls -= 1
+        word, other = small[smalls], large[larges - 1]
+        aliases[word] = other
+        rest[other] -= 1.0 - rest[word]
+        if rest[other] < 1.0:
+            larges -= 1
+            small[smalls] = other
+            smalls += 1
+    for word in range(n):
+        own = rest[word] if aliases[word] != word else 1.0
+        thresholds[word] = np.uint32(min(own * 4294967296.0, 4294967295.0))
+    return thresholds, aliases
+
+
+@njit(nogil=True, cache=True)
+def draw_noise(noise: Any, key: Any, stream: Any, count: Any, words: Any) -> None:
+    """Fill `words` (int64) with negative samples: those number `count` of a stream under a key.
+
+    Each takes 32 random bits: their product with the number of words is a word and a position in its column.
+    """
+    n = np.uint64(len(noise.thresholds))
+    calls = np.uint64((len(words) + 3) // 4)
+    a = b = np.uint64(0)
+    for i in range(len(words)):
+        if i % 4 == 0:
+            a, b = random_words(key, stream, np.uint64(count) * calls + np.uint64(i // 4))
+        bits = (a if i % 4 < 2 else b) >> (_HALF * np.uint64(i % 2))
+        product = (bits & _LOW) * n
+        word = np.int64(product >> _HALF)
+        words[i] = word if (product & _LOW) < noise.thresholds[word] else noise.aliases[word]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def write_steps(partials: Any, position: Any, labels: Any, rate: Any, steps: Any) -> None:
+    """Write rate · (label − σ(score)) of 16 scores to `steps`.
+
+    Parameters
+    ----------
+    partials : float32 array
+        Score i is the sum of the 16 numbers from 16 · (position + i) on.
+    position : int
+        First score.
+    labels, steps : float32 arrays
+        At the same positions.
+    rate : float32
+    """
+    one = splat_float(np.float32(1.0))
+    score = between(row_totals(partials, 16 * position), -_LARGEST_SCORE, _LARGEST_SCORE)
+    sigma = divide(one, add(one, power_of_two(multiply(score, splat_float(-_LOG2_E)))))
+    step = multiply(subtract(load_floats(labels, position), sigma), splat_float(rate))
+    store_floats(steps, position, step)
+
+
+@njit(nogil=True, cache=True)
+def loss_of_steps(steps: Any, first: Any, targets: Any, rate: Any) -> Any:
+    """−log σ(score) of a context and −log σ(−score) of its negatives, from their steps; those without a step count 0.
+
+    Parameters
+    ----------
+    steps : float32 array
+        As from `write_steps`.
+    first, targets : int
+        Position of the context, and number of targets: the context and its negatives.
+    rate : float32, positive
+    """
+    loss = 0.0
+    for i in range(first, first + targets):
+        loss -= np.log(max(1.0 - abs(np.float64(steps[i])) / rate, _LEAST))
+    return loss

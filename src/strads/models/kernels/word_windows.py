@@ -1,0 +1,155 @@
+"""Windows of a text: its subsampling, and the pairs of a word and the words around it (Mikolov et al., NIPS 2013, §2).
+
+A text is an int32 array of word codes, with `SENTENCE_END` after each sentence. The code of a word is
+`block << bits | row`, for its block and its row there.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from strads.rng.philox import random_words
+
+SENTENCE_END = -1
+MAX_WINDOW = 255
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@njit(nogil=True, cache=True)
+def subsample(text, keep, window, shrink, key, stream, words, reaches):  # type: ignore[no-untyped-def]
+    """Leave out words at random, and draw how far each window reaches.
+
+    Parameters
+    ----------
+    text : int32 array of shape (tokens,)
+    keep : uint64 array of shape (codes,)
+        2³² times the probability that a token of the word is kept.
+    window : int
+        The farthest reach.
+    shrink : bool
+        Whether to draw the reach of each window, 1 … `window`; otherwise it is `window`.
+    key, stream : uint64
+        Random stream of these tokens.
+    words : int32 array of shape (tokens,), out
+        What is left.
+    reaches : uint8 array of shape (tokens,), out
+        Reach of the window around each; 0 at ends of sentences.
+
+    Returns
+    -------
+    Number of tokens left, ends of sentences included; those after one another count once.
+    """
+    count = 0
+    a = b = np.uint64(0)
+    for token in range(len(text)):
+        if token % 2 == 0:
+            a, b = random_words(key, stream, np.uint64(token // 2))
+        bits = a if token % 2 == 0 else b
+        word = text[token]
+        if word == SENTENCE_END:
+            if count and words[count - 1] != SENTENCE_END:
+                words[count], reaches[count] = SENTENCE_END, 0
+                count += 1
+        elif (bits >> _HALF) < keep[word]:
+            words[count], reaches[count] = word, window
+            if shrink:
+                reaches[count] = np.uint64(1) + ((bits & _LOW) * np.uint64(window) >> _HALF)
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def order_by_block(words: Any, bits: Any, blocks: Any) -> Any:
+    """Return the positions of the words of each block, in text order, and where each block's start.
+
+    Returns
+    -------
+    order : int32 array of shape (words,)
+        Without ends of sentences.
+    bounds : int64 array of shape (blocks + 1,)
+    """
+    bounds = np.zeros(blocks + 1, np.int64)
+    for word in words:
+        if word != SENTENCE_END:
+            bounds[1 + (word >> bits)] += 1
+    for block in range(blocks):
+        bounds[block + 1] += bounds[block]
+    order = np.empty(bounds[blocks], np.int32)
+    places = bounds.copy()
+    for position in range(len(words)):
+        word = words[position]
+        if word != SENTENCE_END:
+            block = word >> bits
+            order[places[block]] = position
+            places[block] += 1
+    return order, bounds
+
+
+@njit(nogil=True, cache=True)
+def find_pairs(words, reaches, positions, window, input_rows, output_codes):  # type: ignore[no-untyped-def]
+    """Find the windows that the words at some positions lie in.
+
+    The words of a window, except the one in its middle, each predict the word in the middle, as in word2vec.c.
+
+    Parameters
+    ----------
+    words, reaches
+        As from `subsample`.
+    positions : int32 array
+    window : int
+        The farthest reach.
+    input_rows, output_codes : int32 arrays, out
+        Of each pair, the word at one of the positions, and the one in the middle. At least 2 · window · positions.
+
+    Returns
+    -------
+    Number of pairs.
+    """
+    count, length = 0, len(words)
+    for position in positions:
+        word = words[position]
+        for direction in (-1, 1):
+            for distance in range(1, window + 1):
+                middle = position + direction * distance
+                if middle < 0 or middle >= length or words[middle] == SENTENCE_END:
+                    break
+                if distance <= reaches[middle]:
+                    input_rows[count], output_codes[count] = word, words[middle]
+                    count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def sort_pairs(input_codes, output_codes, bits, blocks, input_rows, output_rows):  # type: ignore[no-untyped-def]
+    """Sort pairs by the blocks of their outputs, and replace codes by rows.
+
+    Parameters
+    ----------
+    input_codes, output_codes : int32 arrays of shape (pairs,)
+    bits : int
+        Bits of a code that are the row.
+    blocks : int
+    input_rows, output_rows : int32 arrays of shape (pairs,), out
+        Of the same order within a block.
+
+    Returns
+    -------
+    int64 array of shape (blocks + 1,)
+        Where each block's pairs start.
+    """
+    bounds = np.zeros(blocks + 1, np.int64)
+    for code in output_codes:
+        bounds[1 + (code >> bits)] += 1
+    for block in range(blocks):
+        bounds[block + 1] += bounds[block]
+    places = bounds.copy()
+    mask = np.int32((1 << bits) - 1)
+    for pair in range(len(output_codes)):
+        code = output_codes[pair]
+        place = places[code >> bits]
+        input_rows[place], output_rows[place] = input_codes[pair] & mask, code & mask
+        places[code >> bits] += 1
+    return bounds

@@ -1,0 +1,336 @@
+"""Word2Vec: vectors of words from the words around them."""
+
+import json
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads import cluster
+from strads.dds._files import FilePath
+from strads.errors import ArgumentError
+from strads.models._iterative import IterationRecord, IterativeEstimator, OnIteration
+from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number
+from strads.models.corpora.sentences import Sentences, as_sentences
+from strads.models.embeddings.training import MOST_WORKERS, Text, Vectors, Word2VecSolver
+from strads.models.embeddings.vocabulary import WordCounts, choose_words, extended
+from strads.models.kernels.word_windows import MAX_WINDOW
+from strads.models.word_vectors import WordPairEvaluation, Words, WordVectors
+from strads.rng.philox import mixed_key
+
+_INITIAL, _LATER = 3, 4  # purposes of random streams
+
+
+class Word2Vec(IterativeEstimator):
+    """Learns vectors of words: skip-gram or continuous bag of words, with negative sampling (Mikolov et al. 2013).
+
+    Parameters have the names and meanings of gensim's. With `deterministic=True`, the result depends only on the text,
+    the parameters and the seed, not on the number of threads and nodes or on timing. Skip-gram then runs on all threads
+    and nodes of `strads.init`: word vectors stay, blocks of context vectors rotate, and negatives come from the block
+    that is there. Continuous bag of words runs on one thread.
+
+    Parameters
+    ----------
+    vector_size : int, default 100
+        Dimensions of the vectors.
+    window : int, default 5
+        Largest distance between two words of a pair, from 1 to 255.
+    min_count : int, default 5
+        Words with fewer tokens are left out.
+    sg : {1, 0}, default 1
+        1: skip-gram; 0: continuous bag of words. (gensim's default is 0.)
+    negative : int, default 5
+        Negative samples of a pair, or of a window. In skip-gram eight pairs share them.
+    ns_exponent : float, default 0.75
+        Negatives are drawn in proportion to the count to this power.
+    cbow_mean : bool, default True
+        Whether continuous bag of words takes the mean of the vectors around, or their sum.
+    sample : float, default 1e-3
+        Words with a larger share of the text are subsampled; 0: none.
+    shrink_windows : bool, default True
+        Whether the reach of each window is drawn from 1 … `window`.
+    alpha, min_alpha : float, default 0.025 and 0.0001
+        Learning rate at the start and at the end; it falls linearly.
+    epochs : int, default 5
+        Passes over the text.
+    max_vocab_size : int, optional
+        Bound on the number of distinct words while a text is read: whenever there are more, the rarest are forgotten.
+    max_final_vocab : int, optional
+        Keep so many words, the most frequent.
+    deterministic : bool, default True
+        False: threads process parts of the text and change the same vectors without locks (Hogwild). On one process.
+    n_workers : int, optional
+        Number of logical workers and of blocks: the most threads, on all nodes together, that work at a time. The
+        result depends on it. By default 16; fewer if there are less than 128 words for each.
+    n_jobs : int or None, default None
+        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
+        training uses the threads that `strads.init` has assigned to each.
+    random_state : int, default 0
+        Seed.
+
+    Attributes
+    ----------
+    vectors_ : ndarray of shape (words, vector_size), float32
+        The most frequent word first.
+    vocabulary_ : list of str
+        The words by their numbers.
+    word_counts_ : ndarray of shape (words,), int64
+        Number of tokens of each word.
+    word_vectors_ : WordVectors
+        Both, with the methods below.
+    n_iter_ : int
+        Passes run.
+    history_ : list of dict
+        One record per pass: `iteration`; `seconds` of training so far; `samples`, the tokens of known words so far,
+        before subsampling; `objective`, the mean loss of a pair and its negatives (of a window, for continuous bag of
+        words), measured on a sample before their steps; `nodes`, statistics of each node.
+
+    Examples
+    --------
+    >>> texts = ["the cat sat on the mat", "the dog sat on the rug"] * 50
+    >>> model = Word2Vec(vector_size=16, min_count=2, epochs=20).fit(texts)
+    >>> [word for word, cosine in model.most_similar("cat", topn=2)]  # doctest: +SKIP
+    ['dog', 'sat']
+    """
+
+    _passes: int | None = None  # during training
+
+    def __init__(
+        self,
+        vector_size: int = 100,
+        *,
+        window: int = 5,
+        min_count: int = 5,
+        sg: int = 1,
+        negative: int = 5,
+        ns_exponent: float = 0.75,
+        cbow_mean: bool = True,
+        sample: float = 1e-3,
+        shrink_windows: bool = True,
+        alpha: float = 0.025,
+        min_alpha: float = 0.0001,
+        epochs: int = 5,
+        max_vocab_size: int | None = None,
+        max_final_vocab: int | None = None,
+        deterministic: bool = True,
+        n_workers: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.vector_size = vector_size
+        self.window = window
+        self.min_count = min_count
+        self.sg = sg
+        self.negative = negative
+        self.ns_exponent = ns_exponent
+        self.cbow_mean = cbow_mean
+        self.sample = sample
+        self.shrink_windows = shrink_windows
+        self.alpha = alpha
+        self.min_alpha = min_alpha
+        self.epochs = epochs
+        self.max_vocab_size = max_vocab_size
+        self.max_final_vocab = max_final_vocab
+        self.deterministic = deterministic
+        self.n_workers = n_workers
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # -- training ------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, on_iteration: OnIteration | None = None) -> Self:
+        """Learn the vectors of the words of a text.
+
+        Parameters
+        ----------
+        X
+            The path of a text file, plain or compressed, one sentence per line; an iterable of texts or of lists of
+            words, each a sentence; or `Sentences`. Texts are converted to lower case, and words are runs of letters,
+            digits and underscores: `Sentences` has options. The text is read once, and takes 4 bytes a word.
+        y
+            Ignored.
+        on_iteration
+            Called with the record of each pass; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters or text; the message names the first.
+        NodeFailure
+            If a node is lost.
+        """
+        self._check_parameters()
+        sentences = as_sentences(X, self.max_vocab_size)
+        words = choose_words(sentences, self.min_count, self.max_final_vocab)
+        self._forget()
+        start = self._extend(Vectors(*np.zeros((2, 0, self.vector_size), np.float32)), len(words))
+        self._run(sentences, words, start, int(self.epochs), int(self.random_state), on_iteration)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Pass over more text once, with the learning rate falling from `alpha` to `min_alpha`.
+
+        Words that occur there `min_count` times and are new get a vector; counts of known words, on which subsampling
+        and negatives depend, grow. The first call is a `fit` of one pass.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        """
+        self._check_parameters()
+        sentences = as_sentences(X, self.max_vocab_size)
+        seed = int(self.random_state)
+        if not self._is_fitted:
+            words = choose_words(sentences, self.min_count, self.max_final_vocab)
+            known, history = Vectors(*np.zeros((2, 0, self.vector_size), np.float32)), []
+        else:
+            words = WordCounts(self.vocabulary_, self.word_counts_)
+            words = extended(words, sentences, self.min_count, self.max_final_vocab)
+            known, history = Vectors(self.vectors_, self._outputs), self.history_
+            seed = int(mixed_key(np.uint64(seed), np.uint64(_LATER), np.uint64(len(history))))
+            if known.inputs.shape[1] != self.vector_size:
+                raise ArgumentError(
+                    f"vector_size={self.vector_size}: the model has vectors of {known.inputs.shape[1]} dimensions"
+                )
+        self._run(sentences, words, self._extend(known, len(words)), 1, seed, None)
+        self.history_ = history + [_later(record, history) for record in self.history_]
+        self.n_iter_ = len(self.history_)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_whole_numbers(self, "vector_size", "window", "min_count", "negative", "epochs")
+        check_whole_numbers(self, "random_state", least=0)
+        for name in ("max_vocab_size", "max_final_vocab", "n_workers"):
+            if getattr(self, name) is not None:
+                check_whole_numbers(self, name)
+        check_positive(self, "alpha")
+        check_positive(self, "min_alpha", "sample", or_zero=True)
+        check_n_jobs(self.n_jobs)
+        if self.window > MAX_WINDOW:
+            raise ArgumentError(f"window={self.window}: give at most {MAX_WINDOW}")
+        if self.min_alpha > self.alpha:
+            raise ArgumentError(f"min_alpha={self.min_alpha} is above alpha={self.alpha}: the learning rate falls")
+        if self.sample >= 1:
+            raise ArgumentError(f"sample={self.sample}: give a share of the text below 1, or 0 for no subsampling")
+        if not is_number(self.ns_exponent):
+            raise ArgumentError(f"ns_exponent={self.ns_exponent!r}: give a number")
+        if self.random_state >= 1 << 63:
+            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
+        if (self.n_workers or 0) > MOST_WORKERS:
+            raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
+        if self.sg not in (0, 1):
+            raise ArgumentError(f"sg={self.sg!r}: give 1 for skip-gram, or 0 for continuous bag of words")
+        if not self.deterministic and not cluster.current().is_local:
+            raise ArgumentError("deterministic=False shares memory: it needs a single process, not several nodes")
+
+    def _extend(self, known: Vectors, count: int) -> Vectors:
+        """Append rows up to `count`: word vectors drawn from ±0.5 / d, context vectors of 0."""
+        size = int(self.vector_size)
+        shape = count - len(known.inputs), size
+        rng = np.random.default_rng((int(self.random_state), _INITIAL, len(known.inputs)))
+        drawn = (rng.random(shape, np.float32) - np.float32(0.5)) / np.float32(size)
+        return Vectors(
+            np.concatenate([known.inputs, drawn]), np.concatenate([known.outputs, np.zeros(shape, np.float32)])
+        )
+
+    def _run(
+        self,
+        sentences: Sentences,
+        words: WordCounts,
+        start: Vectors,
+        epochs: int,
+        seed: int,
+        on_iteration: OnIteration | None,
+    ) -> None:
+        self._words = words
+        settings = {
+            "window": int(self.window),
+            "shrink_windows": bool(self.shrink_windows),
+            "negative": int(self.negative),
+            "mean": bool(self.cbow_mean),
+            "alpha": float(self.alpha),
+            "min_alpha": float(self.min_alpha),
+            "epochs": epochs,
+            "seed": seed,
+        }
+        with Word2VecSolver(
+            Text(sentences, words, float(self.sample), float(self.ns_exponent)),
+            start,
+            settings,
+            skip_gram=bool(self.sg),
+            deterministic=bool(self.deterministic),
+            workers=self.n_workers,
+            threads=self._threads,
+        ) as solver:
+            self._passes = epochs
+            try:
+                self._train(solver, on_iteration)
+            finally:
+                del self._passes
+
+    @property
+    def max_iter(self) -> int:  # type: ignore[override]
+        """Number of passes of the current call, or of `fit`."""
+        return int(self.epochs if self._passes is None else self._passes)
+
+    def _advice_on_divergence(self) -> str:
+        return "use a smaller alpha"
+
+    def _publish(self, learnt: Vectors) -> None:
+        self.vectors_, self._outputs = learnt
+        self.vocabulary_, self.word_counts_ = self._words.words, self._words.counts
+        self.word_vectors_ = WordVectors(self.vocabulary_, self.vectors_)
+
+    # -- words ---------------------------------------------------------------------------------------------
+
+    def similarity(self, first: str, second: str) -> float:
+        """Cosine of the angle between two words' vectors."""
+        self._check_fitted()
+        return self.word_vectors_.similarity(first, second)
+
+    def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
+        """Words in the direction of Σ positive − Σ negative; see `WordVectors.most_similar`."""
+        self._check_fitted()
+        return self.word_vectors_.most_similar(positive, negative, topn)
+
+    def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:
+        """Compare similarities with people's judgements; see `WordVectors.evaluate_word_pairs`."""
+        self._check_fitted()
+        return self.word_vectors_.evaluate_word_pairs(path)
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def save_word2vec_format(self, path: str | os.PathLike[str], *, binary: bool = False) -> None:
+        """Write the vectors for other programs; see `WordVectors.save_word2vec_format`, which can read them, too."""
+        self._check_fitted()
+        self.word_vectors_.save_word2vec_format(path, binary=binary)
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        words = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
+        return {}, {
+            "vectors": self.vectors_,
+            "outputs": self._outputs,
+            "counts": self.word_counts_,
+            "vocabulary": words,
+        }
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        words = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
+        vectors = Vectors(arrays["vectors"], arrays["outputs"])
+        self._words = WordCounts(words, arrays["counts"])
+        if (
+            not len(words) == len(arrays["counts"]) == len(vectors.inputs)
+            or vectors.inputs.shape != vectors.outputs.shape
+        ):
+            raise ValueError("the words do not fit the vectors")
+        self._publish(vectors)
+
+
+def _later(record: IterationRecord, history: list[IterationRecord]) -> IterationRecord:
+    """Count a record on from an earlier history."""
+    if not history:
+        return record
+    last = history[-1]
+    return record | {name: record[name] + last[name] for name in ("iteration", "seconds", "samples")}

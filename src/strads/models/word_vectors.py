@@ -1,0 +1,216 @@
+"""Vectors of words: similar words, analogies, evaluation, and files in the format of word2vec."""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from strads.dds._files import FilePath
+from strads.errors import ArgumentError, InputError
+from strads.models.corpora.documents import read_lines
+from strads.models.corpora.vocabulary import check_vocabulary
+from strads.models.embeddings.word2vec_format import read_vectors, write_vectors
+
+Words = str | Iterable[str]
+
+
+class WordPairEvaluation(NamedTuple):
+    """How well similarities agree with people's.
+
+    Attributes
+    ----------
+    pearson, spearman
+        Correlations.
+    pairs
+        Number of pairs compared.
+    unknown
+        Number of pairs with a word that has no vector; these are left out.
+    """
+
+    pearson: float
+    spearman: float
+    pairs: int
+    unknown: int
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    Parameters
+    ----------
+    words : sequence of str
+    vectors : array of shape (words, d)
+
+    Attributes
+    ----------
+    words : list of str
+    vectors : float32 ndarray of shape (words, d)
+    numbers : dict of str to int
+        Number of each word.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If a word occurs twice, there is not one vector for each word, or a number is NaN or infinite.
+    """
+
+    def __init__(self, words: Iterable[str], vectors: ArrayLike):
+        self.words = check_vocabulary(words)
+        self.vectors = np.asarray(vectors, np.float32)
+        if self.vectors.ndim != 2 or len(self.vectors) != len(self.words):
+            raise ArgumentError(f"{len(self.words)} words need as many vectors; found shape {self.vectors.shape}")
+        wrong = ~np.isfinite(self.vectors).all(1)
+        if wrong.any():
+            raise InputError(f"the vector of {self.words[int(np.argmax(wrong))]!r} has a NaN or an infinite number")
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Number of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.numbers
+
+    def __getitem__(self, word: str) -> NDArray[np.float32]:
+        """The vector of a word.
+
+        Raises
+        ------
+        InputError
+            If the word is unknown.
+        """
+        return self.vectors[self._number(word)]
+
+    def _number(self, word: Any) -> int:
+        if not isinstance(word, str):
+            raise ArgumentError(f"{word!r:.60} is no word: give a str")
+        if word not in self.numbers:
+            raise InputError(
+                f"{word!r} is unknown: it is none of the {len(self):,} words with a vector "
+                "(too rare in the training text, or written in another way?)"
+            )
+        return self.numbers[word]
+
+    @cached_property
+    def _directions(self) -> NDArray[np.float32]:
+        """The vectors, of length 1."""
+        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        return (self.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def similarity(self, first: str, second: str) -> float:
+        """Cosine of the angle between two words' vectors."""
+        return float(self._directions[self._number(first)] @ self._directions[self._number(second)])
+
+    def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
+        """Words in the direction of Σ positive − Σ negative, for instance of king − man + woman.
+
+        Parameters
+        ----------
+        positive, negative : str or iterable of str
+            The words; their vectors are scaled to length 1 first (3CosAdd, Mikolov et al. 2013).
+        topn : int
+            Largest number of words to return.
+
+        Returns
+        -------
+        list of (str, float)
+            Words, without the given ones, and cosines; best first.
+
+        Raises
+        ------
+        InputError
+            If a word is unknown.
+        """
+        if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 1:
+            raise ArgumentError(f"topn={topn!r}: give a whole number of words, 1 or more")
+        added, taken = ([self._number(word) for word in _as_list(words)] for words in (positive, negative))
+        if not added and not taken:
+            raise ArgumentError("most_similar needs a word: positive or negative must not be empty")
+        direction = self._directions[added].sum(0) - self._directions[taken].sum(0)
+        length = float(np.linalg.norm(direction))
+        cosines = self._directions @ (direction / (length or 1))
+        cosines[added + taken] = -np.inf
+        count = min(int(topn), len(self) - len(set(added + taken)))
+        best = np.argpartition(-cosines, count - 1)[:count] if count else np.zeros(0, int)
+        best = best[np.lexsort((best, -cosines[best]))]
+        return [(self.words[number], float(cosines[number])) for number in best]
+
+    def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:
+        """Compare similarities with people's judgements, for instance WordSim-353.
+
+        Parameters
+        ----------
+        path
+            A text file of lines of two words and a number, separated by tabs; lines that start with # are skipped.
+            Words that are not known as they are written are tried in lower case.
+
+        Raises
+        ------
+        InputError
+            At a malformed line (names file and line), or if fewer than two pairs have vectors.
+        """
+        judged, found, unknown = [], [], 0
+        for line, text in enumerate(read_lines(path), 1):
+            if not text.strip() or text.startswith("#"):
+                continue
+            first, second, score = _word_pair(text, f"{path}:{line}")
+            known = [word if word in self else word.lower() for word in (first, second)]
+            if all(word in self for word in known):
+                judged.append(score)
+                found.append(self.similarity(*known))
+            else:
+                unknown += 1
+        if len(found) < 2:
+            raise InputError(f"{path}: {len(found)} of {len(found) + unknown} pairs have vectors: 2 are needed")
+        pearson, spearman = pearsonr(judged, found)[0], spearmanr(judged, found)[0]
+        return WordPairEvaluation(float(pearson), float(spearman), len(found), unknown)
+
+    def save_word2vec_format(self, path: str | os.PathLike[str], *, binary: bool = False) -> None:
+        """Write words and vectors in the format of word2vec.c, which gensim, fastText and spaCy read.
+
+        Parameters
+        ----------
+        path
+            The file; replaced when the new one is complete.
+        binary : bool
+            Whether to write float32 numbers instead of text.
+
+        Raises
+        ------
+        InputError
+            If a word contains white space, which the format does not allow.
+        """
+        write_vectors(path, self.words, self.vectors, binary=binary)
+
+    @classmethod
+    def load_word2vec_format(cls, path: FilePath, *, binary: bool = False) -> Self:
+        """Read words and vectors in the format of word2vec.c, plain or compressed.
+
+        Raises
+        ------
+        InputError
+            If the file is malformed; names the line, or the word.
+        """
+        return cls(*read_vectors(path, binary=binary))
+
+
+def _as_list(words: Words) -> list[str]:
+    return [words] if isinstance(words, str) else list(words)
+
+
+def _word_pair(text: str, place: str) -> tuple[str, str, float]:
+    fields = text.split("\t")
+    try:
+        first, second, score = fields[0].strip(), fields[1].strip(), float(fields[2])
+        if first and second and np.isfinite(score):
+            return first, second, score
+    except (IndexError, ValueError):
+        pass
+    raise InputError(f"{place}: expected two words and a number, separated by tabs, found {text!r:.60}")

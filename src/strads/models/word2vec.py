@@ -281,30 +281,34 @@ class Word2Vec(IterativeEstimator):
     def _publish(self, learnt: Vectors) -> None:
         self.vectors_, self._outputs = learnt
         self.vocabulary_, self.word_counts_ = self._words.words, self._words.counts
-        self.word_vectors_ = WordVectors(self.vocabulary_, self.vectors_)
+        self._word_vectors: WordVectors | None = None
 
     # -- words ---------------------------------------------------------------------------------------------
 
+    @property
+    def word_vectors_(self) -> WordVectors:
+        """The words and their vectors."""
+        self._check_fitted()
+        if self._word_vectors is None:
+            self._word_vectors = WordVectors(self.vocabulary_, self.vectors_)
+        return self._word_vectors
+
     def similarity(self, first: str, second: str) -> float:
         """Cosine of the angle between two words' vectors."""
-        self._check_fitted()
         return self.word_vectors_.similarity(first, second)
 
     def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
         """Words in the direction of Σ positive − Σ negative; see `WordVectors.most_similar`."""
-        self._check_fitted()
         return self.word_vectors_.most_similar(positive, negative, topn)
 
     def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:
         """Compare similarities with people's judgements; see `WordVectors.evaluate_word_pairs`."""
-        self._check_fitted()
         return self.word_vectors_.evaluate_word_pairs(path)
 
     # -- files ---------------------------------------------------------------------------------------------
 
     def save_word2vec_format(self, path: str | os.PathLike[str], *, binary: bool = False) -> None:
         """Write the vectors for other programs; see `WordVectors.save_word2vec_format`, which can read them, too."""
-        self._check_fitted()
         self.word_vectors_.save_word2vec_format(path, binary=binary)
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -1,0 +1,135 @@
+"""Vectors of words: neighbours, evaluation, and the file formats of word2vec."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from strads.errors import ArgumentError, InputError
+from strads.models import WordVectors
+
+WORDS = ["king", "man", "woman", "queen", "ölçü"]
+VECTORS = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1], [-1, -1, 0.1]], np.float32)
+
+
+@pytest.fixture
+def vectors() -> WordVectors:
+    return WordVectors(WORDS, VECTORS)
+
+
+def test_the_most_similar_words_come_first(vectors: WordVectors) -> None:
+    found = vectors.most_similar("king", topn=2)
+    assert [word for word, _ in found] == ["man", "queen"]
+    assert found[0][1] == pytest.approx(vectors.similarity("king", "man"))
+    assert found[0][1] == pytest.approx(1 / np.sqrt(2))
+    assert len(vectors.most_similar("king", topn=100)) == 4
+    assert WordVectors(["alone"], [[1.0]]).most_similar("alone") == []
+
+
+def test_analogies_add_and_take_directions(vectors: WordVectors) -> None:
+    assert vectors.most_similar(["king", "woman"], ["man"], topn=1)[0][0] == "queen"
+    assert vectors.most_similar(negative="ölçü", topn=1)[0][0] in {"man", "woman", "king", "queen"}
+
+
+def test_words_are_looked_up(vectors: WordVectors) -> None:
+    assert "king" in vectors
+    assert "duke" not in vectors
+    assert vectors["man"].tolist() == [1, 0, 0]
+    assert len(vectors) == 5
+    with pytest.raises(InputError, match="'duke' is unknown: it is none of the 5 words"):
+        vectors["duke"]
+    with pytest.raises(ArgumentError, match="3 is no word"):
+        vectors.similarity("king", 3)
+    with pytest.raises(ArgumentError, match="needs a word"):
+        vectors.most_similar()
+    with pytest.raises(ArgumentError, match="topn=0"):
+        vectors.most_similar("king", topn=0)
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="2 words need as many vectors"):
+        WordVectors(["a", "b"], [[1.0]])
+    with pytest.raises(InputError, match="the vector of 'b' has a NaN"):
+        WordVectors(["a", "b"], [[1.0], [float("nan")]])
+    with pytest.raises(InputError, match="twice"):
+        WordVectors(["a", "a"], [[1.0], [2.0]])
+
+
+def test_similarities_are_compared_with_judgements(vectors: WordVectors, tmp_path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("# words\n\nKing\tman\t9\nking\twoman\t1\nman\tqueen\t0.5\nman\tduke\t3\n")
+    found = vectors.evaluate_word_pairs(path)
+    assert (found.pairs, found.unknown) == (3, 1)
+    assert found.spearman == pytest.approx(0.866, abs=1e-3)  # two ties at cosine 0
+    for line, problem in [("king man 3", "expected two words"), ("king\tman\tx", "found"), ("king\tman\tnan", "found")]:
+        path.write_text(f"king\tman\t1\n{line}\n")
+        with pytest.raises(InputError, match=rf"pairs.tsv:2: .*{problem}"):
+            vectors.evaluate_word_pairs(path)
+    path.write_text("king\tduke\t1\n")
+    with pytest.raises(InputError, match="0 of 1 pairs have vectors"):
+        vectors.evaluate_word_pairs(path)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_files_keep_every_bit(vectors: WordVectors, tmp_path, binary: bool, compressed: bool) -> None:
+    rng = np.random.default_rng(0)
+    many = WordVectors([f"w{n}é" for n in range(9000)], rng.normal(size=(9000, 7)).astype(np.float32))
+    for each in (vectors, many):
+        path = tmp_path / "vectors"
+        each.save_word2vec_format(path, binary=binary)
+        if compressed:
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        read = WordVectors.load_word2vec_format(path, binary=binary)
+        assert read.words == each.words
+        assert np.array_equal(read.vectors, each.vectors)
+
+
+def test_files_have_the_format_of_word2vec(vectors: WordVectors, tmp_path) -> None:
+    path = tmp_path / "vectors"
+    vectors.save_word2vec_format(path)
+    assert path.read_text(encoding="utf-8").splitlines()[:2] == ["5 3", "king 1.0 0.0 1.0"]
+    vectors.save_word2vec_format(path, binary=True)
+    rows = [word.encode() + b" " + struct.pack("<3f", *row) + b"\n" for word, row in zip(WORDS, VECTORS, strict=True)]
+    assert path.read_bytes() == b"5 3\n" + b"".join(rows)
+    # word2vec.c and gensim also write rows without line ends between.
+    path.write_bytes(b"5 3\n" + b"".join(row[:-1] for row in rows))
+    assert WordVectors.load_word2vec_format(path, binary=True).words == WORDS
+    with pytest.raises(InputError, match="'New York' has white space"):
+        WordVectors(["New York"], [[1.0]]).save_word2vec_format(path)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_gensim_reads_the_files(vectors: WordVectors, tmp_path, binary: bool) -> None:
+    gensim = pytest.importorskip("gensim.models")
+    vectors.save_word2vec_format(tmp_path / "ours", binary=binary)
+    theirs = gensim.KeyedVectors.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
+    assert theirs.index_to_key == WORDS
+    assert np.array_equal(theirs.vectors, VECTORS)
+    theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
+    ours = WordVectors.load_word2vec_format(tmp_path / "theirs", binary=binary)
+    assert ours.words == WORDS
+    assert np.array_equal(ours.vectors, VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("content", "binary", "message"),
+    [
+        (b"words\n", False, "vectors:1: expected the numbers of words"),
+        (b"1 2 3\n", True, "vectors:1: expected the numbers of words"),
+        (b"2 2\na 1 2\n", False, "2 words are announced, but 1 follow"),
+        (b"1 2\na 1 2\nb 1 2\n", False, "vectors:3: there are more lines than the 1 words"),
+        (b"1 2\na 1\n", False, "vectors:2: 1 numbers after 'a'; line 1 announces 2"),
+        (b"1 2\na 1 x\n", False, "vectors:2: the vector of 'a' is not of numbers"),
+        (b"1 2\n\xff 1 2\n", False, "vectors:2: not UTF-8"),
+        (b"1 1\na nan\n", False, "the vector of 'a' has a NaN"),
+        (b"2 2\na \x00\x00\x80?\x00\x00\x80?\nb \x00", True, "2 words are announced, but 1 follow"),
+        (b"1 1\n\xff\xfe \x00\x00\x80?", True, "word 0 is not UTF-8"),
+        (b"99999999999 99999999999\n", True, "too many for the memory"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, content: bytes, binary: bool, message: str) -> None:
+    (tmp_path / "vectors").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        WordVectors.load_word2vec_format(tmp_path / "vectors", binary=binary)

@@ -1,5 +1,6 @@
 """Estimators with the conventions of scikit-learn."""
 
+from strads.models.bayesian_personalized_ranking import BayesianPersonalizedRanking
 from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.sentences import Sentences
 from strads.models.lasso import Lasso
@@ -12,6 +13,7 @@ from strads.models.word2vec import Word2Vec
 from strads.models.word_vectors import WordVectors
 
 __all__ = [
+    "BayesianPersonalizedRanking",
     "Corpus",
     "Lasso",
     "LatentDirichletAllocation",

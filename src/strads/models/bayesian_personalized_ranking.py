@@ -1,0 +1,399 @@
+"""Bayesian personalized ranking: what users like among what they have not chosen yet."""
+
+import numbers
+import time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from strads.errors import ArgumentError, InputError
+from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
+from strads.models.ranking.dealing import MOST_WORKERS
+from strads.models.ranking.evaluation import best_of_all, mean_auc
+from strads.models.ranking.likes import Likes
+from strads.models.ranking.training import RankingFactors, RankingSolver
+
+Ranked = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+class BayesianPersonalizedRanking(IterativeEstimator):
+    """Ranks items for users by ⟨factors of the user, factors of the item⟩ + bias of the item, from implicit feedback.
+
+    Maximizes Σ ln σ(x_ui − x_uj) − λ/2 ‖Θ‖² over triples of a user u, an item i that u likes, and another item j, by
+    stochastic gradient ascent (Rendle, Freudenthaler, Gantner and Schmidt-Thieme, UAI 2009). Users stay with logical
+    workers, blocks of items rotate over them, and j is drawn from the block of i, by popularity; the items are dealt to
+    other blocks every few epochs. So the result depends on the seed and on `n_workers`, but not on threads, nodes,
+    backend or timing.
+
+    Parameters
+    ----------
+    factors : int, default 100
+        Number of factors of each user and item.
+    learning_rate : float, default 0.01
+        Step size η.
+    regularization : float, default 0.01
+        λ of the factors and biases of each triple.
+    iterations : int, default 100
+        Number of epochs; each visits every like once.
+    verify_negative_samples : bool, default True
+        Whether j must be an item that u does not like: if one is drawn that u likes, there is no step.
+    n_workers : int or None, default None
+        Number of logical workers P, at most that many threads are used; None: by the number of likes, up to 64. An item
+        meets only others of its block, a P-th of all, until the next deal.
+    n_jobs : int or None, default None
+        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
+        training uses the threads that `strads.init` has assigned to each.
+    random_state : int, default 0
+        Seed of all random numbers.
+
+    Attributes
+    ----------
+    user_factors_, item_factors_ : ndarray of shape (n_users, factors), (n_items, factors), float32
+        Those of users and items without likes are 0.
+    item_biases_ : ndarray of shape (n_items,), float32
+    n_iter_ : int
+        Number of epochs run.
+    history_ : list of dict
+        One record per epoch: `iteration`; `seconds` of training so far; `samples` (likes visited so far); `objective`,
+        the mean of ln σ(x_ui − x_uj), and `correct`, the share of triples with x_ui > x_uj, each triple measured just
+        before its step; `skipped`, the share of likes without a step; `validation_auc` if likes are held out;
+        `nodes`, statistics of each node.
+
+    Notes
+    -----
+    Ids are 0, 1, 2, …. A user without likes has no factors: the best items for them are those with the highest bias.
+    Weights tell likes (above 0) from the rest (0, or not stored); how high they are does not matter.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> likes = scipy.sparse.csr_array(np.eye(6, 8, dtype=int) + np.eye(6, 8, 1, dtype=int))
+    >>> model = BayesianPersonalizedRanking(factors=4, iterations=5).fit(likes)
+    >>> items, scores = model.recommend(0, N=3)
+    >>> items.shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        factors: int = 100,
+        learning_rate: float = 0.01,
+        regularization: float = 0.01,
+        *,
+        iterations: int = 100,
+        verify_negative_samples: bool = True,
+        n_workers: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.factors = factors
+        self.learning_rate = learning_rate
+        self.regularization = regularization
+        self.iterations = iterations
+        self.verify_negative_samples = verify_negative_samples
+        self.n_workers = n_workers
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def max_iter(self) -> int:  # type: ignore[override]
+        """`iterations`, under the name that other estimators have for it."""
+        return self.iterations
+
+    # -- training ------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        user_items: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
+        """Fit to likes.
+
+        Parameters
+        ----------
+        user_items
+            A SciPy sparse matrix of weights, users × items; an integer array of pairs, shape (n, 2), or a pair of
+            arrays (users, items); or a dvector of records with the fields user, item and, if there are weights,
+            weight, score or rating. Entries of weight 0 are no likes, repeated ones count once.
+        y
+            Ignored.
+        validation
+            Held-out likes of the same users and items, in the same formats; their AUC is measured after each epoch.
+        on_iteration
+            Called with the record of each epoch; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters, weights or ids; the message names the first.
+        NodeFailure
+            If a node is lost.
+
+        Notes
+        -----
+        After Ctrl-C the current epoch is completed; the model then holds what was learnt, and can be used and saved.
+        """
+        begin = time.perf_counter()
+        self._check_parameters()
+        likes, held_out = _with_validation(user_items, validation)
+        _check_rankable(likes, verify=self.verify_negative_samples)
+        self._forget()
+        with RankingSolver(
+            likes,
+            held_out,
+            factors=int(self.factors),
+            rate=float(self.learning_rate),
+            regularization=float(self.regularization),
+            verify=bool(self.verify_negative_samples),
+            workers=self.n_workers,
+            seed=int(self.random_state),
+            threads=self._threads,
+            team=self._team(),
+        ) as solver:
+            self._likes = likes
+            self.n_features_in_ = likes.n_items
+            self._train(solver, on_iteration, seconds=time.perf_counter() - begin)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_whole_numbers(self, "factors", "iterations")
+        check_positive(self, "learning_rate")
+        check_positive(self, "regularization", or_zero=True)
+        if not isinstance(self.verify_negative_samples, bool | np.bool_):
+            raise ArgumentError(f"verify_negative_samples={self.verify_negative_samples!r}: give True or False")
+        if self.n_workers is not None:
+            check_whole_numbers(self, "n_workers")
+            if self.n_workers > MOST_WORKERS:
+                raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
+        check_n_jobs(self.n_jobs)
+        check_whole_numbers(self, "random_state", least=0)
+        if self.random_state >= 1 << 63:
+            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
+
+    def _publish(self, learnt: RankingFactors) -> None:
+        self._factors = learnt
+        self.user_factors_, self.item_factors_, self.item_biases_ = learnt.users, learnt.items, learnt.biases
+
+    # -- recommendations -----------------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        userid: int | ArrayLike,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> Ranked:
+        """Return the best items for one user, or for each of several.
+
+        Parameters
+        ----------
+        userid
+            Id of a user, or an array of ids.
+        user_items
+            A sparse matrix with the likes of these users, a row for each, which are to be left out; by default those
+            of the training data.
+        N
+            How many items.
+        filter_already_liked_items
+            Whether to leave out what a user likes.
+        filter_items
+            Ids of further items to leave out.
+        items
+            Ids of the only items to choose from.
+
+        Returns
+        -------
+        ids : ndarray of shape (N,), or (users, N), int64
+            The best first; of several with the same score the lowest id. Where there are fewer than N, one user gets
+            fewer; several get −1.
+        scores : ndarray of the same shape, float32
+            −∞ where there are too few.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For ids that were not in the range of the training data, and other invalid arguments.
+        """
+        self._check_fitted()
+        users, is_one = _ids("userid", userid, len(self._factors.users))
+        excluded = self._excluded(users, user_items, filter_already_liked_items)
+        return self._best(
+            self._factors.users[users], self._factors.items, self._factors.biases, N, excluded,
+            _Choice("items", items, filter_items), is_one,
+        )  # fmt: skip
+
+    def _excluded(self, users: NDArray[np.int64], user_items: Any, leave_out: bool) -> Likes:
+        n_items = len(self._factors.items)
+        if not leave_out:
+            return Likes.none(len(users), n_items)
+        if user_items is None:
+            return self._likes.select(users)
+        shape = getattr(user_items, "shape", None)
+        if shape != (len(users), n_items):
+            raise ArgumentError(
+                f"user_items has the shape {shape}: give a sparse matrix with a row for each of the {len(users)} users "
+                f"and a column for each of the {n_items} items"
+            )
+        return Likes.of(user_items, (len(users), n_items))
+
+    def similar_items(
+        self,
+        itemid: int | ArrayLike,
+        N: int = 10,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> Ranked:
+        """Return the items whose factors have the highest cosine with those of an item, itself among them.
+
+        Parameters and results are as in `recommend`, with an item or an array of items in place of users.
+        """
+        self._check_fitted()
+        return self._similar("itemid", itemid, self._factors.items, N, _Choice("items", items, filter_items))
+
+    def similar_users(
+        self,
+        userid: int | ArrayLike,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
+    ) -> Ranked:
+        """Return the users whose factors have the highest cosine with those of a user, who is among them.
+
+        Parameters and results are as in `recommend`.
+        """
+        self._check_fitted()
+        return self._similar("userid", userid, self._factors.users, N, _Choice("users", users, filter_users))
+
+    def _similar(self, name: str, ids: Any, rows: NDArray[np.float32], most: int, choice: "_Choice") -> Ranked:
+        numbers, is_one = _ids(name, ids, len(rows))
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
+        return self._best(
+            directions[numbers], directions, None, most, Likes.none(len(numbers), len(rows)), choice, is_one
+        )
+
+    def _best(
+        self,
+        queries: NDArray[np.float32],
+        rows: NDArray[np.float32],
+        biases: NDArray[np.float32] | None,
+        most: int,
+        excluded: Likes,
+        choice: "_Choice",
+        is_one: bool,
+    ) -> Ranked:
+        if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
+            raise ArgumentError(f"N={most!r}: give a whole number, 1 or more")
+        chosen = choice.among(len(rows))
+        if chosen is not None:
+            rows, biases = rows[chosen], None if biases is None else biases[chosen]
+            excluded = excluded.among(chosen)
+        most = min(int(most), len(rows))
+        found, scores = best_of_all(queries, rows, biases, most, excluded, self._team())
+        if chosen is not None:
+            found = np.where(found >= 0, chosen[found], -1)
+        if is_one:
+            count = int((found[0] >= 0).sum())
+            return found[0, :count], scores[0, :count]
+        return found, scores
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean AUC of held-out likes, in the formats of `fit`: see `auc`."""
+        return self.auc(X)
+
+    def auc(self, user_items: Any) -> float:
+        """Mean over users of the probability that a held-out like ranks above an item that is no like (Rendle et al.).
+
+        Likes of the training data are left out. NaN if there are no others.
+
+        Parameters
+        ----------
+        user_items
+            Held-out likes, as in `fit`, of the same users and items.
+        """
+        self._check_fitted()
+        held_out = Likes.of(user_items, (self._likes.n_users, self._likes.n_items))
+        return mean_auc(self._factors, self._likes, held_out, self._team())
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays: dict[str, NDArray[Any]] = {
+            "users": self._factors.users,
+            "items": self._factors.items,
+            "biases": self._factors.biases,
+            "liked_offsets": self._likes.offsets,
+            "liked_items": self._likes.items,
+        }
+        return {}, arrays
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
+        fit_together = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
+        if not fit_together or biases.shape != items.shape[:1]:
+            raise ValueError("the factors do not fit together")
+        self._likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], len(items))
+        if self._likes.n_users != len(users):
+            raise ValueError("the likes do not fit the factors")
+        self.n_features_in_ = len(items)
+        self._publish(RankingFactors(users, items, biases))
+
+
+class _Choice:
+    """Of which items (or users) the best are wanted: some, or all but some."""
+
+    def __init__(self, name: str, only: ArrayLike | None, without: ArrayLike | None):
+        if only is not None and without is not None:
+            raise ArgumentError(f"{name} and filter_{name} exclude each other: give one of them")
+        self._name, self._only, self._without = name, only, without
+
+    def among(self, count: int) -> NDArray[np.int64] | None:
+        """Return the ids to choose from, ascending; None: all of `count`."""
+        if self._only is not None:
+            ids = np.unique(_ids(self._name, self._only, count)[0])
+            if len(ids) == 0:
+                raise ArgumentError(f"{self._name} is empty: give the ids to choose from, or leave it away")
+            return ids
+        if self._without is None or np.size(self._without) == 0:
+            return None
+        return np.setdiff1d(np.arange(count), _ids(f"filter_{self._name}", self._without, count)[0])
+
+
+def _ids(name: str, given: Any, count: int) -> tuple[NDArray[np.int64], bool]:
+    """Return valid ids as an array, and whether a single one was given."""
+    ids = np.asarray(given)
+    if ids.ndim > 1 or (ids.dtype.kind not in "iu" and ids.size > 0):
+        raise ArgumentError(f"{name}={given!r}: give a whole number, or a one-dimensional array of them")
+    wrong = np.atleast_1d((ids < 0) | (ids >= count))
+    if wrong.any():
+        raise InputError(f"{name}: id {np.atleast_1d(ids)[wrong][0]} is outside 0 … {count - 1}")
+    return np.atleast_1d(ids).astype(np.int64), ids.ndim == 0
+
+
+def _with_validation(user_items: Any, validation: Any) -> tuple[Likes, Likes | None]:
+    """Return likes and held-out likes of as many users and items as either has."""
+    likes = Likes.of(user_items)
+    if validation is None:
+        return likes, None
+    held_out = Likes.of(validation)
+    shape = max(likes.n_users, held_out.n_users), max(likes.n_items, held_out.n_items)
+    return likes.extended(shape), held_out.extended(shape)
+
+
+def _check_rankable(likes: Likes, *, verify: bool) -> None:
+    if len(likes.items) == 0:
+        raise InputError("there are no likes: every weight is 0, or nothing was given")
+    if likes.n_items < 2:
+        raise InputError("there is one item only: nothing to rank it against")
+    if verify and int(likes.of_users[likes.of_users > 0].min()) == likes.n_items:
+        raise InputError(
+            f"every user with likes likes all {likes.n_items} items: there is nothing to rank them against; "
+            "leave out weak interactions, or set verify_negative_samples=False"
+        )

@@ -1,0 +1,1 @@
+"""Bayesian personalized ranking: likes, the program that trains on them, and recommendations."""

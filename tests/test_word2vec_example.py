@@ -1,4 +1,4 @@
-"""`examples/word2vec.py` is the serial program with few lines changed, and learns the same (thesis figures 6.1, 6.4)."""
+"""`examples/word2vec.py` is the serial program with few lines changed, and learns the same (thesis fig. 6.1, 6.4)."""
 
 import difflib
 import importlib.util

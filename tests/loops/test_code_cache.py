@@ -8,30 +8,78 @@ from pathlib import Path
 
 import pytest
 
-# Runs a loop, and prints its result and the names of the functions with the body in them that had to be compiled.
+# Runs loops, and prints the results of each and the names of the functions with the body in them that it compiled.
 PROGRAM = """
 import json
+import sys
 import numpy as np
 import strads
 from numba.core import event
 
-with event.install_recorder("numba:compile") as compiled:
-    {setting}
-    def body(k, W, H, scale):
-        {body}
-
-    W, H = strads.dvector.full(40, 1.0), strads.dvector.full((40, 2), 1.0, dtype={dtype})
-    strads.async_for(range(40), body, W, H, {scale}, strategy="{strategy}")
+for source in json.load(sys.stdin):
+    with event.install_recorder("numba:compile") as compiled:
+        found = {"__name__": "__main__", "np": np, "strads": strads}
+        exec(source, found)
     names = [e.data["dispatcher"].py_func.__name__ for _, e in compiled.buffer if e.is_start]
-    print(json.dumps([W.to_numpy().tolist(), H.to_numpy().tolist(), [n for n in names if n in ("worker", "record")]]))
+    print(json.dumps([found["w"], found["h"], [n for n in names if n in ("worker", "record")]]))
+"""
+LOOP = """
+{setting}
+def body(k, W, H, scale):
+    {body}
+
+W, H = strads.dvector.full(40, 1.0), strads.dvector.full((40, 2), 1.0, dtype={dtype})
+strads.async_for(range(40), body, W, H, {scale}, strategy="{strategy}")
+w, h = W.to_numpy().tolist(), H.to_numpy().tolist()
 """
 PLAIN = {
-    "setting": "RATE, TABLE = 2.0, np.arange(3.0)\n    def helper(x): return x + 1",
+    "setting": "RATE, TABLE = 2.0, np.arange(3.0)\ndef helper(x): return x + 1",
     "body": "W[k] += scale * RATE + helper(TABLE[1]); H[k, 0] += 1",
     "dtype": "np.float64",
     "scale": "1.5",
     "strategy": "auto",
 }
+SETTING = PLAIN["setting"]
+# What is changed of the plain loop, and what W holds then. Each change needs other code.
+CHANGES: dict[str, tuple[dict[str, str], float]] = {
+    "nothing": ({}, 6.0),
+    "body": ({"body": "W[k] += scale * RATE - helper(TABLE[1]); H[k, 0] += 1"}, 2.0),
+    "global number": ({"setting": SETTING.replace("2.0", "4.0")}, 9.0),
+    "global array": ({"setting": SETTING.replace("np.arange(3.0)", "np.arange(3.0) + 1")}, 7.0),
+    "helper": ({"setting": SETTING.replace("x + 1", "x + 2")}, 7.0),
+    "global of a helper": ({"setting": SETTING.replace("x + 1", "x + DEEP") + "\nDEEP = 3"}, 8.0),
+    "dtype": ({"dtype": "np.float32"}, 6.0),
+    "type of a scalar": ({"scale": "np.int64(2)"}, 7.0),
+}
+SHARED = {"body": "W[k % 7] += scale; H[k, 0] += W[3]"}
+
+
+def calling_itself(smaller: str) -> dict[str, str]:
+    setting = f"""def fall(W, k, x):
+        if x > 0:
+            fall(W, k, {smaller})
+        W[k] += 1"""
+    return {"setting": setting, "body": "fall(W, k, k % 9)", "strategy": "sequential"}
+
+
+def with_fields(fields: str) -> dict[str, str]:
+    setting = f"P = __import__('collections').namedtuple('P', '{fields}')"
+    return {"setting": setting, "scale": "P(1.0, 2.0)", "body": "W[k] += scale.x"}
+
+
+OTHERS = {
+    "another scalar": {"scale": "2.5"},
+    "unnamed": {"setting": "BOX = __import__('collections').namedtuple('B', 'a')", "body": "W[k] += BOX(scale).a"},
+    "real rows": {"body": "H[k] = np.sort(H[k] * W[k])"},
+    "shared": SHARED,
+    "locked": SHARED | {"strategy": "locked"},
+    "calls itself": calling_itself("x - 2"),
+    "calls itself with a value": calling_itself("int(W[k]) * 0 + x - 2"),
+    "fields x y": with_fields("x y"),
+    "fields y x": with_fields("y x"),
+}
+Result = tuple[list[float], list[list[float]], list[str]]  # W, H, and what was compiled
+Twice = tuple[dict[str, Result], dict[str, Result]]
 
 
 class Machine:
@@ -44,14 +92,17 @@ class Machine:
         self._environment["XDG_CACHE_HOME"] = str(home)
         assert kernels is None  # else it would be the place of bodies too
 
-    def run(self, **changes: str) -> tuple[list[float], list[list[float]], list[str]]:
-        """Run the program with some of its parts changed: what W and H hold then, and what was compiled for it."""
-        source = PROGRAM.format(**{**PLAIN, **changes})
+    def run(self, *loops: dict[str, str]) -> list[Result]:
+        """Run the plain loop in one process, each time with some of its parts changed."""
         done = subprocess.run(
-            [sys.executable, "-c", source], env=self._environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", PROGRAM],
+            input=json.dumps([LOOP.format(**PLAIN | changes) for changes in loops]),
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        w, h, compiled = json.loads(done.stdout)
-        return w, h, compiled
+        return [(w, h, compiled) for w, h, compiled in map(json.loads, done.stdout.splitlines())]
 
 
 @pytest.fixture
@@ -61,98 +112,81 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    """A machine on which the program has run."""
-    machine = Machine(tmp_path_factory.mktemp("used"))
-    assert machine.run()[2] == ["record", "worker"]
-    return machine
+    return Machine(tmp_path_factory.mktemp("used"))
 
 
-def test_a_known_body_is_not_compiled_again(used: Machine) -> None:
-    w, h, compiled = used.run()
-    assert (w, compiled) == ([6.0] * 40, [])
-    assert h == [[2.0, 1.0]] * 40
+@pytest.fixture(scope="module")
+def twice(used: Machine) -> Twice:
+    """The results of all loops in the first process of a machine, and in the next one."""
+    loops = {name: changes for name, (changes, _) in CHANGES.items()} | OTHERS
+    first, second = (dict(zip(loops, used.run(*loops.values()), strict=True)) for _ in range(2))
+    return first, second
 
 
-@pytest.mark.parametrize(
-    ("part", "changed", "expected"),
-    [
-        ("body", "W[k] += scale * RATE - helper(TABLE[1]); H[k, 0] += 1", 2.0),
-        ("setting", PLAIN["setting"].replace("2.0", "4.0"), 9.0),  # a global number
-        ("setting", PLAIN["setting"].replace("np.arange(3.0)", "np.arange(3.0) + 1"), 7.0),  # a global array
-        ("setting", PLAIN["setting"].replace("x + 1", "x + 2"), 7.0),  # a helper
-        ("setting", PLAIN["setting"].replace("x + 1", "x + DEEP") + "\n    DEEP = 3", 8.0),  # a helper's global
-        ("dtype", "np.float32", 6.0),
-        ("scale", "np.int64(2)", 7.0),
-        (
-            "setting",
-            PLAIN["setting"].replace("np.arange(3.0)", "np.repeat(np.arange(3.0), 2)[::2]"),
-            6.0,
-        ),  # another layout
-    ],
-)
-def test_what_decides_the_code_is_in_the_key(used: Machine, part: str, changed: str, expected: float) -> None:
-    w, _, compiled = used.run(**{part: changed})
-    assert w == [expected] * 40
-    assert compiled == ["record", "worker"]
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_decides_the_code_is_in_the_key(twice: Twice, change: str) -> None:
+    first, second = (results[change] for results in twice)
+    assert first == ([CHANGES[change][1]] * 40, [[2.0, 1.0]] * 40, ["record", "worker"])
+    assert second == (*first[:2], [])
 
 
-def test_another_scalar_of_the_same_type_needs_no_other_code(used: Machine) -> None:
-    w, _, compiled = used.run(scale="2.5")
-    assert (w, compiled) == ([8.0] * 40, [])
+@pytest.mark.usefixtures("twice")
+def test_so_is_the_layout_of_a_global_array(used: Machine) -> None:
+    setting = SETTING.replace("np.arange(3.0)", "np.repeat(np.arange(3.0), 2)[::2]")
+    w, _, compiled = used.run({"setting": setting})[0]
+    assert (w, compiled) == ([6.0] * 40, ["record", "worker"])
 
 
-def test_another_strategy_has_code_of_its_own(machine: Machine) -> None:
-    first = machine.run(body="W[k % 7] += scale; H[k, 0] += W[3]")
-    locked = machine.run(body="W[k % 7] += scale; H[k, 0] += W[3]", strategy="locked")
-    assert locked[0] == first[0]
-    assert "worker" in locked[2]
+def test_another_scalar_of_the_same_type_needs_no_other_code(twice: Twice) -> None:
+    for results in twice:
+        assert results["another scalar"][::2] == ([8.0] * 40, [])
 
 
-def test_a_body_that_needs_real_rows_is_known_too(machine: Machine) -> None:
-    body = "H[k] = np.sort(H[k] * W[k])"
-    first = machine.run(body=body)
-    assert machine.run(body=body) == (*first[:2], [])
+def test_another_strategy_has_code_of_its_own(twice: Twice) -> None:
+    first, second = twice
+    assert first["locked"][0] == second["locked"][0] == first["shared"][0]
+    assert "worker" in first["locked"][2]
+    assert second["locked"][2] == []
+
+
+def test_a_body_that_needs_real_rows_is_known_too(twice: Twice) -> None:
+    first, second = (results["real rows"] for results in twice)
+    assert first[2] != []
+    assert second == (*first[:2], [])
+
+
+def test_a_body_with_what_has_no_name_is_not_kept(twice: Twice) -> None:
+    for results in twice:
+        assert results["unnamed"][::2] == ([2.5] * 40, ["record", "worker"])
+
+
+@pytest.mark.parametrize("name", ["calls itself", "calls itself with a value"])
+def test_functions_that_call_themselves(twice: Twice, name: str) -> None:
+    first, second = (results[name] for results in twice)
+    assert first[0][8] == 6.0
+    assert second[:2] == first[:2]
+
+
+def test_named_tuples_are_known_by_their_fields(twice: Twice) -> None:
+    for results in twice:
+        assert results["fields x y"][0] == [2.0] * 40
+        assert results["fields y x"][0] == [3.0] * 40
 
 
 def test_damaged_files_are_compiled_anew(machine: Machine) -> None:
-    first = machine.run()
+    first = machine.run({})
     for path in machine.bodies.iterdir():
         path.write_bytes(path.read_bytes()[:40])
-    assert machine.run() == first
-    assert machine.run()[2] == []
-
-
-def test_a_body_with_what_has_no_name_is_not_kept(machine: Machine) -> None:
-    setting = "BOX = __import__('collections').namedtuple('B', 'a')"
-    body = "W[k] += BOX(scale).a"
-    assert machine.run(setting=setting, body=body)[0] == [2.5] * 40
-    assert machine.run(setting=setting, body=body)[2] == ["record", "worker"]
-
-
-@pytest.mark.parametrize("smaller", ["x - 2", "int(W[k]) * 0 + x - 2"])
-def test_functions_that_call_themselves(machine: Machine, smaller: str) -> None:
-    setting = f"""def fall(W, k, x):
-        if x > 0:
-            fall(W, k, {smaller})
-        W[k] += 1"""
-    body = "fall(W, k, k % 9)"
-    first = machine.run(setting=setting, body=body, strategy="sequential")
-    assert first[0][8] == 6.0
-    assert machine.run(setting=setting, body=body, strategy="sequential")[:2] == first[:2]
-
-
-def test_named_tuples_are_known_by_their_fields(machine: Machine) -> None:
-    for fields, expected in [("x y", 2.0), ("y x", 3.0)]:
-        setting, scale = f"P = __import__('collections').namedtuple('P', '{fields}')", "P(1.0, 2.0)"
-        assert machine.run(setting=setting, scale=scale, body="W[k] += scale.x")[0] == [expected] * 40
+    assert machine.run({}) == first
+    assert machine.run({})[0][2] == []
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="has no owners of files")
 def test_only_a_folder_that_nobody_else_can_write_is_used(machine: Machine) -> None:
     machine.bodies.mkdir(parents=True)
     machine.bodies.chmod(0o777)
-    first = machine.run()
-    assert machine.run() == first
+    first = machine.run({})
+    assert machine.run({}) == first
     assert not list(machine.bodies.iterdir())
 
 

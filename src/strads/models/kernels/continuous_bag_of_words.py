@@ -36,7 +36,8 @@ def train_windows(  # type: ignore[no-untyped-def]
     negative : int
         Negative samples of a window. One that is the word in the middle is left out.
     mean : bool
-        Whether the mean of the vectors around predicts, or their sum.
+        Whether the mean of the vectors around predicts, or their sum. As in gensim, with the mean each of them takes
+        the whole step of the hidden vector, with the sum its share.
     key, stream : uint64
         Random stream of the negatives.
     rates : pair of float32
@@ -62,7 +63,8 @@ def train_windows(  # type: ignore[no-untyped-def]
         if around == 0:
             continue
         rate = np.float32(rates[0] + (rates[1] - rates[0]) * (middle / length))
-        share = np.float32(1.0 / around if mean else 1.0)
+        mean_share = np.float32(1.0 / around)
+        share, back = (mean_share, np.float32(1.0)) if mean else (np.float32(1.0), mean_share)
         draw_noise(noise, key, stream, middle, rows)
         _sum_rows(inputs, words, first, middle, end, share, hidden)
         for target in range(targets):
@@ -82,7 +84,7 @@ def train_windows(  # type: ignore[no-untyped-def]
             measured += 1
         for place in range(first, end):
             if place != middle:
-                _add_row(inputs, np.int64(words[place]) * size, share, change)
+                _add_row(inputs, np.int64(words[place]) * size, back, change)
     return loss, measured
 
 

@@ -2,6 +2,7 @@
 
 import typer
 
+from strads.cli.train_bpr import bpr
 from strads.cli.train_lasso import lasso
 from strads.cli.train_lda import lda
 from strads.cli.train_logistic import logistic
@@ -14,6 +15,7 @@ app.command()(lda)
 app.command()(lasso)
 app.command()(logistic)
 app.command()(word2vec)
+app.command()(bpr)
 
 
 @app.callback(invoke_without_command=True)

@@ -64,25 +64,29 @@ def _delimiter(value: str | None) -> str | None:
     return None if value is None else value.replace("\\t", "\t")
 
 
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="USER,ITEM,SCORE",
+        callback=_three_names,
+        help="Names of the three columns in the header; by default user,item,score or the first three.",
+        rich_help_panel=DATA,
+    ),
+]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=DATA),
+]
+
+
 def mf(
     data: Annotated[
         Path,
         typer.Option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA),
     ],
     out: OutOption,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="USER,ITEM,SCORE",
-            callback=_three_names,
-            help="Names of the three columns in the header; by default user,item,score or the first three.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=DATA),
-    ] = None,
+    columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
     holdout: Annotated[
         float,
         typer.Option(

@@ -1,0 +1,103 @@
+"""`strads train bpr`: Bayesian personalized ranking of the interactions in a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
+from strads.cli.train_mf import ColumnsOption, DelimiterOption
+from strads.cli.train_options import (
+    DATA,
+    MODEL,
+    DebugOption,
+    OutOption,
+    OverwriteOption,
+    SeedOption,
+    not_negative,
+    positive,
+    share,
+)
+
+
+def bpr(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA
+        ),
+    ],
+    out: OutOption,
+    columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
+    at_least: Annotated[
+        float | None,
+        typer.Option(help="Score from which on an item is liked; by default all above 0.", rich_help_panel=DATA),
+    ] = None,
+    holdout: Annotated[
+        float,
+        typer.Option(callback=share, help="Share of the likes, chosen at random, to measure on.", rich_help_panel=DATA),
+    ] = 0.1,
+    factors: Annotated[int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=MODEL)] = 100,
+    iterations: Annotated[int, typer.Option(min=1, help="Passes over the likes.", rich_help_panel=MODEL)] = 100,
+    learning_rate: Annotated[float, typer.Option(callback=positive, help="Step size.", rich_help_panel=MODEL)] = 0.01,
+    regularization: Annotated[
+        float, typer.Option(callback=not_negative, help="λ of the squared norms.", rich_help_panel=MODEL)
+    ] = 0.01,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify-negative-samples/--no-verify-negative-samples",
+            help="Never rank a like below another.",
+            rich_help_panel=MODEL,
+        ),
+    ] = True,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
+    threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Bayesian personalized ranking: learns from what users chose which other items they will like.
+
+    The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
+
+    MovieLens works as it is: [bold]strads train bpr --data u.data.gz --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train bpr …[/bold], with the same result.
+    """
+    from strads.cli.bpr_run import BprRun
+
+    run = BprRun(
+        data=data,
+        out=out,
+        columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
+        delimiter=delimiter,
+        at_least=at_least,
+        holdout=holdout,
+        overwrite=overwrite,
+        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
+        parameters={
+            "factors": factors,
+            "iterations": iterations,
+            "learning_rate": learning_rate,
+            "regularization": regularization,
+            "verify_negative_samples": verify,
+            "random_state": seed,
+        },
+    )
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        code = run.execute(standard_output(), runtime)
+    raise typer.Exit(code)

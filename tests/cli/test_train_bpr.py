@@ -1,0 +1,77 @@
+"""`strads train bpr` from a shell's point of view."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strads.models import BayesianPersonalizedRanking
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+QUICK = ("--factors", 4, "--iterations", 3)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.stack([1 + rng.integers(0, 60, 900), 1 + rng.integers(0, 40, 900)], 1), axis=0)
+    path = tmp_path_factory.mktemp("data") / "likes.tsv"
+    path.write_text("".join(f"{user}\t{item}\t{1 + (user + item) % 5}\n" for user, item in pairs))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(strads: Strads, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("runs") / "bpr"
+    done = strads("train", "bpr", "--data", data, "--out", out, *QUICK, "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return out, done.stdout
+
+
+def test_directory_holds_model_metrics_and_record(run: tuple[Path, str]) -> None:
+    out, shown = run
+    assert sorted(path.name for path in out.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
+    model = BayesianPersonalizedRanking.load(out / "model.npz")
+    assert model.user_factors_.shape == (61, 4)
+    metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert model.history_ == metrics
+    record = json.loads((out / "run.json").read_text())
+    assert record["status"] == "finished"
+    assert record["validation_auc"] == metrics[-1]["validation_auc"]
+    assert "held-out AUC" in shown
+
+
+def test_logical_nodes_give_the_same_model(strads: Strads, data: Path, run: tuple[Path, str], tmp_path: Path) -> None:
+    nodes = ("--backend", "threads", "--nodes", 2)
+    done = strads("train", "bpr", "--data", data, "--out", tmp_path / "run", *QUICK, "--seed", 3, *nodes)
+    assert done.returncode == 0, done.stderr
+    models = [BayesianPersonalizedRanking.load(path / "model.npz") for path in (run[0], tmp_path / "run")]
+    assert (models[0].item_factors_ == models[1].item_factors_).all()
+
+
+def test_likes_from_a_score_on(strads: Strads, data: Path, tmp_path: Path) -> None:
+    done = strads("train", "bpr", "--data", data, "--out", tmp_path / "run", *QUICK, "--at-least", 4)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    scores = [int(line.split()[2]) for line in data.read_text().splitlines()]
+    assert record["data"]["likes"] == sum(score >= 4 for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: scores below 0 are no likes"),
+        ("1\t2\t1\n3\t1\t2\n", ("--at-least", 9), "no score is 9.0 or more"),
+        ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "there are no likes"),
+        ("1\tx\t1\n", (), "data.tsv:1: column 'item'"),
+    ],
+)
+def test_bad_input(strads: Strads, tmp_path: Path, text: str, options: tuple[object, ...], message: str) -> None:
+    (tmp_path / "data.tsv").write_text(text)
+    done = strads("train", "bpr", "--data", tmp_path / "data.tsv", "--out", tmp_path / "run", *QUICK, *options)
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.split())

@@ -72,8 +72,8 @@ def neighbour_graph(points: NDArray[np.floating], k: int = 15) -> Any:
 
 
 def main() -> None:
-    """Lay out 5,000 points in 12 blobs of 20 dimensions, and draw them."""
-    points, blobs = make_blobs(5_000, 20, centers=12, cluster_std=2.5, random_state=0)
+    """Lay out 2,000 points in 12 blobs of 20 dimensions, and draw them."""
+    points, blobs = make_blobs(2_000, 20, centers=12, cluster_std=2.5, random_state=0)
     start = PCA(2, random_state=0).fit_transform(points).astype(np.float32)
     found = layout(neighbour_graph(points), 10.0 * start / np.abs(start).max())
     print(f"trustworthiness {trustworthiness(points, found):.4f}, as of principal components: ", end="")
@@ -84,7 +84,7 @@ def main() -> None:
         print("for a picture: pip install matplotlib")
         return
     pyplot.figure(figsize=(8, 8))
-    pyplot.scatter(*found.T, c=blobs, s=2, cmap="tab20")
+    pyplot.scatter(*found.T, c=blobs, s=4, cmap="tab20")
     pyplot.axis("off")
     pyplot.savefig("umap_layout.png", dpi=120)
     print("umap_layout.png")

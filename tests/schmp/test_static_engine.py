@@ -184,6 +184,8 @@ class Wrong(Idle):
         ([schmp.Job(0, (0,)), schmp.Job(0, (1,))], "worker 0 has two jobs"),
         ([schmp.Job(0, (5,))], r"shard 5 of parameter set 0, which has the shards 0 … 1"),
         ([schmp.Job(0, (0, 0))], "shards of 2 parameter sets, but the engine was given 1"),
+        ([schmp.Job(0, (1, 1), sets=(0, 0))], "workers 0 and 0 would both use shard 1"),
+        ([schmp.Job(0, (0, 1), sets=(0,))], "asks for 2 shards of 1 sets"),
     ],
 )
 def test_impossible_schedules_are_refused(jobs, message):

@@ -12,7 +12,7 @@ from strads.schedule.static.rounds import Job, Round, Schedule
 from strads.schmp.dynamic_engine import DynamicEngine, DynamicRun
 from strads.schmp.dynamic_program import DynamicProgram
 from strads.schmp.program import Program
-from strads.schmp.schedules import random, round_robin, static_rotation
+from strads.schmp.schedules import paired, random, round_robin, static_rotation, tournament
 from strads.schmp.static_engine import Iteration, StaticEngine
 
 __all__ = [
@@ -31,8 +31,10 @@ __all__ = [
     "StaticEngine",
     "ViolationSchedule",
     "dense_dependencies",
+    "paired",
     "random",
     "round_robin",
     "sparse_dependencies",
     "static_rotation",
+    "tournament",
 ]

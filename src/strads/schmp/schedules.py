@@ -1,4 +1,4 @@
-"""Library schedules for the Static Engine (thesis §4.1.2, algorithms 3 and 4; supplement figures 1 and 4)."""
+"""Library schedules for the Static Engine (thesis §4.1.2, algorithms 3 and 4; supplement fig. 1 and 4), and pairs."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -92,3 +92,58 @@ def random(workers: int, parameters: int, size: int, *, rounds: int = 1, seed: i
         jobs = tuple(Job(p, parameters=np.sort(chosen[p])) for p in range(workers))
         made.append(Round(jobs))
     return Schedule(tuple(made))
+
+
+def paired(shards: int, difference: int, *, parameters: Any = None, synchronize: bool = True) -> Round:
+    """Let each shard of one parameter set meet the shard whose number differs in the bits of `difference`.
+
+    Parameters
+    ----------
+    shards
+        Number of shards, a power of two.
+    difference
+        From 1 to `shards` − 1: shard i meets shard i XOR `difference`.
+    parameters
+        What the jobs carry as `parameters`.
+    synchronize
+        Whether the workers' results are aggregated after the round.
+
+    Returns
+    -------
+    Round
+        A job for each of `shards` / 2 workers, with two shards of set 0, the lower number first. The worker's number is
+        the lower shard's without the highest bit of `difference`: rounds whose differences share their upper bits move
+        few shards between nodes, which have consecutive workers.
+    """
+    check_count("shards", shards)
+    if shards < 2 or shards & (shards - 1):
+        raise ArgumentError(f"shards={shards}: give a power of two, 2 or more")
+    if not 0 < difference < shards:
+        raise ArgumentError(f"difference={difference}: give a number from 1 to {shards - 1}")
+    top = difference.bit_length() - 1
+    jobs = []
+    for worker in range(shards // 2):
+        low = (worker >> top) << (top + 1) | worker & ((1 << top) - 1)
+        jobs.append(Job(worker, (low, low ^ difference), parameters, sets=(0, 0)))
+    return Round(tuple(jobs), synchronize)
+
+
+@lru_cache(maxsize=16)
+def tournament(shards: int, *, synchronizations: int = 1) -> Schedule:
+    """Let every two shards of one parameter set meet once: in round r the pairs are those of `paired(shards, r)`.
+
+    For updates that use two parameters of the same set, such as both ends of an edge: the buckets of Lerer et al. 2019.
+
+    Parameters
+    ----------
+    shards
+        Number of shards, a power of two; the program has half as many workers.
+    synchronizations
+        Aggregations in the `shards` − 1 rounds, evenly spaced; the last round ends with one.
+    """
+    check_count("shards", shards)
+    check_count("synchronizations", synchronizations)
+    if synchronizations >= shards:
+        raise ArgumentError(f"synchronizations={synchronizations}: there are only {shards - 1} rounds")
+    ends = {round(number * (shards - 1) / synchronizations) for number in range(1, synchronizations + 1)}
+    return Schedule(tuple(paired(shards, number, synchronize=number in ends) for number in range(1, shards)))

@@ -20,18 +20,22 @@ class Job:
     worker
         Number of the worker p, from 0.
     shards
-        Number of one shard of each moving parameter set: no other worker uses these shards in this round.
+        Numbers of the shards that the job needs: no other worker uses these shards in this round.
     parameters
         What to update, for programs whose parameters do not move; interpreted by the program.
+    sets
+        The parameter set of each shard; by default shard number i is one of set i. A job may need several of one set:
+        `Job(worker, (3, 5), sets=(0, 0))`.
     """
 
     worker: int
     shards: tuple[int, ...] = ()
     parameters: Any = None
+    sets: tuple[int, ...] | None = None
 
     def shard_keys(self) -> Iterator[ShardKey]:
         """Yield the keys of the shards that the job needs."""
-        return iter(enumerate(self.shards))
+        return iter(enumerate(self.shards)) if self.sets is None else iter(zip(self.sets, self.shards, strict=True))
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Schedule:
     @cached_property
     def digest(self) -> int:
         """A hash of the workers, shards and synchronizations."""
-        known = [[(job.worker, job.shards) for job in each.jobs] + [each.synchronize] for each in self.rounds]
+        known = [[(job.worker, *job.shard_keys()) for job in each.jobs] + [each.synchronize] for each in self.rounds]
         return zlib.crc32(repr(known).encode())
 
     def __iter__(self) -> Iterator[Round]:
@@ -84,7 +88,7 @@ class Schedule:
 
 
 def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) -> None:
-    """Reject a schedule in which two workers use one shard at the same time, or that names a missing shard or worker.
+    """Reject a schedule in which a shard is used twice at the same time, or that names a missing shard or worker.
 
     Parameters
     ----------
@@ -111,6 +115,11 @@ def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) ->
             if job.worker in busy:
                 raise PlanError(f"round {number}: worker {job.worker} has two jobs; put one into another round")
             busy.add(job.worker)
+            if job.sets is not None and len(job.sets) != len(job.shards):
+                raise PlanError(
+                    f"round {number}: worker {job.worker} asks for {len(job.shards)} shards of {len(job.sets)} sets: "
+                    "give the set of each"
+                )
             for key in job.shard_keys():
                 _check_shard(number, job, key, users, shards)
 

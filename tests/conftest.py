@@ -74,6 +74,15 @@ def movielens() -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def fb15k237() -> Path:
+    """The folder of FB15k-237 in OpenKE's format."""
+    path = DATA / "fb15k-237"
+    if not path.exists():
+        pytest.skip(f"needs {path.name} in {path.parent}")
+    return path
+
+
 @pytest.fixture(autouse=True)
 def two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run loops on two threads, however many cores there are; tests on nodes choose for themselves."""

@@ -3,12 +3,15 @@
 from strads.models.bayesian_personalized_ranking import BayesianPersonalizedRanking
 from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.sentences import Sentences
+from strads.models.knowledge_graphs.files import read_labels, read_triples
+from strads.models.knowledge_graphs.ranking import LinkPrediction, RankingFigures
 from strads.models.lasso import Lasso
 from strads.models.latent_dirichlet_allocation import LatentDirichletAllocation
 from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
 from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
+from strads.models.transe import TransE
 from strads.models.word2vec import Word2Vec
 from strads.models.word_vectors import WordVectors
 
@@ -18,14 +21,19 @@ __all__ = [
     "Lasso",
     "LatentDirichletAllocation",
     "LinearSVC",
+    "LinkPrediction",
     "LogisticRegression",
     "MatrixFactorization",
+    "RankingFigures",
     "RegularizationPath",
     "Sentences",
+    "TransE",
     "Word2Vec",
     "WordVectors",
     "alpha_max",
     "l1_min_c",
     "lasso_path",
     "logistic_path",
+    "read_labels",
+    "read_triples",
 ]

@@ -218,6 +218,29 @@ def positive_part(typing: Any, a: Any) -> Any:
 
 
 @intrinsic
+def absolute(typing: Any, a: Any) -> Any:
+    """|a| for floats."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [_FLOATS])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fabs.v16f32"), values)
+
+    return floats_type(a), generate
+
+
+@intrinsic
+def sign(typing: Any, a: Any) -> Any:
+    """1 for positive floats, −1 for negative ones, 0 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        zero, one, minus = (ir.Constant(_FLOATS, [number] * WIDTH) for number in (0.0, 1.0, -1.0))
+        negative = builder.select(builder.fcmp_ordered("<", values[0], zero), minus, zero)
+        return builder.select(builder.fcmp_ordered(">", values[0], zero), one, negative)
+
+    return floats_type(a), generate
+
+
+@intrinsic
 def as_floats(typing: Any, a: Any) -> Any:
     """Convert integers, interpreted as unsigned, to floats; exact below 2²⁴."""
     return floats_type(a), lambda context, builder, signature, values: builder.uitofp(values[0], _FLOATS)

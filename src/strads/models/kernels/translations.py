@@ -1,0 +1,140 @@
+"""Rows of vectors in TransE: their distances, and gradient steps on them, 16 columns at a time.
+
+A fact (head, relation, tail) holds if head + relation is near tail (Bordes et al. 2013). Both ends are treated alike:
+from the *anchor*, one end, the relation leads to the *goal* q = head + relation or q = tail − relation, and the other
+end should be nearer to q than others. Distances are ‖q − x‖₁ or ‖q − x‖₂.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.models.kernels import lanes
+from strads.models.kernels.lanes import WIDTH
+
+FREE, SPHERE, BALL = 0, 1, 2  # what is done to the norms of entities
+
+_inlined = njit(nogil=True, error_model="numpy", forceinline=True)  # a call would count references to arrays
+_SMALLEST = np.float32(1e-12)
+_ONE = np.float32(1.0)
+
+
+class Rows(NamedTuple):
+    """Vectors of entities or relations, and what AdaGrad knows of them.
+
+    Attributes
+    ----------
+    vectors : float32 array of shape (rows, width)
+        The columns from `n_components` to `width`, a multiple of 16, are 0.
+    squares : float32 array of shape (rows,)
+        Summed mean squared gradients; positive.
+    """
+
+    vectors: NDArray[np.float32]
+    squares: NDArray[np.float32]
+
+
+def padded(columns: int) -> int:
+    """Columns of a row, rounded up to whole vectors of 16."""
+    return -(-columns // WIDTH) * WIDTH
+
+
+@_inlined
+def translate(anchor, row, relations, relation, direction, goal):  # type: ignore[no-untyped-def]
+    """q = anchor + direction · relation, into `goal` (float32, (width,)); `direction` is 1 from a head, −1 from a tail.
+
+    The anchor is a row of an array of vectors.
+    """
+    width = anchor.shape[1]
+    factor = lanes.splat_float(direction)
+    for j in range(0, width, WIDTH):
+        step = lanes.multiply(factor, lanes.load_floats(relations, relation * width + j))
+        lanes.store_floats(goal, j, lanes.add(lanes.load_floats(anchor, row * width + j), step))
+
+
+@_inlined
+def distance(goal, vectors, row, norm):  # type: ignore[no-untyped-def]
+    """‖q − x‖ of a row, float32; the same bits wherever it is called."""
+    width = vectors.shape[1]
+    total = lanes.splat_float(np.float32(0.0))
+    for j in range(0, width, WIDTH):
+        difference = lanes.subtract(lanes.load_floats(goal, j), lanes.load_floats(vectors, row * width + j))
+        if norm == 1:
+            total = lanes.add(total, lanes.absolute(difference))
+        else:
+            total = lanes.add(total, lanes.multiply(difference, difference))
+    return lanes.total(total) if norm == 1 else np.float32(math.sqrt(lanes.total(total)))
+
+
+@_inlined
+def approach(goal, rows, row, weight, length, norm, step, share, constraint, gradient):  # type: ignore[no-untyped-def]
+    """One step on an end of a fact whose loss has the derivative `weight` with respect to its distance `length`.
+
+    The row moves towards the goal if the weight is positive, else away from it, by `step` / √(its summed mean squared
+    gradients); `share` is 1 / n_components. The gradient with respect to the goal is added to `gradient`.
+    """
+    width = rows.vectors.shape[1]
+    scale = weight if norm == 1 else weight / max(length, _SMALLEST)
+    rows.squares[row] += weight * weight * (_ONE if norm == 1 else share)
+    pull = lanes.splat_float(scale)
+    rate = lanes.splat_float(np.float32(step / math.sqrt(rows.squares[row])))
+    for j in range(0, width, WIDTH):
+        x = lanes.load_floats(rows.vectors, row * width + j)
+        difference = lanes.subtract(lanes.load_floats(goal, j), x)
+        slope = lanes.multiply(pull, lanes.sign(difference) if norm == 1 else difference)
+        lanes.store_floats(gradient, j, lanes.add(lanes.load_floats(gradient, j), slope))
+        lanes.store_floats(rows.vectors, row * width + j, lanes.add(x, lanes.multiply(rate, slope)))
+    constrain(rows.vectors, row, constraint)
+
+
+@_inlined
+def descend(rows, row, gradient, square, direction, step, constraint):  # type: ignore[no-untyped-def]
+    """One step of a row against direction · `gradient`, whose mean square is `square`."""
+    width = rows.vectors.shape[1]
+    rows.squares[row] += square
+    rate = lanes.splat_float(np.float32(direction * step / math.sqrt(rows.squares[row])))
+    for j in range(0, width, WIDTH):
+        change = lanes.multiply(rate, lanes.load_floats(gradient, j))
+        x = lanes.load_floats(rows.vectors, row * width + j)
+        lanes.store_floats(rows.vectors, row * width + j, lanes.subtract(x, change))
+    constrain(rows.vectors, row, constraint)
+
+
+@_inlined
+def squared_length(vectors, row):  # type: ignore[no-untyped-def]
+    """‖x‖₂² of a row, float32."""
+    width = vectors.shape[1]
+    total = lanes.splat_float(np.float32(0.0))
+    for j in range(0, width, WIDTH):
+        x = lanes.load_floats(vectors, row * width + j)
+        total = lanes.add(total, lanes.multiply(x, x))
+    return lanes.total(total)
+
+
+@_inlined
+def constrain(vectors, row, constraint):  # type: ignore[no-untyped-def]
+    """Scale a row to ‖x‖₂ = 1 (`SPHERE`), or to at most 1 (`BALL`)."""
+    if constraint == FREE:
+        return
+    square = squared_length(vectors, row)
+    if square <= _SMALLEST or (constraint == BALL and square <= _ONE):
+        return
+    width = vectors.shape[1]
+    factor = lanes.splat_float(np.float32(1.0 / math.sqrt(square)))
+    for j in range(0, width, WIDTH):
+        place = row * width + j
+        lanes.store_floats(vectors, place, lanes.multiply(factor, lanes.load_floats(vectors, place)))
+
+
+def constrain_all(vectors: NDArray[np.float32], constraint: int) -> None:
+    """Apply a constraint to all rows."""
+    _constrain_all(vectors, constraint)
+
+
+@njit(nogil=True, cache=True)
+def _constrain_all(vectors: Any, constraint: Any) -> None:
+    for row in range(len(vectors)):
+        constrain(vectors, row, constraint)

@@ -1,0 +1,1 @@
+"""Training on knowledge graphs: facts, blocks of entities, the program of the Static Engine, and ranking."""

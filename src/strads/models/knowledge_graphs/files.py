@@ -1,0 +1,105 @@
+"""Reading of triples: labels separated by tabs, or the numbered files of OpenKE; compressed or not."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import InputError
+from strads.models.corpora.documents import read_lines
+
+
+def read_triples(path: Any) -> NDArray[Any]:
+    """Read the triples of a file, plain or compressed with gzip, bz2, zstd or lz4.
+
+    Parameters
+    ----------
+    path : str or path
+        Lines of head, relation and tail as labels, separated by tabs; or OpenKE's format (`train2id.txt`): the number
+        of triples on the first line, then lines of head, tail and relation as ids from 0.
+
+    Returns
+    -------
+    ndarray of shape (n, 3)
+        Head, relation and tail: str objects, or int64 ids.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty or corrupt, or at a line that is no triple or not UTF-8; names file and line.
+
+    Examples
+    --------
+    >>> model.fit(read_triples("train2id.txt.gz"))  # doctest: +SKIP
+    """
+    lines = ((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
+    first = next(lines, None)
+    if first is None:
+        raise InputError(f"{path}: there are no triples")
+    if first[1].strip().isdigit():
+        return _read_numbered(path, first, lines)
+    return np.array([_labels(path, number, line) for number, line in chain([first], lines)], object)
+
+
+def read_labels(path: Any) -> list[str]:
+    """Read the labels of entities or relations in OpenKE's format (`entity2id.txt`): the number of labels, then lines
+    of a label, a tab and its id.
+
+    Raises
+    ------
+    InputError
+        As `read_triples`, and if ids are missing or occur twice.
+    """
+    lines = ((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
+    count = _count(path, next(lines, (1, "")))
+    labels: list[str | None] = [None] * count
+    for number, line in lines:
+        label, _, text = line.rpartition("\t")
+        if not label or not text.strip().isdecimal():
+            raise InputError(f"{path}:{number}: expected a label, a tab and its id, found {line!r:.60}")
+        place = int(text)
+        if place >= count or labels[place] is not None:
+            problem = "is there already" if place < count else f"is outside 0 … {count - 1}"
+            raise InputError(f"{path}:{number}: the id {place} of {label!r} {problem}")
+        labels[place] = label
+    found = [label for label in labels if label is not None]
+    if len(found) < count:
+        raise InputError(f"{path}: there is no label of the id {labels.index(None)}; is the file complete?")
+    return found
+
+
+def _labels(path: Any, number: int, line: str) -> tuple[str, ...]:
+    fields = tuple(field.strip() for field in line.split("\t"))
+    if len(fields) != 3 or not all(fields):
+        raise InputError(
+            f"{path}:{number}: expected head, relation and tail separated by tabs, found "
+            f"{len(fields)} field{'s' * (len(fields) != 1)}: {line!r:.60}"
+        )
+    return fields
+
+
+def _count(path: Any, first: tuple[int, str]) -> int:
+    number, line = first
+    if not line.strip().isdecimal() or int(line) == 0:
+        raise InputError(f"{path}:{number}: expected how many lines follow, found {line!r:.60}")
+    return int(line)
+
+
+def _read_numbered(path: Any, first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> NDArray[np.int64]:
+    count = _count(path, first)
+    rows: list[tuple[int, int, int]] = []
+    for number, line in lines:
+        fields = line.split()
+        if len(fields) != 3 or not all(field.isdecimal() for field in fields):
+            raise InputError(f"{path}:{number}: expected the ids of head, tail and relation, found {line!r:.60}")
+        if len(rows) == count:
+            raise InputError(f"{path}:{number}: there are more triples than the {count} that the first line announces")
+        head, tail, relation = map(int, fields)
+        rows.append((head, relation, tail))
+    if len(rows) < count:
+        raise InputError(
+            f"{path}:{first[0]}: {count} triples are announced, but {len(rows)} follow; is the file complete?"
+        )
+    return np.array(rows, np.int64)

@@ -1,0 +1,115 @@
+"""One training of TransE: triples, test triples, and the report on their ranks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cli.train_run import Record, TrainRun
+from strads.errors import InputError
+from strads.models import LinkPrediction, TransE, read_labels, read_triples
+
+
+@dataclass(kw_only=True)
+class TransERun(TrainRun):
+    """A run of `strads train transe`."""
+
+    test: Path | None
+    known: tuple[Path, ...]
+    entities: Path | None
+    relations: Path | None
+
+    command: ClassVar[str] = "transe"
+    learnt: ClassVar[str] = "entity_vectors_"
+    unit: ClassVar[str] = "triples"
+    measures: ClassVar[Mapping[str, str]] = {"objective": "loss"}
+    beginning: ClassVar[str] = "compiling: the first epoch takes some seconds longer"
+
+    model: TransE = field(init=False)
+    _triples: NDArray[Any] = field(init=False)
+    _test: NDArray[Any] | None = field(init=False, default=None)
+    _known: list[NDArray[Any]] = field(init=False)
+    _labels: dict[str, Any] = field(init=False)
+    _found: LinkPrediction | None = field(init=False, default=None)
+
+    @property
+    def ends_iterations(self) -> bool:
+        """Vectors are consistent only between epochs."""
+        return True
+
+    def read(self) -> None:
+        """Read all triples; those of the test must have entities and relations that the model knows."""
+        self._triples = read_triples(self.data)
+        self._known = [read_triples(path) for path in self.known]
+        if self.test is not None:
+            self._test = read_triples(self.test)
+        everything = [self._triples, *self._known, *([] if self._test is None else [self._test])]
+        paths = [self.data, *self.known, *([] if self.test is None else [self.test])]
+        for path, triples in zip(paths, everything, strict=True):
+            if (triples.dtype == object) != (self._triples.dtype == object):
+                raise InputError(f"{path}: of ids and labels, it has the one and {self.data} the other")
+        self._labels = {
+            kind: self._all_labels(path, everything, columns)
+            for kind, path, columns in (("entities", self.entities, [0, 2]), ("relations", self.relations, [1]))
+        }
+
+    def _all_labels(self, path: Path | None, everything: list[NDArray[Any]], columns: list[int]) -> Any:
+        """Return the labels in a file of ids, or those of all triples: a list, or their number."""
+        of_triples = np.concatenate([triples[:, columns].ravel() for triples in everything])
+        if of_triples.dtype == object:
+            if path is not None:
+                raise InputError(f"{path}: the triples have labels, not ids: leave the file out")
+            return sorted(set(of_triples.tolist()))
+        count = int(of_triples.max()) + 1
+        if path is None:
+            return count
+        labels = read_labels(path)
+        if len(labels) < count:
+            raise InputError(f"{path}: there are {len(labels)} labels, but the triples have the id {count - 1}")
+        return labels
+
+    def make_model(self) -> TransE:
+        """Return the estimator."""
+        return TransE(**self.parameters)
+
+    def fit(self, on_record: Callable[[Record], object]) -> None:
+        """Train on the triples of the data file."""
+        self.model.fit(self._triples, **self._labels, on_iteration=on_record)
+
+    def measure(self) -> None:
+        """Rank the ends of the test triples."""
+        if self._test is not None:
+            self._found = self.model.evaluate(self._test, [self._triples, *self._known])
+
+    def announcement(self) -> list[str]:
+        """Numbers of triples, entities and relations."""
+        data = self.about_data()
+        test = "" if self._test is None else f"; {len(self._test):,} to test"
+        return [f"{data['triples']:,} triples of {data['entities']:,} entities, {data['relations']:,} relations{test}"]
+
+    def arguments(self) -> Record:
+        """The other files."""
+        of_files = {name: getattr(self, name) for name in ("test", "entities", "relations")}
+        shown = {name: None if path is None else str(path) for name, path in of_files.items()}
+        return shown | {"known": [str(path) for path in self.known]}
+
+    def about_data(self) -> Record:
+        """Numbers of everything."""
+        counts = {kind: labels if isinstance(labels, int) else len(labels) for kind, labels in self._labels.items()}
+        return {"triples": len(self._triples), "test_triples": 0 if self._test is None else len(self._test), **counts}
+
+    def figures(self, last: Mapping[str, Any]) -> Record:
+        """The loss, and the ranks of the test."""
+        return {"loss": last.get("objective"), "test": None if self._found is None else asdict(self._found)}
+
+    def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The filtered ranks of the test, and the raw ones."""
+        rows = [("training loss", f"{last['objective']:.4f}")]
+        for name in ("raw", "filtered") if self._found is not None else ():
+            found = getattr(self._found, name)
+            hits = f"hits@1 {found.hits_at_1:.3f}, @3 {found.hits_at_3:.3f}, @10 {found.hits_at_10:.3f}"
+            rows.insert(0, (f"test, {name}", f"MRR {found.mrr:.4f}, {hits}, mean rank {found.mean_rank:,.1f}"))
+        return rows

@@ -10,6 +10,7 @@ from strads.models.latent_dirichlet_allocation import LatentDirichletAllocation
 from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
+from strads.models.multinomial_logistic_regression import MultinomialLogisticRegression
 from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
 from strads.models.transe import TransE
 from strads.models.word2vec import Word2Vec
@@ -25,6 +26,7 @@ __all__ = [
     "LogisticRegression",
     "MatrixFactorization",
     "RankingFigures",
+    "MultinomialLogisticRegression",
     "RegularizationPath",
     "Sentences",
     "TransE",

@@ -1,0 +1,140 @@
+"""The coordinates in which L-BFGS works: by the Hessian at zero coefficients, so that the first step is Newton's."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.linalg.lapack
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from strads.cluster import ThreadTeam
+from strads.models.multinomial.problem import RidgeProblem, refuse_overflow
+from strads.models.multinomial.row_blocks import in_slabs
+
+_MOST_FEATURES = 4096  # of which a factorization is affordable
+_ROWS_A_FEATURE = 4  # of the sample from which the Hessian is estimated
+_JITTER = 1e-6  # relative to the trace, and so to the largest eigenvalue: products are in single precision
+
+Array32 = NDArray[np.float32]
+
+
+class Preconditioner(ABC):
+    """A linear map T of the features' coordinates: coefficients are Tᵀ v, and the gradient in v is T g."""
+
+    @abstractmethod
+    def gradient(self, g: NDArray[np.float64]) -> Array32:
+        """Return T g, for g of shape (features + 1, classes)."""
+
+    @abstractmethod
+    def coefficients(self, v: Array32) -> Array32:
+        """Return Tᵀ v."""
+
+
+class DiagonalPreconditioner(Preconditioner):
+    """T = diag(1 / √h_j), with h the Hessian's diagonal."""
+
+    def __init__(self, diagonal: NDArray[np.float64]):
+        self._scale = (1.0 / np.sqrt(diagonal)).astype(np.float32)[:, None]
+
+    def gradient(self, g: NDArray[np.float64]) -> Array32:
+        """Return T g."""
+        return self._scale * g.astype(np.float32)
+
+    def coefficients(self, v: Array32) -> Array32:
+        """Return Tᵀ v."""
+        return self._scale * v
+
+
+class FactorPreconditioner(Preconditioner):
+    """T = L⁻¹, where L Lᵀ is the Hessian of the features."""
+
+    def __init__(self, hessian: NDArray[np.float64], team: ThreadTeam):
+        factor, failed = scipy.linalg.lapack.dpotrf(hessian.T, lower=False, overwrite_a=True)  # Lᵀ in Fortran order
+        if failed:
+            raise np.linalg.LinAlgError("the Hessian is not positive definite")
+        inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=False, overwrite_c=True)
+        self._inverse = np.tril(inverse.T.astype(np.float32))
+        self._team = team
+
+    def gradient(self, g: NDArray[np.float64]) -> Array32:
+        """Return T g."""
+        return self._in_slabs(g.astype(np.float32), transposed=False)
+
+    def coefficients(self, v: Array32) -> Array32:
+        """Return Tᵀ v."""
+        return self._in_slabs(v, transposed=True)
+
+    def _in_slabs(self, x: Array32, *, transposed: bool) -> Array32:
+        T, out = self._inverse, np.empty_like(x)
+
+        def multiply(begin: int, end: int) -> None:
+            if transposed:
+                out[begin:end] = T[begin:, begin:end].T @ x[begin:]
+            else:
+                out[begin:end] = T[begin:end, :end] @ x[:end]
+
+        in_slabs(multiply, len(T), T.size * x.shape[1] // 2, self._team)
+        return out
+
+
+def precondition(problem: RidgeProblem) -> Preconditioner:
+    """Return a preconditioner from the Hessian at W = 0 with equal intercepts.
+
+    There it is ((I − 11ᵀ/K) / K) ⊗ (X̃ᵀ diag(c) X̃) + ridge, where X̃ has a column of ones for the intercepts: for
+    coefficients that sum to 0 over the classes, as those of all iterates do, the same matrix for every class. Böhning
+    (1992) has a bound on the Hessian of this form. It is estimated from a sample of the rows. With many features it is
+    replaced by its diagonal.
+
+    Raises
+    ------
+    InputError
+        If it overflows.
+    """
+    blocks = problem.blocks
+    if blocks.features + 1 > _MOST_FEATURES:
+        return DiagonalPreconditioner(_regular(_diagonal(problem), problem))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows, scale = _sample(problem)
+        hessian = blocks.gram(rows).astype(np.float64)
+        hessian *= scale
+    diagonal = np.einsum("jj->j", hessian)
+    diagonal[:] = _regular(diagonal.copy(), problem)
+    try:
+        return FactorPreconditioner(hessian, blocks.team)
+    except np.linalg.LinAlgError:
+        return DiagonalPreconditioner(diagonal)
+
+
+def _regular(diagonal: NDArray[np.float64], problem: RidgeProblem) -> NDArray[np.float64]:
+    """Add the ridge, and what keeps the matrix positive definite in single precision."""
+    refuse_overflow(diagonal)
+    diagonal[:-1] += problem.ridge
+    if not problem.fit_intercept:
+        diagonal[-1] = 1.0
+    return diagonal + max(_JITTER * float(diagonal.sum()), 1e-30)
+
+
+def _sample(problem: RidgeProblem) -> tuple[Array32, float]:
+    """Return evenly spaced rows times the roots of their weights, and the factor from their products to the Hessian."""
+    blocks = problem.blocks
+    step = max(1, blocks.samples // (_ROWS_A_FEATURE * blocks.features))
+    chosen, weights = blocks.X[::step], blocks.weights[::step]
+    dense = chosen.toarray() if sp.issparse(chosen) else chosen
+    roots = np.sqrt(weights).astype(np.float32)[:, None]
+    rows = np.empty((len(weights), blocks.features + 1), np.float32)
+    np.multiply(dense, roots, out=rows[:, :-1], casting="same_kind")
+    rows[:, -1:] = roots if problem.fit_intercept else 0.0
+    taken = float(weights.sum())
+    share = float(blocks.weights.sum()) / taken if taken > 0.0 else 1.0
+    return rows, share / blocks.classes
+
+
+def _diagonal(problem: RidgeProblem) -> NDArray[np.float64]:
+    blocks = problem.blocks
+    X = blocks.X
+    if sp.issparse(X):
+        each = np.repeat(blocks.weights, np.diff(X.indptr)) * X.data.astype(np.float64) ** 2
+        squares = np.bincount(X.indices, each, minlength=blocks.features)
+    else:
+        squares = np.einsum("i,ij,ij->j", blocks.weights, X, X)
+    return np.append(squares, blocks.weights.sum()) / blocks.classes

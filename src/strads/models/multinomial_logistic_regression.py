@@ -1,0 +1,254 @@
+"""Classification of any number of classes by a softmax of linear functions."""
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
+
+from strads.errors import ArgumentError, InputError
+from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
+from strads.models.multinomial.blas_threads import one_blas_thread
+from strads.models.multinomial.class_sweeps import ClassSweeps
+from strads.models.multinomial.lbfgs import PreconditionedLbfgs
+from strads.models.multinomial.problem import Minimum, RidgeProblem
+from strads.models.multinomial.row_blocks import RowBlocks
+from strads.models.regression.inputs import (
+    as_class_factors,
+    as_classes,
+    as_features_to_predict,
+    as_rows,
+    as_sample_weights,
+)
+
+_LARGEST = 1e100  # C: squares of larger ones may overflow
+
+
+class MultinomialLogisticRegression(ClassifierMixin, IterativeEstimator):
+    """Logistic regression of two or more classes: P(k | x) = exp(x·w_k + b_k) / Σ_l exp(x·w_l + b_l).
+
+    Minimizes C Σ_i s_i (−log P(y_i | x_i)) + penalty: the objective of scikit-learn's `LogisticRegression`. The
+    intercepts b are not penalized. The result is bitwise the same for every number of threads and nodes, and on every
+    backend; on several nodes each holds some of the samples.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1"} or None, default "l2"
+        ½ Σ W², Σ |W|, which makes most coefficients 0, or none.
+    C : float, default 1.0
+        Weight of the loss relative to the penalty, above 0.
+    class_weight : dict of label → float, "balanced" or None, default None
+        Factor of the weights of each class's samples; "balanced": all classes get equal total weight.
+    fit_intercept : bool, default True
+    tol : float, default 1e-4
+        Duality gap to reach, relative to the objective without features; without a penalty there is no such bound, and
+        it is the largest element of the gradient, relative to that at the start.
+    max_iter : int, default 1000
+        Largest number of iterations.
+    n_jobs : int or None, default None
+        Threads on one machine; None: those of `strads.init`, -1: all cores.
+    random_state : int, default 0
+        Has no effect: no random numbers are drawn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    coef_ : ndarray of shape (n_classes, n_features)
+        W, one row a class, also for two classes; of the dtype of X if that is float32 or float64, else float64.
+    intercept_ : ndarray of shape (n_classes,)
+        b, which sum to 0; zeros without `fit_intercept`.
+    n_iter_ : int
+        Number of iterations.
+    dual_gap_ : float
+        The final duality gap, in double precision: an upper bound on the suboptimality of the objective. Infinite
+        without a penalty.
+    history_ : list of dict
+        One record an iteration: `iteration`, `seconds`, `samples` (rows of X read so far), `objective`, `gap`,
+        `relative_gap`, `active` (nonzero coefficients). With the penalty "l2" the objectives of most iterations are in
+        single precision.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, if X was a data frame with names.
+
+    Notes
+    -----
+    "l2" and None: L-BFGS in the coordinates of the Hessian at W = 0, in single precision, with the end in double; see
+    `docs/multinomial_logistic_regression.md`. "l1": proximal Newton steps on working sets.
+
+    Of two classes, `LogisticRegression(penalty, C)` has one vector w: these two models have w₁ − w₀, and the same
+    predictions with the penalty "l1" at the same C, and with "l2" at half of its C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-2.0], [-1.9], [0.0], [0.1], [2.0], [2.1]])
+    >>> model = MultinomialLogisticRegression(C=10.0).fit(X, ["low", "low", "middle", "middle", "high", "high"])
+    >>> model.predict([[-3.0], [3.0]]).tolist()
+    ['low', 'high']
+    """
+
+    def __init__(
+        self,
+        penalty: str | None = "l2",
+        C: float = 1.0,
+        *,
+        class_weight: Mapping[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.penalty = penalty
+        self.C = C
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            float32 or float64, C-ordered or CSR: not copied.
+        y : array of shape (n_samples,)
+            Labels of two classes or more: numbers, strings or booleans.
+        sample_weight : array of shape (n_samples,) or float, optional
+            Non-negative weights s.
+        on_iteration
+            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters or data; the message names the first.
+        NodeFailure
+            If a node is lost.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If `tol` is not reached in `max_iter` iterations; the model can be used.
+
+        Notes
+        -----
+        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
+        """
+        start = time.perf_counter()
+        self._check_parameters()
+        X = as_rows(self, X)
+        self.classes_, codes = as_classes(y, X.shape[0])
+        weights = as_sample_weights(sample_weight, X.shape[0])
+        totals = np.bincount(codes, weights, len(self.classes_)).astype(np.float64)
+        weights *= float(self.C) * as_class_factors(self.class_weight, self.classes_, totals)[codes]
+        self._forget("coef_")
+        with one_blas_thread():
+            blocks = RowBlocks(X, codes.astype(np.int32), weights, len(self.classes_), self._threads)
+            problem = RidgeProblem(blocks, 1.0 if self.penalty == "l2" else 0.0, bool(self.fit_intercept))
+            solver = (ClassSweeps if self.penalty == "l1" else PreconditionedLbfgs)(problem, float(self.tol))
+            with solver:
+                stopped = self._train(solver, on_iteration, seconds=time.perf_counter() - start)
+        if not (solver.is_converged or stopped):
+            self._warn(solver.learnt().reached)
+        return self
+
+    def _publish(self, learnt: Minimum) -> None:
+        self.coef_, self.intercept_, self.dual_gap_ = learnt.coef, learnt.intercept, learnt.gap
+
+    def _warn(self, reached: float) -> None:
+        what = "the gradient, relative to that at the start," if self.penalty is None else "the relative duality gap"
+        warnings.warn(
+            f"MultinomialLogisticRegression did not converge in {self.n_iter_} iterations: {what} is {reached:.2g}, "
+            f"above tol={self.tol:g}: increase max_iter={self.max_iter} or tol, scale the features, or penalize more",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _check_parameters(self) -> None:
+        if self.penalty not in ("l2", "l1", None):
+            raise ArgumentError(f'penalty={self.penalty!r} is unknown; choose "l2", "l1" or None')
+        check_positive(self, "C")
+        if self.C > _LARGEST:
+            raise ArgumentError(f"C={self.C!r}: give {_LARGEST:g} at most")
+        check_positive(self, "tol", or_zero=True)
+        check_whole_numbers(self, "max_iter")
+        check_whole_numbers(self, "random_state", least=0)
+        check_n_jobs(self.n_jobs)
+
+    # -- prediction ----------------------------------------------------------------------------------------
+
+    def _predictors(self, X: Any) -> NDArray[Any]:
+        self._check_fitted()
+        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return X Wᵀ + b, of shape (n_samples, n_classes).
+
+        Of two classes: the second's minus the first's, of shape (n_samples,).
+
+        Raises
+        ------
+        InputError
+            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
+        """
+        z = self._predictors(X)
+        return np.asarray(z[:, 1] - z[:, 0]) if z.shape[1] == 2 else z
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each row, of shape (n_samples,)."""
+        places = self._predictors(X).argmax(1)
+        return np.asarray(self.classes_[places])
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n_samples, n_classes)."""
+        return np.asarray(softmax(self._predictors(X), axis=1))
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
+        return np.asarray(log_softmax(self._predictors(X), axis=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        classes = self.classes_
+        if classes.dtype == object:
+            if not all(isinstance(label, str) for label in classes):
+                raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
+            classes = classes.astype(str)
+        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": classes}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
+        return {"dual_gap": self.dual_gap_}, arrays
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
+        if self.coef_.ndim != 2 or not len(self.coef_) == len(self.intercept_) == len(self.classes_):
+            raise ValueError(f"coefficients of shape {self.coef_.shape} of {len(self.classes_)} classes")
+        self.dual_gap_ = float(parameters["dual_gap"])
+        self.n_features_in_ = self.coef_.shape[1]
+        if isinstance(self.class_weight, list):
+            self.class_weight = dict(self.class_weight)
+        if "feature_names_in" in arrays:
+            self.feature_names_in_ = arrays["feature_names_in"].astype(object)

@@ -8,6 +8,7 @@ from strads.cli.train_lda import lda
 from strads.cli.train_logistic import logistic
 from strads.cli.train_mf import mf
 from strads.cli.train_transe import transe
+from strads.cli.train_mlr import mlr
 from strads.cli.train_word2vec import word2vec
 
 app = typer.Typer(help="Train a model from a data file.")
@@ -18,6 +19,7 @@ app.command()(logistic)
 app.command()(word2vec)
 app.command()(bpr)
 app.command()(transe)
+app.command()(mlr)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,92 @@
+"""`strads train mlr`: multinomial logistic regression of the samples in a file."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from strads.cli import train_linear_options as linear
+from strads.cli.cluster_options import (
+    TIMEOUT,
+    AddressOption,
+    BackendOption,
+    NodesOption,
+    ThreadsOption,
+    TimeoutOption,
+    start,
+)
+from strads.cli.terminal import standard_output
+from strads.cli.train_options import MODEL, DebugOption, OutOption, OverwriteOption, positive
+
+
+class PenaltyName(StrEnum):
+    """The penalty of the coefficients."""
+
+    l2 = "l2"
+    l1 = "l1"
+    none = "none"
+
+
+def mlr(
+    data: linear.SamplesOption,
+    out: OutOption,
+    labels: linear.LabelsOption = None,
+    target: linear.TargetOption = None,
+    drop: linear.DropOption = None,
+    names: linear.NamesOption = None,
+    test: linear.TestOption = None,
+    test_labels: linear.TestLabelsOption = None,
+    penalty: Annotated[
+        PenaltyName, typer.Option(help="l1 makes most coefficients 0.", rich_help_panel=MODEL)
+    ] = PenaltyName.l2,
+    c: Annotated[
+        float,
+        typer.Option("--C", callback=positive, help="Weight of the loss against the penalty.", rich_help_panel=MODEL),
+    ] = 1.0,
+    balanced: Annotated[
+        bool,
+        typer.Option("--balanced", help="Let all classes count the same, whatever their sizes.", rich_help_panel=MODEL),
+    ] = False,
+    intercept: linear.InterceptOption = True,
+    tol: linear.ToleranceOption = 1e-4,
+    max_iter: linear.IterationsOption = 1000,
+    backend: BackendOption = None,
+    nodes: NodesOption = None,
+    threads: ThreadsOption = None,
+    address: AddressOption = None,
+    timeout: TimeoutOption = TIMEOUT,
+    overwrite: OverwriteOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Multinomial logistic regression of two classes or more.
+
+    coefficients.tsv then has the nonzero coefficients of each class, the largest first.
+
+    [bold]strads train mlr --data train.svm --test test.svm --out run[/bold]
+
+    Few coefficients, of a CSV: [bold]strads train mlr --data mail.csv --target kind --penalty l1 --out run[/bold]
+    """
+    from strads.cli.design_file import DesignOptions
+    from strads.cli.mlr_run import MlrRun
+
+    run = MlrRun(
+        data=data,
+        out=out,
+        options=DesignOptions(labels, names, target, linear.columns(drop)),
+        test=test,
+        test_labels=test_labels,
+        overwrite=overwrite,
+        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
+        parameters={
+            "penalty": None if penalty is PenaltyName.none else penalty.value,
+            "C": c,
+            "class_weight": "balanced" if balanced else None,
+            "fit_intercept": intercept,
+            "tol": tol,
+            "max_iter": max_iter,
+            "random_state": 0,
+        },
+    )
+    with start(backend, nodes, threads, address, timeout) as runtime:
+        code = run.execute(standard_output(), runtime)
+    raise typer.Exit(code)

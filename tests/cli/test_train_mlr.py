@@ -1,0 +1,104 @@
+"""`strads train mlr` from a shell's point of view."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from strads.models import MultinomialLogisticRegression
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+LABELS = np.array(["bird", "fish", "horse"])
+
+
+def samples() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 12)).round(4)
+    z = X[:, :3] @ np.array([[3.0, 0.0, -1.0], [0.0, 2.0, 0.0], [-1.0, 0.0, 2.0]]) + rng.gumbel(size=(240, 3))
+    return X, z.argmax(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples as LIBSVM and CSV, the last 80 apart."""
+    folder = tmp_path_factory.mktemp("samples")
+    X, y = samples()
+    for name, rows in (("train", slice(0, 160)), ("test", slice(160, None))):
+        dump_svmlight_file(X[rows], y[rows], str(folder / f"{name}.svm"), zero_based=False)
+        lines = [",".join([*map(str, x), LABELS[k]]) for x, k in zip(X[rows], y[rows], strict=True)]
+        header = ",".join([*(f"x{column}" for column in range(12)), "kind"])
+        (folder / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
+    return folder
+
+
+def test_directory_holds_model_metrics_coefficients_and_record(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = strads("train", "mlr", "--data", folder / "train.csv", "--target", "kind", "--test", folder / "test.csv",
+                  "--out", out)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["coefficients.tsv", "metrics.jsonl", "model.npz", "run.json"]
+    X, y = samples()
+    model = MultinomialLogisticRegression.load(out / "model.npz")
+    expected = MultinomialLogisticRegression().fit(X[:160], LABELS[y[:160]])
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.classes_.tolist() == LABELS.tolist()
+    record = json.loads((out / "run.json").read_text())
+    assert record["status"] == "finished"
+    assert record["converged"]
+    assert record["data"]["classes"] == 3
+    assert record["accuracy"] == model.score(X[160:], LABELS[y[160:]])
+    header, first, *rest = (out / "coefficients.tsv").read_text().splitlines()
+    assert header == "class\tfeature\tcoefficient"
+    assert first.startswith("bird\tx0\t")
+    assert len(rest) == 35
+    assert "3 classes: bird, fish, horse" in done.stdout
+    assert f"{record['accuracy']:.4f}" in done.stdout
+
+
+@pytest.mark.parametrize("penalty", ["l1", "none"])
+def test_penalties_on_nodes(strads: Strads, folder: Path, tmp_path: Path, penalty: str) -> None:
+    options = ("--data", folder / "train.svm", "--penalty", penalty, "--C", 0.1, "--balanced", "--no-intercept")
+    for nodes, out in ((1, tmp_path / "one"), (2, tmp_path / "two")):
+        done = strads("train", "mlr", *options, "--nodes", nodes, "--threads", 1, "--out", out)
+        assert done.returncode == 0, done.stderr
+    one, two = (MultinomialLogisticRegression.load(tmp_path / name / "model.npz") for name in ("one", "two"))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.class_weight == "balanced"
+    assert not one.intercept_.any()
+    if penalty == "l1":
+        assert 0 < np.count_nonzero(one.coef_) < one.coef_.size
+        assert "nonzero" in done.stdout
+
+
+def test_a_tolerance_that_is_not_reached_is_told(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    done = strads("train", "mlr", "--data", folder / "train.svm", "--max-iter", 1, "--tol", 1e-9,
+                  "--out", tmp_path / "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "did not come down to --tol 1e-09" in " ".join(done.stdout.split())
+    assert not json.loads((tmp_path / "run" / "run.json").read_text())["converged"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--data", "one.svm"), "one.svm: one label only, 1: give samples of two classes or more"),
+        (("--data", "a.svm", "--test", "other.svm"), "other.svm: the label 7 is not in the training data"),
+        (("--data", "a.svm", "--C", 0), "--C"),
+        (("--data", "a.svm", "--penalty", "l3"), "--penalty"),
+        (("--data", "missing.svm"), "missing.svm"),
+        (("--data", "a.svm", "--test-labels", "y.txt"), "y.txt: give the samples that these labels are of as --test"),
+    ],
+)
+def test_bad_input(strads: Strads, tmp_path: Path, options: tuple[object, ...], problem: str) -> None:
+    (tmp_path / "a.svm").write_text("1 1:0.5 3:2\n2 2:1\n3 1:1 2:2\n")
+    (tmp_path / "one.svm").write_text("1 1:0.5\n1 2:1\n")
+    (tmp_path / "other.svm").write_text("7 1:0.5\n")
+    done = strads("train", "mlr", "--out", tmp_path / "out", *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -7,8 +7,8 @@ from strads.cli.train_lasso import lasso
 from strads.cli.train_lda import lda
 from strads.cli.train_logistic import logistic
 from strads.cli.train_mf import mf
-from strads.cli.train_transe import transe
 from strads.cli.train_mlr import mlr
+from strads.cli.train_transe import transe
 from strads.cli.train_word2vec import word2vec
 
 app = typer.Typer(help="Train a model from a data file.")

@@ -41,7 +41,7 @@ from numba.core.untyped_passes import IRProcessing
 import strads
 from strads.bodies.literals import SingleLiterals
 from strads.dds import Accumulator, Readonly, Relaxed
-from strads.dds._ragged import RaggedArray
+from strads.dds.ragged import RaggedArray
 
 LOOPS = Path(__file__).parent.parent / "examples" / "loops"
 SMALL = 0.05  # scale of the replay

@@ -1,4 +1,7 @@
-"""The layer rule: a module imports only from its own layer and from those that it may depend on."""
+"""The layer rule: a module imports only from its own layer and from those that it may depend on.
+
+Modules whose names begin with an underscore, and such names, are for their own layer only.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -42,7 +45,9 @@ def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) 
                 for name in node.names:
                     yield node.lineno, f"strads.{name.name}"
             else:
-                yield node.lineno, full
+                private = [f".{name.name}" for name in node.names if name.name.startswith("_")]
+                for name in private or [""]:
+                    yield node.lineno, full + name
 
 
 def violations(source: str, path: str) -> list[str]:
@@ -51,15 +56,17 @@ def violations(source: str, path: str) -> list[str]:
     is_package = parts[-1] == "__init__"
     module = ("strads", *(parts[:-1] if is_package else parts))
     layer = parts[0]
-    if layer in EXEMPT | _SHOWN:  # nothing is above these
-        return []
-    if layer not in LAYERS:
+    if layer not in LAYERS.keys() | EXEMPT | _SHOWN:
         return [f"{path}: {layer} is no layer of the design"]
-    allowed = LAYERS[layer] | {layer} | ANYWHERE
     found = []
     for line, name in imported_modules(source, module, is_package=is_package):
         package, _, rest = name.partition(".")
-        target = rest.split(".")[0]
+        target, *inside = rest.split(".")
+        if package == "strads" and target != layer and any(part.startswith("_") for part in inside):
+            found.append(f"{path}:{line}: {layer} reaches into {name}")
+        if layer in EXEMPT | _SHOWN:  # nothing is above these
+            continue
+        allowed = LAYERS[layer] | {layer} | ANYWHERE
         if package == "strads" and target not in allowed:
             known = target in LAYERS.keys() | _SHOWN
             what = name if known else f"{name} (the package itself imports every layer)"
@@ -85,6 +92,9 @@ def test_modules_import_from_their_own_layer_and_those_above(path):
         ("loops/async_for.py", "import strads"),
         ("loops/async_for.py", "from strads import dvector"),
         ("models/x.py", "from strads.cli import main"),
+        ("models/x.py", "from strads.dds._text import First"),
+        ("cli/x.py", "from strads.dds import _text"),
+        ("cli/x.py", "def f():\n    from strads.models.lasso import _private"),
         ("unheard_of/x.py", ""),
     ],
 )
@@ -101,6 +111,7 @@ def test_violations_are_found(path, source):
         ),
         ("bodies/analysis/body.py", "from .values import Alias\nfrom ...dds import dvector"),
         ("loops/async_for.py", "from strads import cluster\nimport numpy as np\nimport stradsify"),
+        ("dds/files.py", "from strads.dds._text import First"),
         ("cli/train.py", "from strads.models import MatrixFactorization\nfrom strads import progress"),
         ("__init__.py", "from strads.models import MatrixFactorization"),
     ],

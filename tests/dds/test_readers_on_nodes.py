@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import strads
 from strads.dds import _csv, _files, read_csv, read_parquet, read_text
-from strads.dds._files import Part, part_blocks
 from strads.dds._parts import find_files, share_out
+from strads.dds.files import Part, part_blocks
 from strads.errors import ArgumentError, InputError
 
 RATING = {"user": "i4", "item": "i4", "score": "f4"}

@@ -15,7 +15,7 @@ import strads
 from strads.models._early_stopping import held_out
 from strads.models._iterative import Epoch, IterativeEstimator, Solver
 from strads.models._parameters import check_positive, check_whole_numbers
-from strads.models._saving import save_model
+from strads.models.model_files import save_model
 
 
 @dataclass

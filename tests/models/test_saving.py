@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from strads.cli.run_directory import RunDirectory
-from strads.models._saving import load_model, replacing, save_model
+from strads.models.model_files import load_model, replacing, save_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
 
@@ -65,7 +65,7 @@ def test_what_fails_leaves_the_earlier_file_and_nothing_else(tmp_path):
 
 def test_unfinished_files_cannot_be_foreseen(tmp_path, monkeypatch):
     """Nobody else can have put a link there: what is at that name is never overwritten."""
-    monkeypatch.setattr("strads.models._saving.secrets.token_hex", lambda count: "foreseen")
+    monkeypatch.setattr("strads.models.model_files.secrets.token_hex", lambda count: "foreseen")
     other, planted = tmp_path / "other", tmp_path / ".text-foreseen"
     other.write_text("other")
     planted.symlink_to(other)

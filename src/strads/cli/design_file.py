@@ -11,8 +11,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.cli.design_text import read_delimited, read_libsvm, read_matrix_market
-from strads.dds._csv_dialect import is_number
-from strads.dds._files import check_file, compression_of
+from strads.dds.csv_dialect import is_number
+from strads.dds.files import check_file, compression_of
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines, read_vocabulary
 

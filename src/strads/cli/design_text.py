@@ -15,8 +15,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from strads.dds._csv_dialect import WHITESPACE, Dialect, is_number, sniff_delimiter
-from strads.dds._files import compression_of
+from strads.dds.csv_dialect import WHITESPACE, Dialect, is_number, sniff_delimiter
+from strads.dds.files import compression_of
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 

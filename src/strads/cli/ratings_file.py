@@ -11,8 +11,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 import strads
-from strads.dds._csv_dialect import Dialect, is_number, sniff_delimiter
-from strads.dds._files import check_file, line_blocks
+from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
+from strads.dds.files import check_file, line_blocks
 from strads.errors import InputError
 
 FIELDS = ("user", "item", "score")

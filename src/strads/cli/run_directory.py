@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from strads.errors import InputError
-from strads.models._saving import replacing
+from strads.models.model_files import replacing
 
 RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
 TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"

@@ -2,7 +2,6 @@
 
 from strads.dds._hash_index import NOT_FOUND, HashIndex, find_number
 from strads.dds._keyed import KeyedTable
-from strads.dds._ragged import RaggedArray
 from strads.dds.dmap import dmap
 from strads.dds.dmultimap import dmultimap
 from strads.dds.dvector import dvector, from_arrow, from_numpy
@@ -17,6 +16,7 @@ from strads.dds.hints import (
     relaxed,
     snapshot,
 )
+from strads.dds.ragged import RaggedArray
 from strads.dds.readers import read_csv, read_parquet, read_text
 
 __all__ = [

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError, InputError
 
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.dds._csv_dialect import Dialect, is_number, sniff_delimiter
-from strads.dds._csv_parse import Layout, parse_block
-from strads.dds._files import Part, part_blocks
 from strads.dds._text import First
+from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
+from strads.dds.csv_parse import Layout, parse_block
+from strads.dds.files import Part, part_blocks
 from strads.errors import ArgumentError, InputError
 
 Header = bool | Literal["auto"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from strads.dds._hashing import Hashes, hash_bytes, hash_keys, mix
 from strads.dds._keys import Key, Keys
 from strads.dds._layout import take
-from strads.dds._ragged import RaggedArray
+from strads.dds.ragged import RaggedArray
 
 NOT_FOUND = -1
 

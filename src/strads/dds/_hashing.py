@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.dds._ragged import RaggedArray
+from strads.dds.ragged import RaggedArray
 
 Hashes = NDArray[np.uint64]
 

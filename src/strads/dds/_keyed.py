@@ -12,10 +12,10 @@ from strads.dds._dtypes import check_dtype, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
 from strads.dds._hashing import hash_keys
 from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
-from strads.dds._ragged import RaggedArray
 from strads.dds._spread import SpreadIndex
 from strads.dds._storage import as_storage
 from strads.dds.dvector import dvector
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError, StradsError
 
 NO_TEXTS = RaggedArray(np.empty(0, np.uint8), np.zeros(1, np.int64))

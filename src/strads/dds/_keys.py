@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from strads.dds._layout import take
-from strads.dds._ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError, InputError
 
 Keys = NDArray[np.int64] | RaggedArray

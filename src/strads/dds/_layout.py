@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.dds._ragged import RaggedArray
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError
 
 Bounds = NDArray[np.int64]

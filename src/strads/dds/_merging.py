@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._results import Columns
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 
 
 def filled_of(results: Sequence[Any]) -> list[Any]:

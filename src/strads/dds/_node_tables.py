@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from strads.cluster import Node
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.dds.shard import Shard, fetch_ranges
 
 Selection = tuple[int, int] | NDArray[np.int64]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from strads.dds._files import FilePath, MissingFileError, Part, check_file, compression_of
+from strads.dds.files import FilePath, MissingFileError, Part, check_file, compression_of
 from strads.errors import ArgumentError
 
 Paths = FilePath | Iterable[FilePath]

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from strads.cluster import Cluster
 from strads.dds._layout import Bounds, Layout, numbers, part
 from strads.dds._node_tables import copy_table, move_rows, store_values
-from strads.dds._ragged import RaggedArray
 from strads.dds._spread import Spread, lost
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray
 from strads.errors import NodeFailure
 
 

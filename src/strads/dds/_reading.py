@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from strads.cluster import Node, current
-from strads.dds._files import Part
 from strads.dds._layout import Bounds, Layout
 from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
@@ -16,6 +15,7 @@ from strads.dds._parts import absolute, find_files, share_out
 from strads.dds._placement import Content
 from strads.dds._text import First
 from strads.dds.dvector import dvector
+from strads.dds.files import Part
 from strads.errors import InputError, ProgramStopped
 
 T = TypeVar("T")

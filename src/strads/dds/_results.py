@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds._dtypes import NUMERIC_KINDS
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import InputError
 
 _ROWS_AT_A_TIME = 65_536

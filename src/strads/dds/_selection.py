@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from strads.dds._indexing import RowIndexError, row_number
 from strads.dds._layout import Layout, numbers
 from strads.dds._node_tables import Selection
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._spread import Spread
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError, InputError
 
 

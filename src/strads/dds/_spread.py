@@ -12,8 +12,8 @@ from strads.cluster import Cluster
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, owners, part
 from strads.dds._node_tables import Selection, ragged_places, read_rows, read_values, store_index, write_rows
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import NodeFailure
 
 _LOST = "the content of this table lay on the nodes and is lost with them"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from strads.dds._dtypes import check_dtype, resolve_dtype
-from strads.dds._ragged import RaggedArray
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError
 
 Storage = NDArray[Any] | RaggedArray

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from strads.dds._files import Part, part_blocks
 from strads.dds._results import Collector, Columns, Shape, Source
+from strads.dds.files import Part, part_blocks
 from strads.errors import InputError
 
 _BLOCK_BYTES = 1 << 20

@@ -13,9 +13,9 @@ from strads.dds._keyed import KeyedTable, pairs
 from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, join_keys
 from strads.dds._layout import Layout, take
 from strads.dds._placement import Content
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError, InputError
 
 _SHOWN = 3

@@ -9,12 +9,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from strads.cluster import Cluster
 from strads.dds._arrow import storage_from_arrow
-from strads.dds._creation import Seed, Shape, check_shape, normal_array, uniform_array
 from strads.dds._display import SHOWN_ROWS, display, summary
 from strads.dds._dtypes import resolve_dtype
 from strads.dds._indexing import RowIndexError
 from strads.dds._placement import Content
-from strads.dds._ragged import RaggedArray
 from strads.dds._selection import (
     NeedsAllRows,
     assign,
@@ -26,7 +24,9 @@ from strads.dds._selection import (
     readable,
 )
 from strads.dds._storage import Storage, as_storage
+from strads.dds.creation import Seed, Shape, check_shape, normal_array, uniform_array
 from strads.dds.operators import Operators
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError, StradsError
 
 _FETCHED_BYTES = 4 << 20

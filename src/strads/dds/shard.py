@@ -11,8 +11,8 @@ from strads.cluster import Node
 from strads.dds._indexing import row_number
 from strads.dds._layout import numbers, owners, take
 from strads.dds._mapped import mapped_array, release
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 
 
 @dataclass

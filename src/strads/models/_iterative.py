@@ -18,8 +18,8 @@ from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._early_stopping import Patience
-from strads.models._saving import load_model, plain, save_model
 from strads.models._stopping import Stopping
+from strads.models.model_files import load_model, plain, save_model
 
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]

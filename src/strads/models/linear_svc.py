@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from strads import cluster
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
-from strads.models._saving import load_model, plain, save_model
 from strads.models._stopping import Stopping
+from strads.models.model_files import load_model, plain, save_model
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,

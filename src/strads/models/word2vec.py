@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
-from strads.dds._files import FilePath
+from strads.dds.files import FilePath
 from strads.errors import ArgumentError
 from strads.models._iterative import IterationRecord, IterativeEstimator, OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number

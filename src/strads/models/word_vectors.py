@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import pearsonr, spearmanr
 
-from strads.dds._files import FilePath
+from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
 from strads.models.corpora.documents import read_lines
 from strads.models.corpora.vocabulary import check_vocabulary

@@ -14,8 +14,8 @@ from strads.dds._hashing import hash_keys, node_of
 from strads.dds._keys import Keys, join_keys
 from strads.dds._layout import Bounds, Layout, take
 from strads.dds._node_tables import ragged_places, store_rows
-from strads.dds._ragged import RaggedArray, offsets_of
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.dds.shard import Shard
 from strads.errors import ArgumentError
 

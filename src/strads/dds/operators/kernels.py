@@ -8,9 +8,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from strads.dds._ragged import RaggedArray
 from strads.dds._selection import read_only
 from strads.dds._storage import Storage
+from strads.dds.ragged import RaggedArray
 
 Table = NDArray[Any] | tuple[NDArray[Any], NDArray[np.int64]]
 

@@ -7,7 +7,6 @@ from numba import types
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from strads.dds._ragged import RaggedArray
 from strads.dds._results import Collector, Columns, Source
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
@@ -15,6 +14,7 @@ from strads.dds.operators.failures import place_of
 from strads.dds.operators.functions import CompiledFunction, Uncompilable
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import map_kernel, number_dtypes, record_kernel, sequence_kernel, table_of
+from strads.dds.ragged import RaggedArray
 
 
 def map_rows(job: RowJob) -> tuple[Storage | Columns | None, str | None]:

@@ -10,7 +10,6 @@ from strads.cluster import Node
 from strads.dds._layout import Bounds, Layout, take
 from strads.dds._merging import common, like_of
 from strads.dds._node_tables import store_rows
-from strads.dds._ragged import RaggedArray
 from strads.dds._results import Columns
 from strads.dds._storage import Storage, as_storage
 from strads.dds.operators.failures import place_of
@@ -19,6 +18,7 @@ from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.mapping import choose_rows, map_rows
 from strads.dds.operators.reducing import reduce_rows
 from strads.dds.operators.transforming import transform_rows
+from strads.dds.ragged import RaggedArray
 from strads.dds.shard import Shard
 from strads.errors import InputError
 

@@ -8,13 +8,13 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype
 
 from strads.dds._layout import part
-from strads.dds._ragged import RaggedArray
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
 from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import reduce_kernel, table_of
+from strads.dds.ragged import RaggedArray
 
 _REDUCED_ROWS = 4096  # a fixed number, so that the result does not depend on the number of threads
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.dds._ragged import offsets_of
+from strads.dds.ragged import offsets_of
 
 _CHUNK = 1 << 18  # rows that a thread copies at a time
 _WINDOW_BYTES = 1 << 19  # of the source, kept in the cache while all jobs copy their rows from it

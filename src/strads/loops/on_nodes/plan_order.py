@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam
 from strads.dds import RaggedArray
-from strads.dds._ragged import offsets_of
+from strads.dds.ragged import offsets_of
 from strads.dds.shard import Shard, fetch_rows
 from strads.engine.plans.gather import gather_ragged, gather_rows, gather_segments
 from strads.engine.views.live import Aligned, Offsets, Segmented

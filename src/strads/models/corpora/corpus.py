@@ -9,8 +9,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from strads.dds import RaggedArray, dvector
-from strads.dds._creation import Seed
-from strads.dds._files import FilePath
+from strads.dds.creation import Seed
+from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
 from strads.models.corpora.counts import (
     LARGEST,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from strads.dds._files import FilePath, check_file, line_blocks
+from strads.dds.files import FilePath, check_file, line_blocks
 from strads.errors import ArgumentError, InputError
 from strads.models.corpora.counts import Counts, counts_of_sparse
 from strads.models.corpora.vocabulary import UnknownWords, check_vocabulary

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from strads.dds._files import FilePath
+from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
 from strads.models.corpora.documents import documents_of, read_blocks_of_lines
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.dds._csv_dialect import WHITESPACE, Dialect
-from strads.dds._csv_parse import Layout, parse_block
-from strads.dds._files import FilePath, check_file, line_blocks
+from strads.dds.csv_dialect import WHITESPACE, Dialect
+from strads.dds.csv_parse import Layout, parse_block
+from strads.dds.files import FilePath, check_file, line_blocks
 from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
 from strads.models.corpora.documents import read_vocabulary

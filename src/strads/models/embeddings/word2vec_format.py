@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from strads.dds._files import FilePath, check_file, compression_of
+from strads.dds.files import FilePath, check_file, compression_of
 from strads.errors import InputError
-from strads.models._saving import replacing
 from strads.models.corpora.documents import read_lines
+from strads.models.model_files import replacing
 
 _BATCH = 4096  # words written at a time
 _LONGEST_WORD = 10_000  # bytes

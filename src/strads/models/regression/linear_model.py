@@ -16,9 +16,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, is_number
-from strads.models._saving import load_model, plain, save_model
 from strads.models._stopping import Stopping
 from strads.models.kernels.datafits import Datafit
+from strads.models.model_files import load_model, plain, save_model
 from strads.models.regression.fitting import SCHEDULES, Method, Regression, standard_deviations
 from strads.models.regression.inputs import as_design, as_features, as_features_to_predict, refuse_not_finite
 from strads.models.regression.solution import Progress, Solution

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from strads.dds._csv_dialect import Dialect, is_number
+from strads.dds.csv_dialect import Dialect, is_number
 from strads.errors import InputError
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}

@@ -36,7 +36,7 @@ class Lasso(schmp.DynamicProgram):
     def schedule(self, instance, parameters):
         sample = rows_of(0)[0][:, parameters.start : parameters.stop]
         dependencies = schmp.dense_dependencies(sample, 96, centre=False, all_rows=WORKERS * ROWS)
-        return schmp.DynamicRegression(parameters, 96, dependencies=dependencies)
+        return schmp.PrioritySchedule(parameters, 96, dependencies=dependencies)
 
     def update(self, parameters, data):
         return correlate(*data, parameters)

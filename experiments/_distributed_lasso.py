@@ -10,7 +10,7 @@ from sklearn.linear_model import Lasso
 
 from strads import schmp
 from strads.schedule.dynamic.dependencies import dense_dependencies
-from strads.schedule.dynamic.schedules import DynamicRegression
+from strads.schedule.dynamic.schedules import PrioritySchedule
 
 Matrix = NDArray[np.float64]
 Change = tuple[float, NDArray[np.int64], Matrix]  # moment, parameters, by how much
@@ -81,7 +81,7 @@ class DistributedLasso(schmp.DynamicProgram):
 
     def schedule(self, instance: int, parameters: range) -> schmp.DynamicSchedule:
         own = dense_dependencies(self.sample[:, parameters.start : parameters.stop], self.plan)
-        return DynamicRegression(parameters, self.plan, crowding=np.inf, dependencies=own, seed=self.seed)
+        return PrioritySchedule(parameters, self.plan, crowding=np.inf, dependencies=own, seed=self.seed)
 
     def update(self, parameters: NDArray[np.int64], data: tuple[Matrix, Matrix]) -> Matrix:
         return correlate(*data, parameters)

@@ -23,7 +23,7 @@ from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
 from strads.models.regression.scheduled import solve_scheduled
 from strads.models.regression.working_set import solve
 from strads.schedule.dynamic.dependencies import dense_dependencies
-from strads.schedule.dynamic.schedules import CompiledSchedule, CyclicSchedule, DynamicRegression, RandomSchedule
+from strads.schedule.dynamic.schedules import CompiledSchedule, CyclicSchedule, PrioritySchedule, RandomSchedule
 
 MOST = 150.0  # passes
 PROBLEMS = {
@@ -40,9 +40,9 @@ def schedules(lasso: Lasso, concurrency: int) -> Iterator[tuple[str, Callable[[]
     """Return schedules by name."""
     parameters, scales = range(lasso.X.shape[1]), np.full(lasso.X.shape[1], math.sqrt(len(lasso.y)))
 
-    def dynamic(**options) -> DynamicRegression:
+    def dynamic(**options) -> PrioritySchedule:
         dependencies = dense_dependencies(lasso.X, concurrency)
-        return DynamicRegression(parameters, concurrency, dependencies=dependencies, scales=scales, **options)
+        return PrioritySchedule(parameters, concurrency, dependencies=dependencies, scales=scales, **options)
 
     yield RANDOM, lambda: RandomSchedule(parameters, concurrency)
     yield "cyclic", lambda: CyclicSchedule(parameters, concurrency)

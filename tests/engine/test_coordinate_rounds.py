@@ -13,7 +13,7 @@ from strads.models.kernels.coordinate_model import SAMPLES, Coefficients, Coordi
 from strads.models.kernels.datafits import Logistic, Quadratic, total_loss
 from strads.models.kernels.penalties import ElasticNet
 from strads.schedule.dynamic.dependencies import dense_dependencies
-from strads.schedule.dynamic.schedules import CyclicSchedule, DynamicRegression, RandomSchedule
+from strads.schedule.dynamic.schedules import CyclicSchedule, PrioritySchedule, RandomSchedule
 
 ROWS, COLUMNS, L1, L2 = 70, 30, 3.0, 0.5
 
@@ -68,7 +68,7 @@ def test_threads_do_not_change_the_bits(kind, loss):
         X, model = problem(kind, loss, np.float32, intercept=loss == "logistic")
         dependencies = dense_dependencies(np.asfortranarray(X), 5)
         count = COLUMNS + (loss == "logistic")
-        schedule = DynamicRegression(range(count), 5, dependencies=dependencies, seed=2)
+        schedule = PrioritySchedule(range(count), 5, dependencies=dependencies, seed=2)
         assert run(model, schedule, 60, threads) > 60
         assert run(model, schedule, 7, threads) >= 7  # some rounds, and then more
         found.append((model.coefficients.coef.tobytes(), model.rows.predictor.tobytes()))

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from strads.errors import ArgumentError
 from strads.schedule.dynamic.dependencies import dense_dependencies
-from strads.schedule.dynamic.schedules import CyclicSchedule, DynamicRegression, RandomSchedule, ViolationSchedule
+from strads.schedule.dynamic.schedules import CyclicSchedule, PrioritySchedule, RandomSchedule, ViolationSchedule
 
 KINDS = {
     "cyclic": CyclicSchedule,
     "random": RandomSchedule,
-    "dynamic": DynamicRegression,
+    "dynamic": PrioritySchedule,
     "violation": ViolationSchedule,
 }
 
@@ -98,20 +98,20 @@ def test_bad_arguments_are_refused(kind):
 
 def test_arrays_of_another_length_are_refused():
     with pytest.raises(ArgumentError, match=r"scales of shape \(4,\) for 5 parameters"):
-        DynamicRegression(range(5), 1, scales=np.ones(4))
+        PrioritySchedule(range(5), 1, scales=np.ones(4))
     d = dense_dependencies(correlated(7), 2)
     for count in (6, 9):
         with pytest.raises(ArgumentError, match=f"7 columns for {count} parameters"):
-            DynamicRegression(range(count), 2, dependencies=d)
-    assert DynamicRegression(range(8), 2, dependencies=d).propose()[0].size  # the last one is an intercept
+            PrioritySchedule(range(count), 2, dependencies=d)
+    assert PrioritySchedule(range(8), 2, dependencies=d).propose()[0].size  # the last one is an intercept
     for rest in (-1, 7, 1.5):
         with pytest.raises(ArgumentError, match="rest"):
-            DynamicRegression(range(5), 1, rest=rest)
+            PrioritySchedule(range(5), 1, rest=rest)
 
 
 def test_feedback_on_a_victim_is_refused():
     X = np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 6, axis=1)
-    schedule = DynamicRegression(range(6), 2, dependencies=dense_dependencies(X, 2), seed=0)
+    schedule = PrioritySchedule(range(6), 2, dependencies=dense_dependencies(X, 2), seed=0)
     plan, _ = schedule.propose()
     victim = schedule.state.victims[0]
     assert victim not in plan
@@ -144,7 +144,7 @@ def test_no_plan_has_strong_dependencies_and_victims_come_first(seed, concurrenc
     X = correlated(30)
     C = np.abs(np.corrcoef(X.T))
     d = dense_dependencies(X, concurrency)
-    schedule = DynamicRegression(range(30), concurrency, dependencies=d, threshold=0.5, crowding=np.inf, seed=seed)
+    schedule = PrioritySchedule(range(30), concurrency, dependencies=d, threshold=0.5, crowding=np.inf, seed=seed)
     rng, victims = np.random.default_rng(seed), []
     for _ in range(30):
         plan, _ = schedule.propose()
@@ -157,7 +157,7 @@ def test_no_plan_has_strong_dependencies_and_victims_come_first(seed, concurrenc
 
 
 def test_large_changes_come_again_sooner():
-    schedule, counts = DynamicRegression(range(200), 4, seed=0), np.zeros(200)
+    schedule, counts = PrioritySchedule(range(200), 4, seed=0), np.zeros(200)
     for round_number in range(1050):
         plan, _ = schedule.propose()
         counts[plan] += round_number >= 50  # by then all have been seen once
@@ -167,7 +167,7 @@ def test_large_changes_come_again_sooner():
 
 
 def test_without_priorities_all_come_alike():
-    schedule, counts = DynamicRegression(range(40), 4, seed=0, prioritize=False), np.zeros(40)
+    schedule, counts = PrioritySchedule(range(40), 4, seed=0, prioritize=False), np.zeros(40)
     for _ in range(2000):
         plan, _ = schedule.propose()
         counts[plan] += 1
@@ -201,7 +201,7 @@ def test_what_a_look_has_excluded_is_not_drawn_until_the_next():
 
 @pytest.mark.parametrize("rest", [0, 3])
 def test_what_never_changes_rests_ever_longer(rest):
-    schedule, turns = DynamicRegression(range(60), 4, rest=rest, seed=0), [[] for _ in range(60)]
+    schedule, turns = PrioritySchedule(range(60), 4, rest=rest, seed=0), [[] for _ in range(60)]
     for _ in range(3000):
         plan, _ = schedule.propose()
         for parameter in plan[plan >= 10]:
@@ -212,7 +212,7 @@ def test_what_never_changes_rests_ever_longer(rest):
 
 
 def test_what_changes_again_no_longer_rests():
-    schedule, drawn = DynamicRegression(range(20), 4, rest=6, seed=0), 0
+    schedule, drawn = PrioritySchedule(range(20), 4, rest=6, seed=0), 0
     for n in range(3000):
         plan, _ = schedule.propose()
         drawn += n >= 1500 and 3 in plan

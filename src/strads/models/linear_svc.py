@@ -38,7 +38,7 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
     Uses coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and all of them share w. Samples
-    are drawn as `schedule.DynamicRegression` draws parameters, by their last change: those whose dual variable has
+    are drawn as `schedule.PrioritySchedule` draws parameters, by their last change: those whose dual variable has
     settled at a bound are seldom visited, as with shrinking. Several classes are handled one-vs-rest. Runs as compiled
     rounds on one machine, and on the Dynamic Engine on several nodes, each of which holds some of the features.
 

@@ -3,8 +3,8 @@
 from strads.schedule.dynamic.dependencies import dense_dependencies, sparse_dependencies
 from strads.schedule.dynamic.schedules import (
     CyclicSchedule,
-    DynamicRegression,
     DynamicSchedule,
+    PrioritySchedule,
     RandomSchedule,
     ViolationSchedule,
 )
@@ -19,11 +19,11 @@ __all__ = [
     "CyclicSchedule",
     "DynamicEngine",
     "DynamicProgram",
-    "DynamicRegression",
     "DynamicRun",
     "DynamicSchedule",
     "Iteration",
     "Job",
+    "PrioritySchedule",
     "Program",
     "RandomSchedule",
     "Round",

@@ -24,8 +24,8 @@ from strads.models.regression.problem import Problem
 from strads.models.regression.solution import OnProgress, Progress, Solution
 from strads.schedule.dynamic.schedules import (
     CyclicSchedule,
-    DynamicRegression,
     DynamicSchedule,
+    PrioritySchedule,
     RandomSchedule,
     ViolationSchedule,
 )
@@ -64,11 +64,11 @@ class ScheduleMaker:
             return RandomSchedule(parameters, self.concurrency, seed=self.seed)
         if self.name == "cyclic":
             return CyclicSchedule(parameters, self.concurrency, seed=self.seed)
-        kind: Callable[..., DynamicSchedule] = DynamicRegression
+        kind: Callable[..., DynamicSchedule] = PrioritySchedule
         if self.name == "kkt_violation":
             kind = ViolationSchedule
         elif self.name == "resting":
-            kind = partial(DynamicRegression, rest=_REST)
+            kind = partial(PrioritySchedule, rest=_REST)
         return kind(
             parameters,
             self.concurrency,
@@ -123,7 +123,7 @@ def solve_scheduled(
     pipeline_depth, reorder
         As in `DynamicEngine`.
     prioritize, check_dependencies, threshold
-        As in `DynamicRegression`.
+        As in `PrioritySchedule`.
     seed : int
         Seed of all draws.
     on_progress : callable, optional

@@ -132,7 +132,7 @@ class RandomSchedule(CompiledSchedule):
         self.state = RandomState(self._limits(), counters, generator, np.arange(count), np.arange(count))
 
 
-class DynamicRegression(CompiledSchedule):
+class PrioritySchedule(CompiledSchedule):
     """Prioritized draws and a dependency check, the two phases of thesis §5.1.1 (algorithm 6).
 
     Phase I draws candidates with probability p(j) ∝ (δβ_j)² + η, where δβ_j is the last change (proved optimal for
@@ -233,18 +233,18 @@ class DynamicRegression(CompiledSchedule):
         )
 
 
-class ViolationSchedule(DynamicRegression):
-    """`DynamicRegression` whose priorities come from occasional full passes over the problem.
+class ViolationSchedule(PrioritySchedule):
+    """`PrioritySchedule` whose priorities come from occasional full passes over the problem.
 
     One pass over all columns tells what past changes cannot: the current violation of each parameter's optimality
     condition, even if it was never drawn, and which parameters cannot be in the solution at all (screening: El Ghaoui
     et al. 2012, Fercoq et al. 2015). Between two passes only the remaining parameters are drawn. Before the first pass
-    it behaves like `DynamicRegression`.
+    it behaves like `PrioritySchedule`.
 
     Parameters
     ----------
     parameters, concurrency, seed, **options
-        As in `DynamicRegression`.
+        As in `PrioritySchedule`.
     """
 
     def refresh(self, violations: ArrayLike) -> None:

@@ -60,11 +60,12 @@ def start_strads() -> None:
     strads.init("threads", threads=THREADS)
 
 
-def strads_solve(problem: Problem, penalty: float, tol: float, *, schedule: str) -> np.ndarray:
-    from strads.models import Lasso, LogisticRegression
+def strads_solve(problem: Problem, penalty: float, tol: float, *, schedule: str | None = None) -> np.ndarray:
+    from strads.models import CoordinateDescent, Lasso, LogisticRegression
 
     start_strads()
-    options: dict[str, Any] = {"tol": tol, "fit_intercept": False, "schedule": schedule, "max_iter": 1_000_000}
+    solver = None if schedule is None else CoordinateDescent(schedule)
+    options: dict[str, Any] = {"tol": tol, "fit_intercept": False, "solver": solver, "max_iter": 1_000_000}
     if problem.loss == "quadratic":
         model: Any = Lasso(penalty / len(problem.y), **options)
     else:
@@ -83,7 +84,7 @@ def strads_svc(problem: Problem, penalty: float, tol: float) -> np.ndarray:
 def strads_variants(loss: str) -> list[Variant]:
     if loss == "squared_hinge":
         return [Variant("strads", "", strads_svc, tolerances(4, 8))]
-    own, original = (partial(strads_solve, schedule=name) for name in ("working_set", "dynamic_regression"))
+    own, original = (partial(strads_solve, schedule=name) for name in (None, "dynamic_regression"))
     return [
         Variant("strads", "", own, tolerances(5, 9)),
         Variant("strads, dynamic_regression", "", original, tolerances(2, 8)),

@@ -20,8 +20,7 @@ from _block_correlated import Lasso, block_correlated, samples_until
 
 from strads.cluster import ThreadTeam
 from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
-from strads.models.regression.scheduled import solve_scheduled
-from strads.models.regression.working_set import solve
+from strads.models import CoordinateDescent, WorkingSet
 from strads.schedule.dynamic.dependencies import dense_dependencies
 from strads.schedule.dynamic.schedules import CompiledSchedule, CyclicSchedule, PrioritySchedule, RandomSchedule
 
@@ -56,8 +55,8 @@ def schedules(lasso: Lasso, concurrency: int) -> Iterator[tuple[str, Callable[[]
 
 def optimum(lasso: Lasso) -> tuple[float, int]:
     """Return a thousandth more than the least objective, and how many coefficients are not 0 there."""
-    solution = solve(lasso.problem(), tol=1e-9, max_iter=100)
-    return 1.001 * (solution.objective - solution.gap), int(np.count_nonzero(solution.coef))
+    solution = WorkingSet().minimize(lasso.problem(), tol=1e-9, max_iter=100)
+    return 1.001 * (solution.progress.objective - solution.gap), int(np.count_nonzero(solution.coef))
 
 
 def shown(passes: float, objective: float, target: float, most: float = MOST) -> str:
@@ -75,7 +74,7 @@ def kkt_violation(lasso: Lasso, concurrency: int, target: float) -> tuple[float,
         found.append((progress.samples / lasso.X.size - 1.0, progress.objective))
         return progress.objective <= target
 
-    solve_scheduled(lasso.problem(), "kkt_violation", concurrency=concurrency, tol=1e-9, on_progress=look)
+    CoordinateDescent("kkt_violation", concurrency).minimize(lasso.problem(), tol=1e-9, on_progress=look)
     return found[-1]
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import strads
-from strads.models import Lasso, alpha_max
+from strads.models import CoordinateDescent, ElasticNet, Lasso, WorkingSet, alpha_max
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 30))
@@ -28,10 +28,10 @@ def objective(problem: Data, coef: np.ndarray, intercept: float, alpha: float) -
     return float(np.average(residuals**2, weights=problem.weights) / 2 + alpha * penalty)
 
 
-def fitted(problem: Data, tol: float, **parameters) -> Lasso:
+def fitted(problem: Data, tol: float, **parameters) -> ElasticNet:
     options = {"l1_ratio": problem.l1_ratio, "fit_intercept": problem.fit_intercept, "standardize": problem.standardize}
     alpha = problem.share * alpha_max(problem.X, problem.y, problem.weights, **options)
-    return Lasso(alpha, **options, tol=tol, **parameters).fit(problem.X, problem.y, problem.weights)
+    return ElasticNet(alpha, **options, tol=tol, **parameters).fit(problem.X, problem.y, problem.weights)
 
 
 def reference(problem: Data, alpha: float) -> tuple[np.ndarray, float]:
@@ -332,23 +332,36 @@ def test_bad_weights(weights, message):
         {"l1_ratio": 0.0},
         {"l1_ratio": 1.1},
         {"l1_ratio": None},
-        {"schedule": "fastest"},
-        {"schedule": None},
-        {"concurrency": 0},
-        {"pipeline_depth": 0},
-        {"threshold": 0.0},
+        {"solver": "fastest"},
+        {"solver": WorkingSet},
         {"max_iter": 0},
         {"max_iter": 1.5},
         {"tol": -1e-6},
         {"tol": float("inf")},
-        {"random_state": -1},
-        {"random_state": None},
     ],
 )
 def test_bad_parameters(parameters):
     (name,) = parameters
     with pytest.raises(strads.ArgumentError, match=name):
-        Lasso(**parameters).fit(X, Y)
+        ElasticNet(**parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"schedule": "fastest"},
+        {"schedule": None},
+        {"concurrency": 0},
+        {"pipeline_depth": 0},
+        {"threshold": 0.0},
+        {"random_state": -1},
+        {"random_state": None},
+    ],
+)
+def test_bad_parameters_of_a_solver(parameters):
+    (name,) = parameters
+    with pytest.raises(strads.ArgumentError, match=name):
+        CoordinateDescent(**parameters)
 
 
 def test_prediction_needs_a_fit_and_the_same_columns():
@@ -367,6 +380,7 @@ def test_prediction_needs_a_fit_and_the_same_columns():
 
 def test_conventions_of_scikit_learn():
     check_estimator(Lasso())
+    check_estimator(ElasticNet())
     model = Lasso(0.1, tol=1e-9).fit(X, Y)
     assert clone(model).get_params() == model.get_params()
     assert model.score(X, Y) > 0.95
@@ -383,9 +397,9 @@ def test_new_parameters_do_not_change_what_was_fitted():
 def test_save_and_load(tmp_path, dtype):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X.astype(dtype), columns=[f"gene {j}" for j in range(30)])
-    model = Lasso(np.float64(0.1), l1_ratio=0.9).fit(frame, Y)
+    model = ElasticNet(np.float64(0.1), l1_ratio=0.9, solver=CoordinateDescent(concurrency=4)).fit(frame, Y)
     model.save(tmp_path / "model.npz")
-    loaded = Lasso.load(tmp_path / "model.npz")
+    loaded = ElasticNet.load(tmp_path / "model.npz")
     assert loaded.get_params() == model.get_params()
     assert loaded.coef_.dtype == dtype
     assert np.array_equal(loaded.predict(frame), model.predict(frame))
@@ -395,7 +409,7 @@ def test_save_and_load(tmp_path, dtype):
 
 
 def test_a_schedule_that_is_code_cannot_be_saved(tmp_path):
-    model = Lasso(0.1).fit(X, Y).set_params(schedule=lambda *arguments: None)
+    model = Lasso(0.1).fit(X, Y).set_params(solver=CoordinateDescent(lambda *arguments: None))
     with pytest.raises(strads.ArgumentError, match="schedule is a function"):
         model.save(tmp_path / "model.npz")
 

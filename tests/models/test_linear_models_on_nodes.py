@@ -6,7 +6,7 @@ import scipy.sparse
 
 import strads
 from strads.errors import InputError
-from strads.models import Lasso, LogisticRegression, lasso_path
+from strads.models import CoordinateDescent, Lasso, LogisticRegression, WorkingSet, lasso_path
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 40))
@@ -18,7 +18,8 @@ SCHEDULES = ["working_set", "dynamic_regression", "resting", "kkt_violation", "r
 @pytest.mark.parametrize("form", [np.asfortranarray, scipy.sparse.csc_array])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_every_schedule_finds_the_minimum(runtime, schedule, form):
-    options = {"schedule": schedule, "concurrency": 4, "tol": 1e-11, "standardize": True}
+    solver = WorkingSet() if schedule == "working_set" else CoordinateDescent(schedule, concurrency=4)
+    options = {"solver": solver, "tol": 1e-11, "standardize": True}
     lasso = Lasso(0.1, **options).fit(form(X), Z)
     assert np.allclose(lasso.coef_, Lasso(0.1, tol=1e-12, standardize=True).fit(X, Z).coef_, atol=1e-5)
     assert lasso.history_[-1]["relative_gap"] <= 1e-11
@@ -30,7 +31,7 @@ def test_every_schedule_finds_the_minimum(runtime, schedule, form):
 
 @pytest.mark.nodes
 def test_paths_by_a_schedule(runtime):
-    alphas, coefs, gaps = lasso_path(X, Z, n_alphas=4, eps=0.05, schedule="kkt_violation", tol=1e-11)
+    alphas, coefs, gaps = lasso_path(X, Z, n_alphas=4, eps=0.05, solver=CoordinateDescent("kkt_violation"), tol=1e-11)
     assert np.allclose(coefs, lasso_path(X, Z, alphas=alphas, tol=1e-12).coefs, atol=1e-5)
     assert (gaps >= 0.0).all()
 
@@ -38,7 +39,7 @@ def test_paths_by_a_schedule(runtime):
 @pytest.mark.parametrize("part", ["prioritize", "reorder"])
 def test_priorities_and_their_order_can_be_switched_off(part):
     def fit(**options):
-        model = Lasso(0.1, schedule="dynamic_regression", concurrency=4, tol=1e-11, random_state=7, **options)
+        model = Lasso(0.1, solver=CoordinateDescent(concurrency=4, random_state=7, **options), tol=1e-11)
         with strads.init("threads", nodes=2, threads=1):  # plans are reordered where they are sent to nodes
             return model.fit(X, Z)
 
@@ -50,7 +51,7 @@ def test_priorities_and_their_order_can_be_switched_off(part):
 
 def test_the_check_of_dependencies_can_be_switched_off():
     alike = X[:, :1] + 0.1 * X[:, :12]
-    options = {"schedule": "dynamic_regression", "concurrency": 12, "tol": 1e-3, "threshold": 0.5}
-    Lasso(0.1, **options).fit(alike, Z)
+    Lasso(0.1, tol=1e-3, solver=CoordinateDescent(concurrency=12, threshold=0.5)).fit(alike, Z)
+    unchecked = CoordinateDescent(concurrency=12, check_dependencies=False)
     with pytest.raises(InputError, match="diverges with 12 updates at a time"):
-        Lasso(0.1, check_dependencies=False, **options).fit(alike, Z)
+        Lasso(0.1, tol=1e-3, solver=unchecked).fit(alike, Z)

@@ -60,6 +60,21 @@ def test_nothing_to_explain(n_alphas):
     assert (alphas > 0).all()
 
 
+def test_each_step_is_a_fitted_estimator():
+    seen = []
+
+    def on_step(model):
+        seen.append((model.alpha, model.coef_, model.n_iter_, model.predict(X)))
+        return len(seen) == 3
+
+    path = lasso_path(X, Y, n_alphas=5, tol=1e-10, on_step=on_step)
+    assert len(path.values) == path.coefs.shape[1] == 3
+    for step, (alpha, coef, iterations, predicted) in enumerate(seen):
+        assert (alpha, iterations) == (path.values[step], path.n_iters[step])
+        assert np.array_equal(coef, path.coefs[:, step])
+        assert np.allclose(predicted, X @ coef)
+
+
 def test_not_converged_steps_warn():
     with pytest.warns(ConvergenceWarning, match="did not converge") as caught:
         lasso_path(X, Y, alphas=[1e-3, 1e-4], max_iter=1, tol=1e-14)

@@ -11,10 +11,10 @@ import strads
 from strads.engine.dynamic import coordinate_rounds
 from strads.errors import ArgumentError, InputError
 from strads.models.kernels.datafits import Logistic, Quadratic
-from strads.models.regression import scheduled
+from strads.models.regression import coordinate_descent
+from strads.models.regression.coordinate_descent import SCHEDULES, CoordinateDescent
 from strads.models.regression.inputs import as_design
 from strads.models.regression.problem import Problem
-from strads.models.regression.scheduled import SCHEDULES, solve_scheduled
 from strads.schedule.dynamic.schedules import DynamicSchedule
 
 
@@ -39,10 +39,14 @@ def sparse_logistic(X, y, intercept, l1=1.0):
     return Problem(as_design(X), datafit, np.full(features, l1), np.zeros(features), intercept)
 
 
+def solve(problem, schedule="dynamic_regression", *, concurrency=8, pipeline_depth=3, **options):
+    return CoordinateDescent(schedule, concurrency, pipeline_depth).minimize(problem, **options)
+
+
 def test_there_may_be_many_looks(monkeypatch):
-    monkeypatch.setattr(scheduled, "_GROWTH", 1e40)  # instead of thousands of looks
+    monkeypatch.setattr(coordinate_descent, "_GROWTH", 1e40)  # instead of thousands of looks
     X, y = data(0, "dense", features=4)
-    assert solve_scheduled(elastic_net(X, y, False), "cyclic", tol=-1.0, max_iter=20).iterations == 20
+    assert solve(elastic_net(X, y, False), "cyclic", tol=-1.0, max_iter=20).progress.iteration == 20
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -52,7 +56,7 @@ def test_there_may_be_many_looks(monkeypatch):
 def test_elastic_net_agrees_with_scikit_learn(schedule, kind, seed, intercept, dtype):
     X, y = data(seed, kind, dtype)
     weights = np.random.default_rng(seed).uniform(0.5, 1.5, len(y))
-    found = solve_scheduled(elastic_net(X, y, intercept, weights=weights), schedule, concurrency=3, tol=1e-12)
+    found = solve(elastic_net(X, y, intercept, weights=weights), schedule, concurrency=3, tol=1e-12)
     total = weights.sum()  # scikit-learn divides the loss by Σ s_i
     peer = ElasticNet((4.0 + 0.7) / total, l1_ratio=4.0 / 4.7, fit_intercept=intercept, tol=1e-12, max_iter=10**6)
     peer.fit(X.astype(np.float64), y, sample_weight=weights)
@@ -66,7 +70,7 @@ def test_elastic_net_agrees_with_scikit_learn(schedule, kind, seed, intercept, d
 def test_logistic_regression_agrees_with_scikit_learn(schedule, intercept):
     X, y = data(3, "dense")
     problem = sparse_logistic(X, y, intercept)
-    found = solve_scheduled(problem, schedule, concurrency=3, tol=1e-12)
+    found = solve(problem, schedule, concurrency=3, tol=1e-12)
     assert found.converged
     peer = LogisticRegression(
         C=1.0, l1_ratio=1.0, solver="saga", fit_intercept=intercept, tol=1e-13, max_iter=10**6, random_state=0
@@ -82,7 +86,7 @@ def test_threads_do_not_change_the_bits(loss, monkeypatch):
     found = []
     for threads in (1, 3):
         with strads.init("threads", threads=threads):
-            found.append(solve_scheduled(loss(X, y, True), concurrency=4, tol=1e-9).coef.tobytes())
+            found.append(solve(loss(X, y, True), concurrency=4, tol=1e-9).coef.tobytes())
     assert found[0] == found[1]
 
 
@@ -93,7 +97,7 @@ def test_threads_do_not_change_the_bits(loss, monkeypatch):
 def test_nodes_find_the_same_minimizer(runtime, schedule, kind, loss):
     X, y = data(7, kind)
     X = X + 0.0 if kind == "sparse" else np.asfortranarray(X + 0.3)  # an intercept that matters
-    found = solve_scheduled(loss(X, y, True), schedule, concurrency=4, tol=1e-11, pipeline_depth=2)
+    found = solve(loss(X, y, True), schedule, concurrency=4, tol=1e-11, pipeline_depth=2)
     assert found.converged
     np.testing.assert_allclose(found.coef, _alone(loss, X, y), atol=2e-5)
 
@@ -126,20 +130,20 @@ def test_progress_is_told_and_can_end_it():
         seen.append(progress)
         return len(seen) == 2
 
-    found = solve_scheduled(elastic_net(X, y, True), tol=1e-15, on_progress=told)
+    found = solve(elastic_net(X, y, True), tol=1e-15, on_progress=told)
     assert [progress.iteration for progress in seen] == [1, 2]
     assert seen[0].samples == X.size < seen[1].samples
     assert seen[1].objective < seen[0].objective
     assert not found.converged
-    assert found.iterations == 2
+    assert found.progress.iteration == 2
 
 
 def test_a_warm_start_has_little_to_do():
     X, y = data(1, "dense")
     problem = elastic_net(X, y, True)
-    first = solve_scheduled(problem, tol=1e-10)
-    again = solve_scheduled(problem, tol=1e-9, coef=first.coef, intercept=first.intercept)
-    assert again.iterations == 1
+    first = solve(problem, tol=1e-10)
+    again = solve(problem, tol=1e-9, coef=first.coef, intercept=first.intercept)
+    assert again.progress.iteration == 1
     np.testing.assert_array_equal(again.coef, first.coef)
 
 
@@ -148,8 +152,8 @@ def test_too_many_dependent_updates_are_named():
     X = np.asfortranarray(rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 40)))
     problem = elastic_net(X, X[:, 0] + rng.normal(size=100), False, l1=0.1)
     with pytest.raises(InputError, match="diverges with 40 updates at a time"):
-        solve_scheduled(problem, "random", concurrency=40)
-    assert solve_scheduled(problem, "dynamic_regression", concurrency=40, tol=1e-3).converged
+        solve(problem, "random", concurrency=40)
+    assert solve(problem, "dynamic_regression", concurrency=40, tol=1e-3).converged
 
 
 class Backwards(DynamicSchedule):
@@ -169,13 +173,13 @@ class Backwards(DynamicSchedule):
 def test_schedules_of_ones_own():
     X, y = data(2, "dense")
     problem = elastic_net(X, y, True)
-    own = solve_scheduled(problem, lambda instance, parameters: Backwards(parameters), concurrency=1, tol=1e-10)
-    np.testing.assert_allclose(own.coef, solve_scheduled(problem, tol=1e-10).coef, atol=1e-5)
+    own = solve(problem, lambda instance, parameters: Backwards(parameters), concurrency=1, tol=1e-10)
+    np.testing.assert_allclose(own.coef, solve(problem, tol=1e-10).coef, atol=1e-5)
 
 
 def test_unknown_schedules_are_refused():
     X, y = data(2, "dense")
     with pytest.raises(ArgumentError, match="choose one of"):
-        solve_scheduled(elastic_net(X, y, True), "best")
+        solve(elastic_net(X, y, True), "best")
     with pytest.raises(ArgumentError, match="concurrency=0"):
-        solve_scheduled(elastic_net(X, y, True), concurrency=0)
+        solve(elastic_net(X, y, True), concurrency=0)

@@ -14,7 +14,7 @@ from strads.models.regression.column_shards import ColumnShards
 from strads.models.regression.design import Design
 from strads.models.regression.local_design import DenseDesign, SparseDesign
 from strads.models.regression.problem import Problem
-from strads.models.regression.working_set import solve
+from strads.models.regression.working_set import WorkingSet
 
 
 def _design(X: np.ndarray, kind: str) -> Design:
@@ -62,12 +62,12 @@ def test_optimal(seed, rows, count, kind, logistic, weighted, intercept, ridge, 
     problem = Problem(
         _design(X, kind), fit, largest * share * factors, largest * share * ridge * factors, fit_intercept=intercept
     )
-    solution = solve(problem, tol=1e-10, max_iter=100)
+    solution = WorkingSet().minimize(problem, tol=1e-10, max_iter=100)
     assert solution.converged
-    assert -1e-9 <= solution.gap / solution.null_objective <= 1e-10
+    assert -1e-9 <= solution.relative_gap <= 1e-10
     assert _violation(problem, X, solution.coef, solution.intercept) < 1e-4
     np.testing.assert_allclose(
-        solution.objective, problem.objective(X @ solution.coef + solution.intercept, solution.coef), rtol=1e-9
+        solution.progress.objective, problem.objective(X @ solution.coef + solution.intercept, solution.coef), rtol=1e-9
     )
 
 
@@ -82,7 +82,7 @@ def test_many_columns(kind, dtype, logistic):
     fit = (Logistic if logistic else Quadratic)(y, np.ones(80))
     l1 = np.full(20_000, 0.02 * np.abs(X.T @ y).max())
     problem = Problem(_design(X, kind), fit, l1, np.zeros(20_000), fit_intercept=True)
-    solution = solve(problem, tol=1e-9, max_iter=50)
+    solution = WorkingSet().minimize(problem, tol=1e-9, max_iter=50)
     assert solution.converged
     assert _violation(problem, X.astype(np.float64), solution.coef, solution.intercept) < 1e-3
 
@@ -92,15 +92,15 @@ def test_warm_start_and_progress():
     X, y = rng.normal(size=(60, 300)), rng.normal(size=60)
     problem = Problem(DenseDesign(X), Quadratic(y, np.ones(60)), np.full(300, 3.0), np.zeros(300), fit_intercept=True)
     seen = []
-    first = solve(problem, tol=1e-9, max_iter=50, on_progress=seen.append)
-    again = solve(problem, tol=1e-8, max_iter=50, coef=first.coef, intercept=first.intercept)
-    assert [look.iteration for look in seen] == list(range(1, first.iterations + 1))
+    first = WorkingSet().minimize(problem, tol=1e-9, max_iter=50, on_progress=seen.append)
+    again = WorkingSet().minimize(problem, tol=1e-8, max_iter=50, coef=first.coef, intercept=first.intercept)
+    assert [look.iteration for look in seen] == list(range(1, first.progress.iteration + 1))
     assert all(before.samples < after.samples for before, after in itertools.pairwise(seen))
-    assert again.iterations == 1
-    stopped = solve(problem, tol=1e-9, max_iter=50, on_progress=lambda look: look.iteration == 1)
-    assert stopped.iterations == 1
+    assert again.progress.iteration == 1
+    stopped = WorkingSet().minimize(problem, tol=1e-9, max_iter=50, on_progress=lambda look: look.iteration == 1)
+    assert stopped.progress.iteration == 1
     assert not stopped.converged
-    assert not solve(problem, tol=1e-9, max_iter=1).converged
+    assert not WorkingSet().minimize(problem, tol=1e-9, max_iter=1).converged
 
 
 @pytest.mark.parametrize("kind", ["sparse", "columns", "rows"])
@@ -112,7 +112,7 @@ def test_not_finite(kind, bad):
         _design(X, kind), Quadratic(np.array([1.0, 2, 4, 0]), np.ones(4)), np.ones(3), np.zeros(3), fit_intercept=False
     )
     with pytest.raises(ArgumentError, match="column 1 of X holds"):
-        solve(problem, tol=1e-6, max_iter=5)
+        WorkingSet().minimize(problem, tol=1e-6, max_iter=5)
 
 
 @pytest.mark.nodes
@@ -126,7 +126,9 @@ def test_same_bits_on_nodes(kind, count, runtime):
     there = ColumnShards(here)
     l1 = np.full(count, 0.03 * np.abs(X.T @ y).max())
     one, many = (
-        solve(Problem(design, Quadratic(y, np.ones(50)), l1, 0 * l1, fit_intercept=True), tol=1e-9, max_iter=50)
+        WorkingSet().minimize(
+            Problem(design, Quadratic(y, np.ones(50)), l1, 0 * l1, fit_intercept=True), tol=1e-9, max_iter=50
+        )
         for design in (here, there)
     )
     np.testing.assert_array_equal(one.coef, many.coef)

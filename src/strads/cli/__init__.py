@@ -11,6 +11,7 @@ import strads
 from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
+from strads.cli.options import expanded
 from strads.errors import StradsError
 
 # Environment variables in which the launchers of Open MPI, MPICH/Intel MPI and Slurm pass each process its rank.
@@ -22,8 +23,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(train.app, name="train")
-app.command(name="demo")(demo.demo)
-app.command(name="info")(info.info)
+app.command(name="demo")(expanded(demo.demo))
+app.command(name="info")(expanded(info.info))
 
 
 def _print_version(asked: bool) -> None:

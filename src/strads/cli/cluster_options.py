@@ -1,6 +1,6 @@
 """Options for where a command runs, and their description."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -60,21 +60,28 @@ TimeoutOption = Annotated[
     float,
     typer.Option(help="Seconds that a node waits for another before it counts as lost.", rich_help_panel=_WHERE),
 ]
-TIMEOUT = DEFAULT_TIMEOUT
 
 
-def start(
-    backend: Backend | None, nodes: int | None, threads: int | None, address: str | None, timeout: float
-) -> Runtime:
-    """Choose where loops run, according to the options.
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Where a command runs."""
 
-    Raises
-    ------
-    ArgumentError
-        For incompatible options, or options that the machine or its software cannot satisfy.
-    """
-    chosen = None if backend is None else backend.value
-    return strads.init(chosen, nodes=nodes, threads=threads, address=address, timeout=timeout)
+    backend: BackendOption = None
+    nodes: NodesOption = None
+    threads: ThreadsOption = None
+    address: AddressOption = None
+    timeout: TimeoutOption = DEFAULT_TIMEOUT
+
+    def start(self) -> Runtime:
+        """Choose where loops run.
+
+        Raises
+        ------
+        ArgumentError
+            For incompatible options, or options that the machine or its software cannot satisfy.
+        """
+        backend = None if self.backend is None else self.backend.value
+        return strads.init(backend, nodes=self.nodes, threads=self.threads, address=self.address, timeout=self.timeout)
 
 
 def record(runtime: Runtime) -> dict[str, Any]:

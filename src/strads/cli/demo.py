@@ -5,15 +5,7 @@ from typing import Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
+from strads.cli.cluster_options import Where
 from strads.cli.terminal import standard_output
 from strads.cli.train_options import DebugOption
 
@@ -30,19 +22,16 @@ def demo(
         Model, typer.Argument(help="Factors of generated ratings, or topics of Python's documentation.")
     ] = Model.mf,
     seed: Annotated[int, typer.Option(min=0, help="Of the model, and of the generated ratings.")] = 0,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
     debug: DebugOption = False,
+    *,
+    where: Where,
 ) -> None:
     """Train a model on all cores and nodes, and check the result against that of other threads.
 
     [bold]strads demo[/bold] factorizes generated ratings; [bold]strads demo lda[/bold] finds the topics of the
     documentation that every Python installation has.
     """
-    with start(backend, nodes, threads, address, timeout) as runtime:
+    with where.start() as runtime:
         if model == Model.lda:
             from strads.cli.lda_demo import LdaDemo
 

@@ -2,17 +2,7 @@
 
 import os
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    count_of,
-    describe,
-    start,
-)
+from strads.cli.cluster_options import Where, count_of, describe
 from strads.cli.environment import backends, machine, versions
 from strads.cli.summary import print_summary
 from strads.cli.terminal import standard_output
@@ -21,12 +11,9 @@ from strads.cluster import NodeInfo
 
 
 def info(
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
     debug: DebugOption = False,
+    *,
+    where: Where,
 ) -> None:
     """Show versions, cores, nodes with their threads, and where compiled code is cached."""
     from strads.bodies.code_cache import code_folder
@@ -41,8 +28,8 @@ def info(
         ("Numba's cache", _cache(predict_pairs.stats.cache_path)),
         ("compiled bodies", str(code_folder() or "not kept: no folder that only you can write")),
     ]
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        by_default = "" if threads else " by default (--threads chooses)"
+    with where.start() as runtime:
+        by_default = "" if where.threads else " by default (--threads chooses)"
         rows.append(("runs on", f"{describe(runtime)}{by_default}, backend {runtime.cluster.backend}"))
         rows += [(f"node {node.rank}", _place(node)) for node in runtime.cluster.describe()]
     print_summary(standard_output(), rows)

@@ -30,7 +30,7 @@ class LdaRun(TrainRun):
     holdout: float
 
     command: ClassVar[str] = "lda"
-    learnt: ClassVar[str] = "topic_word_counts_"
+    estimator: ClassVar[str] = "LatentDirichletAllocation"
     period: ClassVar[str] = "iteration"
     unit: ClassVar[str] = "tokens"
     measures: ClassVar[Mapping[str, str]] = MEASURES
@@ -55,10 +55,6 @@ class LdaRun(TrainRun):
             raise ArgumentError(f"--topics {topics}: {MAX_TOPICS} topics are possible")
         self._documents = read_documents(self.data, self.vocab, self.words)
         self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, self.parameters["random_state"])
-
-    def make_model(self) -> LatentDirichletAllocation:
-        """Return the estimator."""
-        return LatentDirichletAllocation(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the documents that were not held out."""

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
 from strads.cli.design_file import DesignOptions, Samples, read_samples
 from strads.cli.run_directory import COEFFICIENTS
+from strads.cli.train_linear_options import RATIO, LinearOptions, Schedule
 from strads.cli.train_run import Record, TrainRun
-from strads.errors import InputError
-from strads.models import Lasso, LogisticRegression, alpha_max, l1_min_c
+from strads.errors import ArgumentError, InputError
+from strads.models import CoordinateDescent, alpha_max, l1_min_c, lasso_path, logistic_path
 from strads.progress import format_figure
 
 _SHOWN = 5  # coefficients that are shown when training ends
@@ -44,17 +45,30 @@ class Penalty:
     share: float | None = None
     steps: int | None = None
 
+    @classmethod
+    def of(cls, *, alpha_ratio: float | None, path: int | None, **value: float | None) -> Self:
+        """Return the penalty that options give: at most one of them and of `alpha` or `C`; by default a tenth.
+
+        Raises
+        ------
+        ArgumentError
+            For several; the message names them.
+        """
+        given = {**value, "alpha_ratio": alpha_ratio, "path": path}
+        options = ["--" + name.replace("_", "-") for name, value in given.items() if value is not None]
+        if len(options) > 1:
+            raise ArgumentError(f"{' and '.join(options)} both say how strong the penalty is: give one of them")
+        (strength,) = value.values()
+        return cls(strength, alpha_ratio if options else RATIO, path)
+
 
 @dataclass(kw_only=True)
 class LinearRun(TrainRun):
     """Common base of the runs of `strads train lasso` and `strads train logistic`."""
 
-    options: DesignOptions
-    test: Path | None
-    test_labels: Path | None
+    options: LinearOptions
     penalty: Penalty
 
-    learnt: ClassVar[str] = "coef_"
     unit: ClassVar[str] = "entries"
     beginning: ClassVar[str] = "compiling, looking at all columns: the first iteration takes some seconds longer"
     texts: ClassVar[tuple[str, ...]] = (COEFFICIENTS,)
@@ -81,8 +95,12 @@ class LinearRun(TrainRun):
         """The value of `alpha` or `C` at which coefficients become nonzero."""
 
     @abstractmethod
-    def scores(self, y: NDArray[Any]) -> Record:
-        """Scores on the held-out targets; a path selects by the first."""
+    def follow(self, on_step: Callable[[Any], object]) -> None:
+        """Fit a path of penalties; `on_step` is called with the estimator after each."""
+
+    @abstractmethod
+    def scores(self, model: Any, X: Any, y: NDArray[Any]) -> Record:
+        """Scores of a model on held-out samples; a path selects by the first."""
 
     @property
     def period(self) -> str:  # type: ignore[override]
@@ -120,15 +138,30 @@ class LinearRun(TrainRun):
 
     def read(self) -> None:
         """Read the training and test samples, and determine the strength of the penalty."""
-        if self.test is None and self.test_labels is not None:
-            raise InputError(f"{self.test_labels}: give the samples that these labels are of as --test")
-        self._samples = read_samples(self.data, self.options)
+        options = self.options
+        if options.test is None and options.test_labels is not None:
+            raise InputError(f"{options.test_labels}: give the samples that these labels are of as --test")
+        columns = DesignOptions(options.labels, options.names, options.target, self._dropped)
+        self._samples = read_samples(self.data, columns)
         self._y = self.targets(self.data, self._samples)
-        if self.test is not None:
-            options = replace(self.options, labels=self.test_labels)
-            self._held_out = read_samples(self.test, options, like=self._samples)
-            self._test_y = self.targets(self.test, self._held_out)
+        if options.test is not None:
+            columns = replace(columns, labels=options.test_labels)
+            self._held_out = read_samples(options.test, columns, like=self._samples)
+            self._test_y = self.targets(options.test, self._held_out)
         self._values = self._strengths()
+
+    @property
+    def _dropped(self) -> tuple[str, ...]:
+        drop = self.options.drop
+        return () if drop is None else tuple(name.strip() for name in drop.split(","))
+
+    def model_parameters(self) -> Record:
+        """All parameters of the estimator except the strength of the penalty."""
+        schedule, concurrency = self.options.schedule, self.options.concurrency
+        if schedule == Schedule.working_set:
+            return self.parameters
+        solver = CoordinateDescent(schedule.value, concurrency, random_state=self.common.seed)
+        return self.parameters | {"solver": solver}
 
     def _strengths(self) -> list[float]:
         """Values of `alpha` or `C`."""
@@ -157,24 +190,25 @@ class LinearRun(TrainRun):
         self._unconverged = sum(issubclass(each.category, ConvergenceWarning) for each in caught)
 
     def _fit_path(self, on_record: Callable[[Record], object]) -> None:
-        best: Any = None
+        best: list[Any] = []
         seconds, samples = 0.0, 0
-        self.model.set_params(warm_start=True)
+
+        def on_step(model: Any) -> None:
+            nonlocal seconds, samples
+            last = model.history_[-1]
+            seconds, samples = seconds + last["seconds"], samples + last["samples"]
+            record = last | {"iteration": len(self._steps) + 1, "seconds": seconds, "samples": samples}
+            record |= {self.strength: float(getattr(model, self.strength)), "iterations": model.n_iter_}
+            self._steps.append(record | self._measured(model))
+            if self._is_better(self._steps[-1]):
+                best[:] = [copy.copy(model)]
+            on_record(self._steps[-1])
+
         try:
-            for step, value in enumerate(self._values, 1):
-                self.model.set_params(**{self.strength: value}).fit(self._samples.X, self._y)
-                last = self.model.history_[-1]
-                seconds, samples = seconds + last["seconds"], samples + last["samples"]
-                record = last | {"iteration": step, "seconds": seconds, "samples": samples, self.strength: value}
-                record |= {"iterations": self.model.n_iter_, **self._measured()}
-                self._steps.append(record)
-                if best is None or self._is_better(record):
-                    best = copy.copy(self.model)
-                on_record(record)
+            self.follow(on_step)
         finally:
-            if best is not None:
-                self.model.__dict__.update(best.__dict__)
-            self.model.set_params(warm_start=False)
+            if best:
+                self.model.__dict__.update(best[0].__dict__)
 
     def _is_better(self, record: Record) -> bool:
         """Whether a step is better than all previous ones; without test data, the latest always is."""
@@ -190,12 +224,12 @@ class LinearRun(TrainRun):
         score = float(record.get(self.score, math.nan))
         return record["iteration"] if math.isnan(score) else score
 
-    def _measured(self) -> Record:
-        return {} if self._held_out is None else self.scores(self._test_y)
+    def _measured(self, model: Any) -> Record:
+        return {} if self._held_out is None else self.scores(model, self._held_out.X, self._test_y)
 
     def measure(self) -> None:
         """Predict the held-out samples."""
-        self._scores = self._measured()
+        self._scores = self._measured(self.model)
 
     def announcement(self) -> list[str]:
         """The amount of data, and the penalty."""
@@ -214,11 +248,14 @@ class LinearRun(TrainRun):
             "labels": None if options.labels is None else str(options.labels),
             "names": None if options.names is None else str(options.names),
             "target": options.target,
-            "drop": list(options.drop),
-            "test": None if self.test is None else str(self.test),
-            "test_labels": None if self.test_labels is None else str(self.test_labels),
+            "drop": list(self._dropped),
+            "test": None if options.test is None else str(options.test),
+            "test_labels": None if options.test_labels is None else str(options.test_labels),
             "ratio": self.penalty.share,
             "path": self.penalty.steps,
+            "l1_ratio": options.l1_ratio,
+            "schedule": options.schedule.value,
+            "concurrency": options.concurrency,
         }
 
     def about_data(self) -> Record:
@@ -278,15 +315,16 @@ class LinearRun(TrainRun):
 
 @dataclass(kw_only=True)
 class LassoRun(LinearRun):
-    """A run of `strads train lasso`."""
+    """A run of `strads train lasso`; with a ridge, of an elastic net."""
 
     command: ClassVar[str] = "lasso"
     strength: ClassVar[str] = "alpha"
     score: ClassVar[str] = "r2"
 
-    def make_model(self) -> Lasso:
-        """Return the estimator."""
-        return Lasso(**self.parameters)
+    @property
+    def estimator(self) -> str:  # type: ignore[override]
+        """The estimator that has these parameters."""
+        return "ElasticNet" if "l1_ratio" in self.parameters else "Lasso"
 
     def targets(self, path: Path, samples: Samples) -> NDArray[np.float64]:
         """Numbers."""
@@ -303,10 +341,13 @@ class LassoRun(LinearRun):
         """The largest useful alpha."""
         return alpha_max(self._samples.X, y, **parameters)
 
-    def scores(self, y: NDArray[Any]) -> Record:
+    def follow(self, on_step: Callable[[Any], object]) -> None:
+        """Fit for all alphas."""
+        lasso_path(self._samples.X, self._y, alphas=self._values, on_step=on_step, **self.model_parameters())
+
+    def scores(self, model: Any, X: Any, y: NDArray[Any]) -> Record:
         """R² and the root mean squared error."""
-        assert self._held_out is not None
-        predicted = self.model.predict(self._held_out.X)
+        predicted = model.predict(X)
         r2 = float(r2_score(y, predicted)) if len(y) > 1 else math.nan
         return {self.score: r2, "rmse": float(root_mean_squared_error(y, predicted))}
 
@@ -316,14 +357,11 @@ class LogisticRun(LinearRun):
     """A run of `strads train logistic`."""
 
     command: ClassVar[str] = "logistic"
+    estimator: ClassVar[str] = "LogisticRegression"
     strength: ClassVar[str] = "C"
     score: ClassVar[str] = "auc"
 
     _labels: NDArray[Any] = field(init=False)
-
-    def make_model(self) -> LogisticRegression:
-        """Return the estimator."""
-        return LogisticRegression(**self.parameters)
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """Labels: integers if possible, else strings; the same two in both files."""
@@ -345,11 +383,14 @@ class LogisticRun(LinearRun):
         """The smallest useful C."""
         return l1_min_c(self._samples.X, y, **parameters)
 
-    def scores(self, y: NDArray[Any]) -> Record:
+    def follow(self, on_step: Callable[[Any], object]) -> None:
+        """Fit for all values of C."""
+        logistic_path(self._samples.X, self._y, Cs=self._values, on_step=on_step, **self.model_parameters())
+
+    def scores(self, model: Any, X: Any, y: NDArray[Any]) -> Record:
         """Area under the ROC curve, and accuracy."""
-        assert self._held_out is not None
-        z = self.model.decision_function(self._held_out.X)
-        second = y == self.model.classes_[1]
+        z = model.decision_function(X)
+        second = y == model.classes_[1]
         auc = float(roc_auc_score(second, z)) if 0 < second.sum() < len(y) else math.nan
         return {self.score: auc, "accuracy": float(np.mean((z > 0) == second))}
 

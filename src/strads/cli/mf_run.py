@@ -27,7 +27,7 @@ class MfRun(TrainRun):
     holdout: float
 
     command: ClassVar[str] = "mf"
-    learnt: ClassVar[str] = "user_factors_"
+    estimator: ClassVar[str] = "MatrixFactorization"
     unit: ClassVar[str] = "ratings"
     measures: ClassVar[Mapping[str, str]] = MEASURES
 
@@ -45,13 +45,6 @@ class MfRun(TrainRun):
         """Read the ratings, and set some aside."""
         self._ratings = read_ratings(self.data, self.columns, self.delimiter)
         self._rest, self._held_out = split(self._ratings.records, self.holdout, self.parameters["random_state"])
-
-    def make_model(self) -> "MatrixFactorization":
-        """Return the estimator."""
-        # Imported only now: errors in the data are reported before the estimators are loaded.
-        from strads.models import MatrixFactorization
-
-        return MatrixFactorization(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the ratings that were not held out."""
@@ -92,10 +85,6 @@ class MfRun(TrainRun):
         if history and self.model.early_stopping:
             return min(history, key=lambda record: record["validation_rmse"])
         return super().kept_record(history)
-
-    def figures(self, last: Mapping[str, Any]) -> Record:
-        """Both errors."""
-        return {"rmse": last.get("rmse"), "validation_rmse": last.get("validation_rmse")}
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Both errors, and the epoch that early stopping has chosen."""

@@ -1,8 +1,14 @@
 """`strads train`: one command per model, from a data file to a directory with the trained model."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from strads.cli.train_bpr import bpr
+from strads.cli.options import expanded
+from strads.cli.terminal import standard_output
 from strads.cli.train_lasso import lasso
 from strads.cli.train_lda import lda
 from strads.cli.train_logistic import logistic
@@ -10,6 +16,23 @@ from strads.cli.train_mf import mf
 from strads.cli.train_mlr import mlr
 from strads.cli.train_transe import transe
 from strads.cli.train_word2vec import word2vec
+
+if TYPE_CHECKING:
+    from strads.cli.train_run import TrainRun
+
+
+def training(describe: "Callable[..., TrainRun]") -> Callable[..., None]:
+    """Return the command that performs the run which a function describes by its options."""
+
+    @wraps(describe)
+    def train(**given: Any) -> None:
+        run = describe(**given)
+        with run.common.start() as runtime:
+            code = run.execute(standard_output(), runtime)
+        raise typer.Exit(code)
+
+    return expanded(train)
+
 
 app = typer.Typer(help="Train a model from a data file.")
 app.command()(mf)
@@ -20,6 +43,8 @@ app.command()(word2vec)
 app.command()(bpr)
 app.command()(transe)
 app.command()(mlr)
+for _model in (mf, lda, lasso, logistic, word2vec):
+    app.command()(training(_model))
 
 
 @app.callback(invoke_without_command=True)

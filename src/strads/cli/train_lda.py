@@ -2,30 +2,20 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
 from strads.cli.train_options import (
     DATA,
     MODEL,
-    DebugOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
+    Common,
     positive,
     share,
 )
+
+if TYPE_CHECKING:
+    from strads.cli.lda_run import LdaRun
 
 
 class StopWords(StrEnum):
@@ -74,13 +64,13 @@ def _documents(value: str) -> float:
 
 
 def lda(
+    *,
     data: Annotated[
         Path,
         typer.Option(
             help="Text, one document a line, or UCI's bag of words (docword); gzip too.", rich_help_panel=DATA
         ),
     ],
-    out: OutOption,
     vocab: Annotated[
         Path | None,
         typer.Option(
@@ -171,15 +161,8 @@ def lda(
         int,
         typer.Option(min=0, help="Iterations between two log-likelihoods; 0: none.", rich_help_panel=MODEL),
     ] = 1,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "LdaRun":
     """Topics of documents, by collapsed Gibbs sampling of latent Dirichlet allocation.
 
     The words of texts are counted in lower case; topics.txt then names each topic's most frequent ones.
@@ -191,14 +174,12 @@ def lda(
     from strads.cli.documents_file import WordOptions
     from strads.cli.lda_run import LdaRun
 
-    run = LdaRun(
+    return LdaRun(
         data=data,
-        out=out,
+        common=common,
         vocab=vocab,
         words=WordOptions(min_df, max_df, max_features, None if stop_words is None else stop_words.value),
         holdout=holdout,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "n_components": topics,
             "max_iter": iterations,
@@ -207,9 +188,6 @@ def lda(
             "learn_priors": learn_priors.value,
             "sampler": sampler.value,
             "evaluate_every": evaluate_every,
-            "random_state": seed,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

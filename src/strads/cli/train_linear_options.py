@@ -1,13 +1,13 @@
 """Options common to `strads train lasso` and `strads train logistic`."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from strads.cli.train_options import DATA, MODEL, mixing, not_negative, positive
-from strads.errors import ArgumentError
 
 RATIO = 0.1
 
@@ -123,13 +123,8 @@ ScheduleOption = Annotated[
     ),
 ]
 ConcurrencyOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="How many coefficients are updated together; not of working_set.",
-        show_default=False,
-        rich_help_panel=MODEL,
-    ),
+    int,
+    typer.Option(min=1, help="How many coefficients are updated together; not of working_set.", rich_help_panel=MODEL),
 ]
 ToleranceOption = Annotated[
     float,
@@ -143,19 +138,32 @@ ToleranceOption = Annotated[
 IterationsOption = Annotated[int, typer.Option("--max-iter", min=1, help="Iterations, at most.", rich_help_panel=MODEL)]
 
 
-def columns(value: str | None) -> tuple[str, ...]:
-    """Comma-separated names in an option's value."""
-    return () if value is None else tuple(name.strip() for name in value.split(","))
+@dataclass(frozen=True, kw_only=True)
+class LinearOptions:
+    """The samples, and how the model is fitted to them."""
 
+    labels: LabelsOption = None
+    target: TargetOption = None
+    drop: DropOption = None
+    names: NamesOption = None
+    test: TestOption = None
+    test_labels: TestLabelsOption = None
+    alpha_ratio: RatioOption = None
+    path: PathOption = None
+    l1_ratio: MixingOption = 1.0
+    standardize: StandardizeOption = False
+    intercept: InterceptOption = True
+    schedule: ScheduleOption = Schedule.working_set
+    concurrency: ConcurrencyOption = 8
+    tol: ToleranceOption = 1e-6
+    max_iter: IterationsOption = 1000
 
-def one_of(**given: object) -> None:
-    """Reject more than one of the options for the strength of the penalty.
-
-    Raises
-    ------
-    ArgumentError
-        The message names them.
-    """
-    options = ["--" + name.replace("_", "-") for name, value in given.items() if value is not None]
-    if len(options) > 1:
-        raise ArgumentError(f"{' and '.join(options)} both say how strong the penalty is: give one of them")
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimators, except the strength of the penalty and the solver."""
+        ridge = {} if self.l1_ratio == 1 else {"l1_ratio": self.l1_ratio}
+        return ridge | {
+            "standardize": self.standardize,
+            "fit_intercept": self.intercept,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }

@@ -2,32 +2,22 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
 from strads.cli.train_options import (
     DATA,
     MODEL,
-    DebugOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
+    Common,
     not_negative,
     positive,
     share,
 )
 from strads.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from strads.cli.mf_run import MfRun
 
 
 class Solver(StrEnum):
@@ -80,11 +70,11 @@ DelimiterOption = Annotated[
 
 
 def mf(
+    *,
     data: Annotated[
         Path,
         typer.Option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA),
     ],
-    out: OutOption,
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
     holdout: Annotated[
@@ -124,15 +114,8 @@ def mf(
             rich_help_panel=MODEL,
         ),
     ] = False,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "MfRun":
     """Matrix factorization of ratings by parallel stochastic gradient descent, or coordinate descent.
 
     The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
@@ -145,14 +128,12 @@ def mf(
 
     if early_stopping and holdout == 0:
         raise ArgumentError("--early-stopping needs held-out ratings: give a --holdout above 0")
-    run = MfRun(
+    return MfRun(
         data=data,
-        out=out,
+        common=common,
         columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
         delimiter=delimiter,
         holdout=holdout,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "n_components": rank,
             "max_iter": epochs,
@@ -163,9 +144,6 @@ def mf(
             "regularization": regularization,
             "biases": biases,
             "early_stopping": early_stopping,
-            "random_state": seed,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

@@ -1,10 +1,13 @@
 """Options common to the commands of `strads train`, and checks of their values."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from strads.cli.cluster_options import Where
 
 DATA, MODEL, RUN = "Data", "Model", "Run"
 
@@ -14,6 +17,16 @@ OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.", rich_help_panel=RUN)
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=RUN)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common(Where):
+    """Options of all commands of `strads train`."""
+
+    out: OutOption
+    seed: SeedOption = 0
+    overwrite: OverwriteOption = False
+    debug: DebugOption = False
 
 
 def positive(value: float | None) -> float | None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -17,8 +17,9 @@ from strads.cli.run_directory import RunDirectory
 from strads.cli.snapshots import Savable, Snapshots
 from strads.cli.summary import print_summary
 from strads.cli.terminal import last_words
+from strads.cli.train_options import Common
 from strads.cluster import Runtime
-from strads.progress import COMPILING, EpochProgress, format_rate, samples_per_second
+from strads.progress import COMPILING, EpochProgress, format_figure, format_rate, samples_per_second
 
 Record = dict[str, Any]
 
@@ -29,6 +30,10 @@ class Estimator(Savable, Protocol):
     max_iter: int
     history_: list[Record]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is something learnt."""
+        ...
+
 
 @dataclass(kw_only=True)
 class TrainRun(ABC):
@@ -36,21 +41,17 @@ class TrainRun(ABC):
 
     Parameters
     ----------
-    data, out : Path
-        The data file, and the output directory.
-    overwrite : bool
-        Whether an earlier run there may be replaced.
-    where : dict
-        The options for where it runs.
+    data : Path
+        The data file.
+    common : Common
+        The output directory, and where it runs.
     parameters : dict
         Parameters of the estimator.
 
     Attributes
     ----------
-    command : str
-        Name of the model on the command line.
-    learnt : str
-        Attribute that the estimator has once it is trained.
+    command, estimator : str
+        Name of the model on the command line, and in `strads.models`.
     period, unit : str
         The model's name for a pass over the data, and the unit in which it counts them.
     measures : dict of str → str
@@ -64,13 +65,11 @@ class TrainRun(ABC):
     """
 
     data: Path
-    out: Path
-    overwrite: bool
-    where: dict[str, Any]
+    common: Common
     parameters: dict[str, Any]
 
     command: ClassVar[str]
-    learnt: ClassVar[str]
+    estimator: ClassVar[str]
     period: ClassVar[str] = "epoch"
     unit: ClassVar[str]
     measures: ClassVar[Mapping[str, str]]
@@ -91,9 +90,15 @@ class TrainRun(ABC):
     def read(self) -> None:
         """Read the data and hold some out; invalid data and parameters are rejected before anything is written."""
 
-    @abstractmethod
-    def make_model(self) -> Estimator:
+    def make_model(self) -> Any:
         """Return the estimator to train."""
+        from strads import models  # only now: errors in the data are reported before the estimators are loaded
+
+        return getattr(models, self.estimator)(**self.model_parameters())
+
+    def model_parameters(self) -> Record:
+        """Parameters that the estimator is made with."""
+        return self.parameters
 
     @abstractmethod
     def fit(self, on_record: Callable[[Record], object]) -> None:
@@ -103,21 +108,21 @@ class TrainRun(ABC):
     def announcement(self) -> list[str]:
         """Lines that describe the training data."""
 
-    @abstractmethod
     def arguments(self) -> Record:
         """Options of this model's command that are not parameters of its estimator, for the run's record."""
+        return {}
 
     @abstractmethod
     def about_data(self) -> Record:
         """Description of the data, for the run's record."""
 
-    @abstractmethod
     def figures(self, last: Mapping[str, Any]) -> Record:
         """Results for the run's record, if known; `last` is the record that the model comes from."""
+        return {name: last.get(name) for name in self.measures}
 
-    @abstractmethod
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Names and values of the results for people."""
+        return [(label, format_figure(last[name])) for name, label in self.measures.items() if name in last]
 
     def measure(self) -> None:
         """Evaluate the trained model on held-out data, if that is not done during training."""
@@ -151,7 +156,7 @@ class TrainRun(ABC):
         RunFailedError
             If training fails; the directory keeps the metrics until then.
         """
-        directory = RunDirectory(self.out, overwrite=self.overwrite, texts=self.texts)
+        directory = RunDirectory(self.common.out, overwrite=self.common.overwrite, texts=self.texts)
         with Interrupts() as signals, directory as self._directory:
             try:
                 self.read()
@@ -252,7 +257,7 @@ class TrainRun(ABC):
     @property
     def _is_trained(self) -> bool:
         """Whether the trained parameters are in this process, so that they can be saved."""
-        return hasattr(self.model, self.learnt)
+        return self.model.__sklearn_is_fitted__()
 
     def _last(self) -> Mapping[str, Any]:
         return self.kept_record(self.history)
@@ -291,18 +296,14 @@ class TrainRun(ABC):
             console.print(f"{cluster_options.describe(runtime)} ({runtime.cluster.backend}) on {hosts}", soft_wrap=True)
 
     def _record(self, runtime: Runtime) -> Record:
-        arguments = {
-            "data": str(self.data),
-            "out": str(self.out),
-            **self.arguments(),
-            "overwrite": self.overwrite,
-            **self.where,
-        }
+        common = asdict(self.common) | {"out": str(self.common.out)}
+        del common["seed"], common["debug"]  # the seed has its own entry
+        arguments = {"data": str(self.data), **self.arguments(), **common}
         return {
             "command": f"train {self.command}",
             "model": type(self.model).__name__,
             "arguments": arguments | self.parameters,
-            "seed": self.parameters["random_state"],
+            "seed": self.common.seed,
             "data": {"file": str(self.data.resolve()), "bytes": self.data.stat().st_size, **self.about_data()},
             "versions": versions() | (backends() if runtime.cluster.backend != "threads" else {}),
             "machine": machine() | {"threads": runtime.threads},

@@ -2,32 +2,22 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
 from strads.cli.train_options import (
     DATA,
     MODEL,
     RUN,
-    DebugOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
+    Common,
     not_negative,
     positive,
     share,
 )
+
+if TYPE_CHECKING:
+    from strads.cli.word2vec_run import Word2VecRun
 
 
 class Tokens(StrEnum):
@@ -38,11 +28,11 @@ class Tokens(StrEnum):
 
 
 def word2vec(
+    *,
     data: Annotated[
         Path,
         typer.Option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.", rich_help_panel=DATA),
     ],
-    out: OutOption,
     tokens: Annotated[
         Tokens,
         typer.Option(
@@ -99,15 +89,8 @@ def word2vec(
             rich_help_panel=RUN,
         ),
     ] = None,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "Word2VecRun":
     """Vectors of words, by skip-gram with negative sampling.
 
     Same seed, same vectors, on any number of threads and nodes.
@@ -118,15 +101,13 @@ def word2vec(
     """
     from strads.cli.word2vec_run import Word2VecRun
 
-    run = Word2VecRun(
+    return Word2VecRun(
         data=data,
-        out=out,
+        common=common,
         tokens=tokens.value,
         lowercase=lowercase,
         pairs=pairs,
         vectors=vectors,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "vector_size": vector_size,
             "window": window,
@@ -138,9 +119,6 @@ def word2vec(
             "min_alpha": min_alpha,
             "epochs": epochs,
             "max_final_vocab": max_words,
-            "random_state": seed,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

@@ -24,7 +24,7 @@ class Word2VecRun(TrainRun):
     vectors: Path | None
 
     command: ClassVar[str] = "word2vec"
-    learnt: ClassVar[str] = "vectors_"
+    estimator: ClassVar[str] = "Word2Vec"
     unit: ClassVar[str] = "words"
     measures: ClassVar[Mapping[str, str]] = {"objective": "loss"}
 
@@ -58,10 +58,6 @@ class Word2VecRun(TrainRun):
         """Reject a file of pairs before anything is trained."""
         words = self._words.words
         WordVectors(words, [[1.0, number] for number in range(len(words))]).evaluate_word_pairs(pairs)
-
-    def make_model(self) -> Word2Vec:
-        """Return the estimator."""
-        return Word2Vec(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on all sentences."""

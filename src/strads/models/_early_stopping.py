@@ -8,11 +8,6 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 
 
-def wants_to_stop(answer: object) -> bool:
-    """Whether a callback returned Python's or NumPy's True; anything else, such as None, means to continue."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
-
-
 def held_out(count: int, fraction: float, seed: int, what: str = "samples") -> NDArray[np.bool_]:
     """Return a mask of shape (count,) of the samples to hold out, at least one, and never all.
 

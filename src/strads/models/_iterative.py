@@ -19,7 +19,7 @@ from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._early_stopping import Patience
 from strads.models._stopping import Stopping
-from strads.models.model_files import load_model, plain, save_model
+from strads.models.model_files import load_model, plain, restored, save_model
 
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
@@ -112,6 +112,7 @@ class IterativeEstimator(BaseEstimator, ABC):
     history_: list[IterationRecord]
     n_iter_: int
 
+    _parameter_classes: ClassVar[tuple[type, ...]] = ()  # dataclasses that a parameter may be an instance of
     _early_stopping_figure: ClassVar[str]  # key of the record that `early_stopping` watches
     _higher_is_better: ClassVar[bool] = False
 
@@ -148,7 +149,14 @@ class IterativeEstimator(BaseEstimator, ABC):
         for name in names:
             self.__dict__.pop(name, None)
 
-    def _train(self, solver: Solver, on_iteration: OnIteration | None = None, *, seconds: float = 0.0) -> bool:
+    def _train(
+        self,
+        solver: Solver,
+        on_iteration: OnIteration | None = None,
+        *,
+        seconds: float = 0.0,
+        max_epochs: int | None = None,
+    ) -> bool:
         """Run epochs until `max_iter`, convergence, early stopping, a callback that returns True, or Ctrl-C; publish.
 
         Ctrl-C, and errors of the callback, take effect when the model is published. With the parameter
@@ -162,6 +170,8 @@ class IterativeEstimator(BaseEstimator, ABC):
             Called with each record.
         seconds
             Time of training before the first epoch.
+        max_epochs
+            Largest number of epochs, if that is not `max_iter`.
 
         Returns
         -------
@@ -180,7 +190,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         try:
             with Stopping() as stopping:
                 try:
-                    self._iterate(solver, stopping, on_iteration, seconds, best)
+                    self._iterate(solver, stopping, on_iteration, seconds, max_epochs or int(self.max_iter), best)
                 except NodeFailure:
                     raise
                 except BaseException:
@@ -198,11 +208,12 @@ class IterativeEstimator(BaseEstimator, ABC):
         stopping: Stopping,
         on_iteration: OnIteration | None,
         seconds: float,
+        max_epochs: int,
         best: list[Any],
     ) -> None:
         """Run the epochs; `best` receives the model to keep, if it is not the last one."""
         patience = self._patience()
-        for number in range(1, int(self.max_iter) + 1):
+        for number in range(1, max_epochs + 1):
             begin = time.perf_counter()
             epoch = solver.run_epoch(number)
             seconds += time.perf_counter() - begin
@@ -218,8 +229,10 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     def _patience(self) -> Patience | None:
         """Early stopping, if the estimator has such a parameter and it is set."""
-        given = self.get_params(deep=False)
-        return Patience(given["tol"], given["n_iter_no_change"]) if given.get("early_stopping") else None
+        if not getattr(self, "early_stopping", False):
+            return None
+        parameters = self.get_params(deep=False)
+        return Patience(parameters["tol"], parameters["n_iter_no_change"])
 
     def _record(self, number: int, seconds: float, epoch: Epoch, solver: Solver) -> IterationRecord:
         """Add an epoch to the history."""
@@ -247,7 +260,7 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         """Raise an error unless there is something learnt; during `on_iteration`, publish it first."""
-        if self._solver is not None and self.n_iter_ and not self._is_current:
+        if self._solver is not None and self.history_ and not self._is_current:
             self._take_over(self._solver.learnt())
         if not self._is_fitted:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
@@ -276,6 +289,8 @@ class IterativeEstimator(BaseEstimator, ABC):
         self._check_fitted()
         parameters, arrays = self._saved()
         shared = {"params": plain(self.get_params()), "n_iter": self.n_iter_, "history": self.history_}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
         save_model(path, type(self).__name__, shared | parameters, arrays)
 
     @classmethod
@@ -289,9 +304,11 @@ class IterativeEstimator(BaseEstimator, ABC):
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:
-            model = cls(**parameters["params"])
+            model = cls(**restored(parameters["params"], cls._parameter_classes))
             model.n_iter_, model.history_ = int(parameters["n_iter"]), list(parameters["history"])
             model._restore(parameters, arrays)
+            if "feature_names_in" in arrays:
+                model.feature_names_in_ = arrays["feature_names_in"].astype(object)
         except (KeyError, TypeError, ValueError, IndexError, ArgumentError) as error:
             raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
         model._is_fitted = True

@@ -5,9 +5,15 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from strads import cluster
 from strads.cluster.interrupts import interrupted_later
-from strads.models._early_stopping import wants_to_stop
+
+
+def wants_to_stop(answer: object) -> bool:
+    """Whether a callback returned Python's or NumPy's True; anything else, such as None, means to continue."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 class Stopping:

@@ -1,23 +1,18 @@
 """Linear support vector machines by dual coordinate descent, on the Dynamic Engine."""
 
-import os
 import time
 import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
-from strads import cluster
 from strads.errors import ArgumentError, InputError
+from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
-from strads.models._stopping import Stopping
-from strads.models.model_files import load_model, plain, save_model
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -26,15 +21,14 @@ from strads.models.regression.inputs import (
     as_rows,
     as_sample_weights,
 )
-from strads.models.regression.linear_model import IterationRecord, OnIteration
-from strads.models.regression.solution import Progress
-from strads.models.regression.support_vectors import DualProblem, DualSolution, solve_dual
+from strads.models.regression.one_vs_rest import OneVsRest
+from strads.models.regression.support_vectors import DualCoordinateDescent, DualProblem, DualSolution
 
 _LOSSES = ("hinge", "squared_hinge")
 _LARGEST = 1e100  # largest C or constant: squares of larger ones may overflow
 
 
-class LinearSVC(LinearClassifierMixin, BaseEstimator):
+class LinearSVC(LinearClassifierMixin, IterativeEstimator):
     """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
     Uses coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and all of them share w. Samples
@@ -82,8 +76,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
         The dual variables times y_i, from which `warm_start` starts; not saved to files.
     history_ : list of dict
-        One record per evaluation of the gap: `class_index`; `iteration` (epochs; 0 is the start), `seconds` and
-        `samples` (entries of X touched) that this class has taken so far; `objective`; `gap`; `relative_gap`, which is
+        One record per evaluation of the gap: `class_index`; `iteration`, epochs of this class, 0 at the start;
+        `seconds` and `samples` (entries of X touched) of training so far; `objective`; `gap`; `relative_gap`, which is
         compared with `tol`; `active` (support vectors).
     """
 
@@ -152,27 +146,37 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         After Ctrl-C the epochs up to the next evaluation are completed; the model then holds the result so far, and can
         be used and saved. Classes not yet reached keep their initial values, by default 0.
         """
+        start = time.perf_counter()
         self._check_parameters()
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         strengths = self._strengths(codes, float(self.C) * as_sample_weights(sample_weight, X.shape[0]))
-        design = as_design(X.T, cluster.current().team(self._threads))
+        design = as_design(X.T, self._team())
         _, squares = design.moments(np.ones(X.shape[1]))
         if not np.isfinite(squares).all():
             raise InputError(
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
-        starts = self._begin(len(strengths), X.shape[0])
-        self.history_: list[IterationRecord] = []
-        with Stopping() as stopping:
-            found = []
-            for number, (positive, strength) in enumerate(strengths):
-                labels = np.where(codes == positive, 1.0, -1.0)
-                problem = DualProblem(design, squares, labels, strength, self._constant, self.loss == "squared_hinge")
-                found.append(self._solve(problem, number, starts[number], stopping, on_iteration))
-            self._take_over(found, X.dtype)
-        if not (stopping.is_wanted or all(solution.converged for solution in found)):
-            missed = max(solution.gap / solution.null_objective for solution in found)
+        variables = self._begin(len(strengths), X.shape[0])
+        solver = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, int(self.random_state))
+        problems = [
+            DualProblem(
+                design,
+                squares,
+                np.where(codes == positive, 1.0, -1.0),
+                strength,
+                self._constant,
+                self.loss == "squared_hinge",
+            )
+            for positive, strength in strengths
+        ]
+        with OneVsRest(solver, problems, float(self.tol), variables) as run:
+            evaluations = len(problems) * (int(self.max_iter) + 1)
+            seconds = time.perf_counter() - start
+            stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations)
+            found, _ = run.learnt()
+        if not stopped and not all(solution.converged for solution in found):
+            missed = max(solution.relative_gap for solution in found)
             warnings.warn(
                 f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
@@ -183,8 +187,8 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
 
     def _begin(self, problems: int, samples: int) -> list[NDArray[np.float64] | None]:
         """Return the starting point of each problem, and discard the results of an earlier fit."""
-        earlier = self.__dict__.pop("dual_coef_", None)
-        self.__dict__.pop("coef_", None)
+        earlier = self.__dict__.get("dual_coef_")
+        self._forget("dual_coef_", "coef_")
         if not self.warm_start or earlier is None:
             return [None] * problems
         if earlier.shape != (problems, samples):
@@ -194,57 +198,13 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
             )
         return list(earlier)
 
-    def _solve(
-        self,
-        problem: DualProblem,
-        number: int,
-        start: NDArray[np.float64] | None,
-        stopping: Stopping,
-        on_iteration: OnIteration | None,
-    ) -> DualSolution:
-        """Separate one class from the rest; after a stop, only evaluate the starting point."""
-        began, is_late = time.perf_counter(), stopping.is_wanted
-
-        def look(progress: Progress) -> bool:
-            self._record(progress, problem, number, time.perf_counter() - began)
-            return stopping.look(self.history_[-1], on_iteration)
-
-        return solve_dual(
-            problem,
-            concurrency=int(self.concurrency),
-            tol=float(self.tol),
-            max_iter=0 if is_late else int(self.max_iter),
-            variables=start,
-            threads=self._threads if cluster.current().is_local else None,
-            seed=int(self.random_state),
-            on_progress=None if is_late else look,
-        )
-
-    def _record(self, progress: Progress, problem: DualProblem, number: int, seconds: float) -> None:
-        self.history_.append(
-            {
-                "class_index": number,
-                "iteration": progress.iteration,
-                "seconds": seconds,
-                "samples": progress.samples,
-                "objective": progress.objective,
-                "gap": progress.gap,
-                "relative_gap": progress.gap / problem.null_objective,
-                "active": progress.active,
-            }
-        )
-
-    def _take_over(self, found: list[DualSolution], dtype: Any) -> None:
+    def _publish(self, learnt: tuple[list[DualSolution], np.dtype[Any]]) -> None:
+        found, dtype = learnt
         self.coef_ = np.array([solution.coef for solution in found]).astype(dtype, copy=False)
         self.intercept_ = np.array([solution.intercept for solution in found]).astype(dtype, copy=False)
         self.dual_coef_ = np.array([solution.variables for solution in found])
-        self.n_iter_ = max(solution.iterations for solution in found)
+        self.n_iter_ = max(solution.progress.iteration for solution in found)
         self.dual_gap_ = max(solution.gap for solution in found)
-
-    @property
-    def _threads(self) -> int | None:
-        """Threads on one machine; None: those of `strads.init`."""
-        return cluster.available_cores() if self.n_jobs == -1 else self.n_jobs
 
     @property
     def _constant(self) -> float:
@@ -279,51 +239,24 @@ class LinearSVC(LinearClassifierMixin, BaseEstimator):
         InputError
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
-        check_is_fitted(self, "coef_")
+        self._check_fitted()
         scores = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file (NumPy's `.npz`, no pickle); `LinearSVC.load` reads it."""
-        check_is_fitted(self, "coef_")
-        if self.classes_.dtype == object:
-            raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
-        parameters = {
-            "params": plain(self.get_params()),
-            "n_iter": self.n_iter_,
-            "dual_gap": self.dual_gap_,
-            "history": self.history_,
-        }
-        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": self.classes_}
-        if hasattr(self, "feature_names_in_"):
-            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
-        save_model(path, type(self).__name__, parameters, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, corrupt, or holds another kind of model.
-        """
-        parameters, arrays = load_model(path, cls.__name__)
-        try:
-            model = cls(**parameters["params"])
-            if isinstance(model.class_weight, list):
-                model.class_weight = dict(model.class_weight)
-            model.coef_, model.intercept_, model.classes_ = (arrays[n] for n in ("coef", "intercept", "classes"))
-            model.n_iter_, model.dual_gap_ = int(parameters["n_iter"]), float(parameters["dual_gap"])
-            model.history_ = list(parameters["history"])
-            model.n_features_in_ = model.coef_.shape[1]
-            if "feature_names_in" in arrays:
-                model.feature_names_in_ = arrays["feature_names_in"].astype(object)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
-        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        if self.classes_.dtype == object:
+            raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
+        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": self.classes_}
+        return {"dual_gap": self.dual_gap_}, arrays
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
+        self.dual_gap_ = float(parameters["dual_gap"])
+        self.n_features_in_ = self.coef_.shape[1]

@@ -1,19 +1,20 @@
 """Classification of two classes with an ℓ1 or elastic-net penalty."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
 from strads.errors import ArgumentError
 from strads.models._parameters import check_choice, check_positive
-from strads.models.kernels.datafits import Logistic
-from strads.models.regression.fitting import WORKING_SET, Regression
+from strads.models.kernels.datafits import Datafit, Logistic
+from strads.models.regression.fitting import Regression
 from strads.models.regression.inputs import as_class_factors, as_sample_weights, as_two_classes
-from strads.models.regression.linear_model import OnIteration, PenalizedLinearModel
+from strads.models.regression.linear_model import PenalizedLinearModel
+from strads.models.regression.solver import LinearSolver
 
 
 class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
@@ -33,10 +34,8 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         Share of the ℓ1 norm in the penalty, above 0; less than 1 needs `penalty="elasticnet"`.
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
-    fit_intercept, standardize, schedule, concurrency, pipeline_depth, prioritize, check_dependencies
-        As of `Lasso`.
-    threshold, reorder, max_iter, tol, warm_start, random_state
-        As of `Lasso`.
+    fit_intercept, standardize, solver, max_iter, tol, warm_start
+        As of `ElasticNet`.
 
     Attributes
     ----------
@@ -51,7 +50,7 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
     dual_gap_ : float
         The final duality gap: an upper bound on the suboptimality of the objective.
     history_ : list of dict
-        As of `Lasso`.
+        As of `ElasticNet`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, if X was a data frame with names.
@@ -76,17 +75,10 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         class_weight: Mapping[Any, float] | str | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
-        schedule: Any = WORKING_SET,
-        concurrency: int | None = None,
-        pipeline_depth: int = 3,
-        prioritize: bool = True,
-        check_dependencies: bool = True,
-        threshold: float = 0.3,
-        reorder: bool = True,
+        solver: LinearSolver | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
-        random_state: int = 0,
     ):
         self.penalty = penalty
         self.C = C
@@ -94,55 +86,10 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
-        self.schedule = schedule
-        self.concurrency = concurrency
-        self.pipeline_depth = pipeline_depth
-        self.prioritize = prioritize
-        self.check_dependencies = check_dependencies
-        self.threshold = threshold
-        self.reorder = reorder
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
-        self.random_state = random_state
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        on_iteration: OnIteration | None = None,
-    ) -> Self:
-        """Fit to data.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels of two classes: numbers, strings or booleans.
-        sample_weight : array of shape (n_samples,) or float, optional
-            Non-negative weights s.
-        on_iteration
-            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
-
-        Raises
-        ------
-        ArgumentError, InputError
-            For invalid parameters or data; the message names the first.
-        NodeFailure
-            If a node is lost.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the gap is above `tol` after `max_iter` iterations; the model can be used.
-
-        Notes
-        -----
-        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
-        """
-        return self._fit(X, y, sample_weight, on_iteration)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X w + b, of shape (n_samples,): positive for the second class.
@@ -181,12 +128,12 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
         if self.penalty == "l1" and self.l1_ratio != 1:
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} needs penalty="elasticnet"')
 
-    def _regression(self, X: Any, y: Any, sample_weight: Any) -> Regression:
+    def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
         self.classes_, signs = as_two_classes(y, X.shape[0])
         weights, second = as_sample_weights(sample_weight, X.shape[0]), signs > 0.0
         totals = np.array([weights[~second].sum(), weights[second].sum()])
         first_factor, second_factor = as_class_factors(self.class_weight, self.classes_, totals)
-        return self._assemble(X, Logistic(signs, weights * np.where(second, second_factor, first_factor)))
+        return Logistic(signs, weights * np.where(second, second_factor, first_factor))
 
     def _strength_of(self, value: float, regression: Regression) -> float:
         return 1.0 / float(value)
@@ -197,16 +144,17 @@ class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
     def _unit(self, regression: Regression) -> float:
         return float(self.C)
 
-    def _publish(self, coef: NDArray[Any], intercept: np.floating) -> None:
+    def _set_coefficients(self, coef: NDArray[Any], intercept: np.floating) -> None:
         self.coef_, self.intercept_ = coef.reshape(1, -1), np.array([intercept])
 
-    def _saved_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"classes": self.classes_.astype(str) if self.classes_.dtype == object else self.classes_}
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        parameters, arrays = super()._saved()
+        return parameters, arrays | {
+            "classes": self.classes_.astype(str) if self.classes_.dtype == object else self.classes_
+        }
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        super()._restore(arrays)
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(parameters, arrays)
         self.classes_ = arrays["classes"]
         if self.classes_.shape != (2,):
             raise ValueError(f"{len(self.classes_)} classes")
-        if isinstance(self.class_weight, list):
-            self.class_weight = dict(self.class_weight)

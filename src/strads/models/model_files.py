@@ -4,8 +4,9 @@ import json
 import os
 import secrets
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,17 +67,38 @@ def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
 
 
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert an estimator's parameters for JSON: NumPy numbers and arrays to Python's, a dict to pairs.
+    """Convert an estimator's parameters for JSON; `restored` is its inverse, except for arrays, which become lists.
 
-    Keys in JSON are strings; the labels in `class_weight` need not be.
+    Keys in JSON are strings, but the labels in `class_weight` need not be: a dict is saved as pairs. A dataclass, such
+    as a solver, is saved by its name and fields.
     """
+    return {name: _plain(value) for name, value in parameters.items()}
 
-    def plain_value(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return [[plain_value(key), plain_value(content)] for key, content in value.items()]
-        return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
-    return {name: plain_value(value) for name, value in parameters.items()}
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), _plain(content)] for key, content in value.items()]}
+    if is_dataclass(value):
+        return {"class": type(value).__name__, "fields": plain({f.name: getattr(value, f.name) for f in fields(value)})}
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def restored(parameters: Mapping[str, Any], classes: Sequence[type]) -> dict[str, Any]:
+    """Return the parameters that `plain` converted, of which dataclasses are among the given ones.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If a class is none of these, or its fields do not fit.
+    """
+    by_name = {each.__name__: each for each in classes}
+
+    def restore(value: Any) -> Any:
+        if isinstance(value, dict) and "pairs" in value:
+            return dict(value["pairs"])
+        return by_name[value["class"]](**value["fields"]) if isinstance(value, dict) else value
+
+    return {name: restore(value) for name, value in parameters.items()}
 
 
 def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from strads.engine.dynamic import coordinate_rounds
 from strads.models.kernels.columns import Columns, DenseColumns, column_add, column_dot, column_weighted_square
-from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm, curvature_at, negative_gradient_at
+from strads.models.kernels.datafits import Datafit, Logistic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step
 
 _STRIP = 2048  # rows that stay in the L1 cache while all columns of a round are added
 
 OFFSET, RATE, TOTAL_WEIGHT, SAMPLES = range(4)  # fields of `scalars`
+_BOUND = Logistic.curvature_bound
 
 
 class Rows(NamedTuple):
@@ -96,7 +97,7 @@ def refresh_row(rows: Any, i: int) -> None:
 def _refresh_row(rows, i):  # type: ignore[no-untyped-def]
     if _loss_of(rows) is SquaredNorm:
         return lambda rows, i: None
-    if _has_quadratic_loss(rows):
+    if _loss_of(rows).is_quadratic:
 
         def quadratic(rows, i):  # type: ignore[no-untyped-def]
             rows.gradient[i] = negative_gradient_at(rows.datafit, i, rows.predictor[i])
@@ -119,10 +120,6 @@ def fill_rows(rows: Any, first: int, last: int) -> None:
 
 def _loss_of(rows: Any) -> Any:
     return rows.types[rows.fields.index("datafit")].instance_class
-
-
-def _has_quadratic_loss(rows: Any) -> bool:
-    return _loss_of(rows) in (Quadratic, SquaredNorm)
 
 
 def _is_dense(rows: Any) -> bool:
@@ -198,17 +195,17 @@ def logistic_change(coefficients: Any, j: int, pull: float, curvature: float) ->
     """The change of coefficient j by a step that decreases the logistic loss with the penalty."""
     curvature = max(curvature, 1e-300)  # it underflows far from the optimum, where the bound still holds
     if j == len(coefficients.squares):
-        bound = 0.25 * coefficients.scalars[TOTAL_WEIGHT]
+        bound = _BOUND * coefficients.scalars[TOTAL_WEIGHT]
         return pull / safe_curvature(curvature, bound, abs(pull / curvature))
     value, penalty = coefficients.coef[j], coefficients.penalty
     change = penalized_step(penalty, j, value, pull, curvature) - value
-    safe = safe_curvature(curvature, 0.25 * coefficients.squares[j], abs(change) * coefficients.largest[j])
+    safe = safe_curvature(curvature, _BOUND * coefficients.squares[j], abs(change) * coefficients.largest[j])
     return penalized_step(penalty, j, value, pull, safe) - value
 
 
 @overload(coordinate_rounds.coordinate_change)
 def _coordinate_change(model, parameter):  # type: ignore[no-untyped-def]
-    if _has_quadratic_loss(model.types[0]):
+    if _loss_of(model.types[0]).is_quadratic:
 
         def quadratic(model, parameter):  # type: ignore[no-untyped-def]
             coefficients = model.coefficients

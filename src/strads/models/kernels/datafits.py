@@ -1,36 +1,38 @@
-"""Losses of linear models, elementwise over the samples, for compiled code.
+"""Losses of linear models: elementwise over the samples for compiled code, and their dual objectives.
 
-Both losses are Σ_i s_i f(y_i, z_i) of the predictor z = X w + b. Solvers use the *negative gradient*
-u_i = −s_i ∂f/∂z_i, which is the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/∂z_i².
+A loss is Σ_i s_i f(y_i, z_i) of the predictor z = X w + b. Solvers use the *negative gradient* u_i = −s_i ∂f/∂z_i,
+the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/∂z_i². A loss is a class with
+
+- `loss`, `negative_gradient` and `curvature`, compiled functions of y_i, s_i and z_i;
+- `is_quadratic`: whether the curvature is constant, so that one Newton step minimizes exactly;
+- `curvature_bound`: the largest ∂²f/∂z²;
+- `best_dual`, from the conjugate of f.
 """
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 from numba.extending import overload
 from numpy import exp, float64, isfinite, log, log1p
 from numpy.typing import NDArray
 
 
-class Quadratic(NamedTuple):
-    """f(y, z) = (y − z)² / 2."""
+class Samples(NamedTuple):
+    """Targets and weights of samples.
+
+    Attributes
+    ----------
+    y, weights
+        Arrays of shape (samples,).
+    """
 
     y: NDArray[float64]
     weights: NDArray[float64]
 
 
-class Logistic(NamedTuple):
-    """f(y, z) = log(1 + exp(−y z)) with y in {−1, 1}."""
-
-    y: NDArray[float64]
-    weights: NDArray[float64]
-
-
-class SquaredNorm(NamedTuple):
-    """f(z) = z² / 2 with weight 1, for samples without a response. The negative gradient −z needs no separate array."""
-
-
-Datafit = Quadratic | Logistic
+class NoResponse(NamedTuple):
+    """Samples without a target, of weight 1."""
 
 
 @njit(nogil=True, cache=True)
@@ -39,6 +41,89 @@ def log1p_exp(t: float) -> float:
     if t > 0.0:
         return t + log1p(exp(-t))
     return log1p(exp(t))
+
+
+@njit(nogil=True, cache=True)
+def _quadratic_loss(y: float, weight: float, z: float) -> float:
+    return 0.5 * weight * (y - z) ** 2
+
+
+@njit(nogil=True, cache=True)
+def _residual(y: float, weight: float, z: float) -> float:
+    return weight * (y - z)
+
+
+@njit(nogil=True, cache=True)
+def _weight(y: float, weight: float, z: float) -> float:
+    return weight
+
+
+class Quadratic(Samples):
+    """f(y, z) = (y − z)² / 2."""
+
+    is_quadratic = True
+    curvature_bound = 1.0
+    loss, negative_gradient, curvature = _quadratic_loss, _residual, _weight
+
+    def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
+        """Return the largest dual objective of the multiples s u with |s| · excess ≤ 1.
+
+        Parameters
+        ----------
+        u : array of shape (samples,)
+            Negative gradient; sums to 0 if `centred`.
+        excess : float
+            Largest ratio of a correlation to its threshold.
+        ridge : float
+            Squared norm of the samples that stand for the ridge (Zou and Hastie 2005, lemma 1), in units of s².
+        centred : bool
+            Whether an intercept is fitted.
+        """
+        y = self.y
+        if centred:  # u sums to 0 except for rounding errors, which a large mean of y would amplify
+            y = y - (self.weights @ y) / self.weights.sum()
+        squares = np.divide(u**2, self.weights, out=np.zeros_like(u), where=self.weights > 0.0)
+        bend, response = float(squares.sum()) + ridge, float(u @ y)
+        scale = min(max(response / max(bend, 1e-300), -1.0 / excess), 1.0 / excess)
+        return scale * response - 0.5 * scale**2 * bend  # a parabola in the scale
+
+
+@njit(nogil=True, cache=True)
+def _logistic_loss(y: float, weight: float, z: float) -> float:
+    return weight * log1p_exp(-y * z)
+
+
+@njit(nogil=True, cache=True)
+def _logistic_negative_gradient(y: float, weight: float, z: float) -> float:
+    return weight * y / (1.0 + exp(y * z))
+
+
+@njit(nogil=True, cache=True)
+def _logistic_curvature(y: float, weight: float, z: float) -> float:
+    small = exp(-abs(z))
+    return weight * small / (1.0 + small) ** 2
+
+
+class Logistic(Samples):
+    """f(y, z) = log(1 + exp(−y z)) with y in {−1, 1}."""
+
+    is_quadratic = False
+    curvature_bound = 0.25
+    loss, negative_gradient, curvature = _logistic_loss, _logistic_negative_gradient, _logistic_curvature
+
+    def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
+        """Return the dual objective of the largest multiple s u with s ≤ 1; see `Quadratic.best_dual`."""
+        scale = min(1.0, 1.0 / excess)
+        return float(-_logistic_conjugate(self, u, scale) - 0.5 * scale**2 * ridge)
+
+
+class SquaredNorm(NoResponse):
+    """f(z) = z² / 2. The negative gradient −z needs no separate array."""
+
+    is_quadratic = True
+
+
+Datafit = Quadratic | Logistic
 
 
 def loss_at(datafit: Datafit, i: int, z: float) -> float:
@@ -58,28 +143,20 @@ def curvature_at(datafit: Datafit, i: int, z: float) -> float:
 
 @overload(loss_at)
 def _loss_at(datafit, i, z):  # type: ignore[no-untyped-def]
-    if datafit.instance_class is Quadratic:
-        return lambda datafit, i, z: 0.5 * datafit.weights[i] * (datafit.y[i] - z) ** 2
-    return lambda datafit, i, z: datafit.weights[i] * log1p_exp(-datafit.y[i] * z)
+    loss = datafit.instance_class.loss
+    return lambda datafit, i, z: loss(datafit.y[i], datafit.weights[i], z)
 
 
 @overload(negative_gradient_at)
 def _negative_gradient_at(datafit, i, z):  # type: ignore[no-untyped-def]
-    if datafit.instance_class is Quadratic:
-        return lambda datafit, i, z: datafit.weights[i] * (datafit.y[i] - z)
-    return lambda datafit, i, z: datafit.weights[i] * datafit.y[i] / (1.0 + exp(datafit.y[i] * z))
+    negative_gradient = datafit.instance_class.negative_gradient
+    return lambda datafit, i, z: negative_gradient(datafit.y[i], datafit.weights[i], z)
 
 
 @overload(curvature_at)
 def _curvature_at(datafit, i, z):  # type: ignore[no-untyped-def]
-    if datafit.instance_class is Quadratic:
-        return lambda datafit, i, z: datafit.weights[i]
-
-    def logistic(datafit, i, z):  # type: ignore[no-untyped-def]
-        small = exp(-abs(z))
-        return datafit.weights[i] * small / (1.0 + small) ** 2
-
-    return logistic
+    curvature = datafit.instance_class.curvature
+    return lambda datafit, i, z: curvature(datafit.y[i], datafit.weights[i], z)
 
 
 @njit(nogil=True, cache=True)
@@ -106,8 +183,8 @@ def fill_curvature(datafit: Any, z: Any, out: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def total_conjugate(datafit: Logistic, u: Any, scale: float) -> float:
-    """Σ (s_i f(y_i, ·))*(−scale · u_i) of the logistic loss."""
+def _logistic_conjugate(datafit: Logistic, u: Any, scale: float) -> float:
+    """Σ (s_i f(y_i, ·))*(−scale · u_i) ."""
     total = 0.0
     for i in range(len(u)):
         weight = datafit.weights[i]

@@ -24,7 +24,7 @@ from strads.models.kernels.coordinate_model import (
     fill_pulls,
     make_rows,
 )
-from strads.models.kernels.datafits import Datafit, Quadratic, SquaredNorm
+from strads.models.kernels.datafits import Datafit, SquaredNorm
 from strads.models.regression.column_samples import cut_rows
 from strads.schedule.dynamic.schedules import CompiledSchedule, DynamicSchedule, ViolationSchedule
 from strads.schmp.dynamic_engine import DynamicEngine
@@ -155,13 +155,8 @@ def start_engine(
         own_datafit = type(datafit)(*(np.ascontiguousarray(array[own]) for array in datafit))
         rows = make_rows(own_columns, own_datafit, predictor[own].copy())
         parts.append(RowPart(rows, float(coefficients.scalars[OFFSET]), leads=number == 0))
-    program = CoordinateProgram(coefficients, make_schedule, quadratic=is_quadratic(datafit), workers=workers)
+    program = CoordinateProgram(coefficients, make_schedule, quadratic=datafit.is_quadratic, workers=workers)
     return DynamicEngine(program, parts, **options)
-
-
-def is_quadratic(datafit: Datafit | SquaredNorm) -> bool:
-    """Whether a loss is quadratic, so that curvatures are constant."""
-    return isinstance(datafit, Quadratic | SquaredNorm)
 
 
 # Queries of the driver to the nodes between runs, as functions of their program and data.

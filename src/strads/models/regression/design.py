@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.models.kernels import local_columns
 from strads.models.kernels.columns import Columns
+
+_AT_ONCE = 1024  # columns that are copied to be combined
 
 
 class Design(ABC):
@@ -43,6 +46,15 @@ class Design(ABC):
     @abstractmethod
     def gather(self, columns: NDArray[np.int64]) -> Columns:
         """Return a copy of the given columns on this node, in float64 and in the order given."""
+
+    def predict(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return X · coef, computed on this node from the columns with nonzero coefficients."""
+        predictor, support = np.zeros(self.shape[0]), np.flatnonzero(coef)
+        for first in range(0, len(support), _AT_ONCE):
+            chosen = support[first : first + _AT_ONCE]
+            everything = np.arange(len(chosen))
+            predictor += local_columns.combine(self.gather(chosen), everything, coef[chosen], len(predictor))
+        return predictor
 
     def describe_column(self, column: int) -> str:
         """Describe the error in a column whose correlation with finite numbers is not finite."""

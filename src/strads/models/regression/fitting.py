@@ -1,24 +1,16 @@
-"""From data to a minimizer: problems with different penalty strengths, and the choice of a solver."""
+"""From data to problems with different penalty strengths."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.kernels import datafits
 from strads.models.kernels.datafits import Datafit
-from strads.models.regression import scheduled
 from strads.models.regression.design import Design
 from strads.models.regression.problem import Problem
-from strads.models.regression.solution import OnProgress, Solution
-from strads.models.regression.working_set import solve
 
-WORKING_SET = "working_set"
-SCHEDULES = (WORKING_SET, *scheduled.SCHEDULES)
 # Relative to E[x²]: a smaller variance is rounding error of the difference from which it is computed.
 _ROUNDING = 1e-12
 
@@ -58,75 +50,14 @@ class Regression:
             self.fit_intercept,
         )
 
-    @cached_property
-    def null_predictor(self) -> NDArray[np.float64]:
-        """The predictor at w = 0: the best intercept, for every sample."""
-        z = np.zeros(self.design.shape[0])
-        return z + datafits.fit_intercept(self.datafit, z) if self.fit_intercept else z
-
-    @cached_property
-    def null_objective(self) -> float:
-        """The objective at w = 0, for any λ."""
-        return float(datafits.total_loss(self.datafit, self.null_predictor))
-
     def largest_strength(self) -> float:
         """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0."""
-        u = np.empty(self.design.shape[0])
-        datafits.fill_negative_gradient(self.datafit, self.null_predictor, u)
-        correlations, thresholds = np.abs(self.design.correlate(u)), self.problem(1.0).l1
+        problem, samples = self.problem(1.0), self.design.shape[0]
+        u = np.empty(samples)
+        datafits.fill_negative_gradient(self.datafit, np.full(samples, problem.null_intercept), u)
+        correlations, thresholds = np.abs(self.design.correlate(u)), problem.l1
         counted = thresholds > 0.0
         return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """How a problem is solved: the parameters common to all linear models, see `Lasso`."""
-
-    schedule: str | Callable[..., Any]
-    concurrency: int | None
-    pipeline_depth: int
-    prioritize: bool
-    check_dependencies: bool
-    threshold: float
-    reorder: bool
-    tol: float
-    max_iter: int
-    seed: int
-
-    def minimize(
-        self,
-        problem: Problem,
-        coef: NDArray[np.float64] | None = None,
-        intercept: float = 0.0,
-        on_progress: OnProgress | None = None,
-    ) -> Solution:
-        """Solve a problem, starting from the given coefficients."""
-        if self.schedule == WORKING_SET:
-            return solve(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                coef=coef,
-                intercept=intercept,
-                on_progress=on_progress,
-            )
-        concurrency = {} if self.concurrency is None else {"concurrency": self.concurrency}
-        return scheduled.solve_scheduled(
-            problem,
-            self.schedule,
-            **concurrency,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            coef=coef,
-            intercept=intercept,
-            pipeline_depth=self.pipeline_depth,
-            prioritize=self.prioritize,
-            check_dependencies=self.check_dependencies,
-            threshold=self.threshold,
-            reorder=self.reorder,
-            seed=self.seed,
-            on_progress=on_progress,
-        )
 
 
 def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray[np.float64]:

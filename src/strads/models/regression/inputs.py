@@ -17,7 +17,7 @@ from strads.errors import ArgumentError, InputError, StradsError
 from strads.models._parameters import is_number
 from strads.models.regression.column_shards import ColumnShards
 from strads.models.regression.design import Design
-from strads.models.regression.local_design import DenseDesign, SparseDesign
+from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
 
 _DTYPES = [np.float64, np.float32]
 _ROWS_AT_ONCE = 4096
@@ -82,8 +82,13 @@ def as_features_to_predict(estimator: Any, X: Any) -> Any:
 
 def as_design(X: Any, team: ThreadTeam | None = None) -> Design:
     """Return the solvers' view of X, with its columns partitioned over several nodes, else read by `team`."""
-    design = SparseDesign(X, team) if scipy.sparse.issparse(X) else DenseDesign(X, team)
+    design = as_local_design(X, team)
     return design if cluster.current().is_local else ColumnShards(design)
+
+
+def as_local_design(X: Any, team: ThreadTeam | None = None) -> LocalDesign:
+    """Return the same view in this process only: what a single pass needs."""
+    return SparseDesign(X, team) if scipy.sparse.issparse(X) else DenseDesign(X, team)
 
 
 def as_targets(y: Any, samples: int) -> NDArray[np.float64]:

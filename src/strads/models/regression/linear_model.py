@@ -1,4 +1,4 @@
-"""The common base of Lasso and LogisticRegression: parameters, training, history, files."""
+"""The common base of Lasso, ElasticNet and LogisticRegression: parameters, training, history, files."""
 
 import os
 import time
@@ -9,47 +9,38 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, is_number
-from strads.models._stopping import Stopping
+from strads.models._iterative import Epoch, IterativeEstimator, OnIteration, Solver
+from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models.kernels.datafits import Datafit
-from strads.models.model_files import load_model, plain, save_model
-from strads.models.regression.fitting import SCHEDULES, Method, Regression, standard_deviations
+from strads.models.regression.coordinate_descent import CoordinateDescent
+from strads.models.regression.design import Design
+from strads.models.regression.fitting import Regression, standard_deviations
 from strads.models.regression.inputs import as_design, as_features, as_features_to_predict, refuse_not_finite
-from strads.models.regression.solution import Progress, Solution
-
-IterationRecord = dict[str, Any]
-OnIteration = Callable[[IterationRecord], object]
+from strads.models.regression.solver import Descent, LinearSolver, Solution
+from strads.models.regression.working_set import WorkingSet
 
 
-class PenalizedLinearModel(BaseEstimator):
+class PenalizedLinearModel(IterativeEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
+    _parameter_classes = (WorkingSet, CoordinateDescent)
     _penalized_by: ClassVar[str]
 
-    schedule: Any
-    concurrency: int | None
-    pipeline_depth: int
-    prioritize: bool
-    check_dependencies: bool
-    threshold: float
-    reorder: bool
+    solver: LinearSolver | None
     l1_ratio: float
     fit_intercept: bool
     standardize: bool
     tol: float
-    max_iter: int
     warm_start: bool
-    random_state: int
 
     @abstractmethod
-    def _regression(self, X: Any, y: Any, sample_weight: Any) -> Regression:
-        """Check and combine the data; sets attributes that depend on y."""
+    def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
+        """Check y and the weights, and return the loss; sets attributes that depend on y."""
 
     @abstractmethod
     def _strength_of(self, value: float, regression: Regression) -> float:
@@ -64,37 +55,96 @@ class PenalizedLinearModel(BaseEstimator):
         """The factor that converts the solver's objective to the user's."""
 
     @abstractmethod
-    def _publish(self, coef: NDArray[Any], intercept: np.floating) -> None:
+    def _set_coefficients(self, coef: NDArray[Any], intercept: np.floating) -> None:
         """Set the coefficients, of shape (features,), as attributes with scikit-learn's shapes."""
 
     # -- training ------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Numbers; for classification labels of two classes: numbers, strings or booleans.
+        sample_weight : array of shape (n_samples,) or float, optional
+            Non-negative weights; for `Lasso` and `ElasticNet` only their ratios matter.
+        on_iteration
+            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters or data; the message names the first.
+        NodeFailure
+            If a node is lost.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the gap is above `tol` after `max_iter` iterations; the model can be used.
+
+        Notes
+        -----
+        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
+        """
         start = time.perf_counter()
         X, regression = self._prepare(X, y, sample_weight)
-        coef, intercept = self._begin(regression)
-        self.history_: list[IterationRecord] = []
-        with Stopping() as stopping:
-
-            def look(progress: Progress) -> bool:
-                self._record(progress, regression, time.perf_counter() - start)
-                return stopping.look(self.history_[-1], on_iteration)
-
-            with self._explained(X):
-                problem = regression.problem(self._strength_of(getattr(self, self._penalized_by), regression))
-                solution = self._method().minimize(problem, coef, intercept, look)
-                if not solution.converged and not stopping.is_wanted:
-                    refuse_not_finite(self, X)
-            self._take_over(solution, regression)
-        if not solution.converged and not stopping.is_wanted:
-            self._warn(solution)
+        strength = self._strength_of(getattr(self, self._penalized_by), regression)
+        self._solve(X, regression, strength, self._begin(regression), on_iteration, time.perf_counter() - start)
         return self
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Regression]:
+    def _solve(
+        self,
+        X: Any,
+        regression: Regression,
+        strength: float,
+        begin: tuple[NDArray[np.float64] | None, float],
+        on_iteration: OnIteration | None = None,
+        seconds: float = 0.0,
+        stacklevel: int = 3,
+    ) -> Solution:
+        """Fit with a strength of the penalty, after some seconds of preparation; warn unless that has converged."""
+        start = time.perf_counter()
+        problem = regression.problem(strength)
+        solver = WorkingSet() if self.solver is None else self.solver
+        with self._explained(X):
+            descent = solver.start(problem, float(self.tol) * problem.null_objective, *begin)
+        with _Fit(self, X, regression, descent) as run:
+            stopped = self._train(run, on_iteration, seconds=seconds + time.perf_counter() - start)
+            solution = descent.solution()
+        if not stopped and not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
+                f"{solution.relative_gap:.2g} of the objective at w = 0, above tol={self.tol:g}: increase "
+                f"max_iter={self.max_iter}, tol or the penalty",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+        return solution
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, make_design: Callable[[Any], Design] | None = None
+    ) -> tuple[Any, Regression]:
         """Check all input; return the converted X and the regression."""
         self._check_parameters()
         X = as_features(self, X)
-        return X, self._regression(X, y, sample_weight)
+        datafit = self._datafit(X, y, sample_weight)
+        design = (make_design or as_design)(X)
+        scales = np.ones(design.shape[1])
+        if self.standardize:
+            scales = standard_deviations(design, datafit.weights)
+            if not np.isfinite(scales).all():
+                refuse_not_finite(self, X)
+        return X, Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept))
 
     def _check_parameters(self) -> None:
         if not is_number(self.l1_ratio) or not 0 < self.l1_ratio <= 1:
@@ -102,37 +152,10 @@ class PenalizedLinearModel(BaseEstimator):
                 f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1; without any ℓ1 penalty nothing is "
                 "sparse, and other estimators, such as sklearn.linear_model.Ridge, are faster"
             )
-        if not callable(self.schedule):
-            check_choice(self, "schedule", SCHEDULES)
-        if self.concurrency is not None:
-            check_whole_numbers(self, "concurrency")
-        check_whole_numbers(self, "pipeline_depth", "max_iter")
-        check_share(self, "threshold")
+        if self.solver is not None and not isinstance(self.solver, LinearSolver):
+            raise ArgumentError(f"solver={self.solver!r}: give WorkingSet(), CoordinateDescent(…) or None")
+        check_whole_numbers(self, "max_iter")
         check_positive(self, "tol", or_zero=True)
-        check_whole_numbers(self, "random_state", least=0)
-
-    def _method(self) -> Method:
-        return Method(
-            schedule=self.schedule,
-            concurrency=None if self.concurrency is None else int(self.concurrency),
-            pipeline_depth=int(self.pipeline_depth),
-            prioritize=bool(self.prioritize),
-            check_dependencies=bool(self.check_dependencies),
-            threshold=float(self.threshold),
-            reorder=bool(self.reorder),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            seed=int(self.random_state),
-        )
-
-    def _assemble(self, X: Any, datafit: Datafit) -> Regression:
-        design = as_design(X)
-        scales = np.ones(design.shape[1])
-        if self.standardize:
-            scales = standard_deviations(design, datafit.weights)
-            if not np.isfinite(scales).all():
-                refuse_not_finite(self, X)
-        return Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept))
 
     def _begin(self, regression: Regression) -> tuple[NDArray[np.float64] | None, float]:
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
@@ -146,22 +169,8 @@ class PenalizedLinearModel(BaseEstimator):
                     "fit a new estimator"
                 )
             start = coef.astype(np.float64), intercept if self.fit_intercept else 0.0
-        self.__dict__.pop("coef_", None)
+        self._forget("coef_")
         return start
-
-    def _record(self, progress: Progress, regression: Regression, seconds: float) -> None:
-        unit, null = self._unit(regression), regression.null_objective
-        self.history_.append(
-            {
-                "iteration": progress.iteration,
-                "seconds": seconds,
-                "samples": progress.samples,
-                "objective": progress.objective * unit,
-                "gap": progress.gap * unit,
-                "relative_gap": progress.gap / null if null > 0.0 else 0.0,
-                "active": progress.active,
-            }
-        )
 
     @contextmanager
     def _explained(self, X: Any) -> Iterator[None]:
@@ -172,21 +181,11 @@ class PenalizedLinearModel(BaseEstimator):
             refuse_not_finite(self, X)
             raise
 
-    def _take_over(self, solution: Solution, regression: Regression) -> None:
+    def _publish(self, learnt: tuple[Solution, Regression]) -> None:
+        solution, regression = learnt
         dtype = regression.design.dtype
-        self.n_iter_ = solution.iterations
         self.dual_gap_ = solution.gap * self._unit(regression)
-        self._publish(solution.coef.astype(dtype), dtype.type(solution.intercept))
-
-    def _warn(self, solution: Solution) -> None:
-        reached = solution.gap / solution.null_objective if solution.null_objective > 0.0 else solution.gap
-        warnings.warn(
-            f"{type(self).__name__} did not converge in {solution.iterations} iterations: the duality gap is "
-            f"{reached:.2g} of the objective at w = 0, above tol={self.tol:g}: increase max_iter={self.max_iter}, tol "
-            "or the penalty",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        self._set_coefficients(solution.coef.astype(dtype), dtype.type(solution.intercept))
 
     # -- prediction ----------------------------------------------------------------------------------------
 
@@ -201,10 +200,6 @@ class PenalizedLinearModel(BaseEstimator):
         coef, _ = self._flat()
         return np.asarray(safe_sparse_dot(X, coef)) + np.ravel(self.intercept_)[0]
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -218,53 +213,52 @@ class PenalizedLinearModel(BaseEstimator):
         Raises
         ------
         ArgumentError
-            If `schedule` is a function: files do not store code.
+            If the solver's schedule is a function: files do not store code.
         """
-        self._check_fitted()
-        if callable(self.schedule):
+        if callable(getattr(self.solver, "schedule", None)):
             raise ArgumentError(
-                "schedule is a function, which a file cannot hold: set_params(schedule='working_set') before saving"
+                "solver.schedule is a function, which a file cannot hold: set_params(solver=None) before saving"
             )
-        arrays = {"coef": self._flat()[0], "intercept": np.ravel(self.intercept_)[:1], **self._saved_arrays()}
-        if hasattr(self, "feature_names_in_"):
-            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
-        parameters = {
-            "params": plain(self.get_params()),
-            "n_iter": self.n_iter_,
-            "dual_gap": self.dual_gap_,
-            "history": self.history_,
-        }
-        save_model(path, type(self).__name__, parameters, arrays)
+        super().save(path)
 
-    def _saved_arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"dual_gap": self.dual_gap_}, {"coef": self._flat()[0], "intercept": np.ravel(self.intercept_)[:1]}
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, corrupt, or holds another kind of model.
-        """
-        parameters, arrays = load_model(path, cls.__name__)
-        try:
-            model = cls(**parameters["params"])
-            model.n_iter_ = int(parameters["n_iter"])
-            model.dual_gap_ = float(parameters["dual_gap"])
-            model.history_ = list(parameters["history"])
-            model._restore(arrays)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
-        return model
-
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Set the array attributes."""
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         coef, intercept = arrays["coef"], arrays["intercept"]
         if coef.ndim != 1 or coef.dtype.kind != "f" or intercept.shape != (1,):
             raise ValueError(f"coefficients of shape {coef.shape} and dtype {coef.dtype}")
-        if "feature_names_in" in arrays:
-            self.feature_names_in_ = arrays["feature_names_in"].astype(object)
+        self.dual_gap_ = float(parameters["dual_gap"])
         self.n_features_in_ = len(coef)
-        self._publish(coef, intercept[0])
+        self._set_coefficients(coef, intercept[0])
+
+
+class _Fit(Solver):
+    """A descent as the iterations of an estimator, with the gap in the estimator's units."""
+
+    def __init__(self, model: PenalizedLinearModel, X: Any, regression: Regression, descent: Descent):
+        self._model, self._X, self._regression, self._descent = model, X, regression, descent
+        self._unit = model._unit(regression)
+
+    def run_epoch(self, number: int) -> Epoch:
+        """Run an iteration of the solver."""
+        with self._model._explained(self._X):
+            progress = self._descent.advance(number)
+        solution, unit = self._descent.solution(), self._unit
+        if number == self._model.max_iter and not solution.converged:
+            refuse_not_finite(self._model, self._X)
+        figures = {"gap": progress.gap * unit, "relative_gap": solution.relative_gap, "active": progress.active}
+        return Epoch(progress.samples, progress.objective * unit, figures, is_last=solution.converged)
+
+    def learnt(self) -> tuple[Solution, Regression]:
+        """Return the solution so far, and the data that give it its dtype and units."""
+        return self._descent.solution(), self._regression
+
+    @property
+    def is_intact(self) -> bool:
+        """Only between iterations."""
+        return False
+
+    def close(self) -> None:
+        """Release everything on the nodes."""
+        self._descent.close()

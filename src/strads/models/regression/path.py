@@ -1,7 +1,7 @@
 """Regularization paths: a sequence of solutions, each warm-started at the previous one."""
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import is_number
-from strads.models.lasso import Lasso
+from strads.models._stopping import wants_to_stop
+from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import Regression, strengths_down
+from strads.models.regression.inputs import as_local_design
 from strads.models.regression.linear_model import PenalizedLinearModel
+
+OnStep = Callable[[Any], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +63,10 @@ def lasso_path(
     alphas: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     fit_intercept: bool = False,
+    on_step: OnStep | None = None,
     **parameters: Any,
 ) -> RegularizationPath:
-    """Fit `Lasso` for many values of alpha.
+    """Fit `Lasso`, or with `l1_ratio` `ElasticNet`, for many values of alpha.
 
     Parameters
     ----------
@@ -75,8 +80,10 @@ def lasso_path(
         Explicit values instead; used in decreasing order.
     fit_intercept : bool, default False
         As in `Lasso`; False by default as in scikit-learn's `lasso_path`, for centred X and y.
+    on_step : callable, optional
+        Called after each step with the estimator, fitted with this step's value; the path ends when it returns True.
     **parameters
-        Further parameters of `Lasso`: `l1_ratio`, `standardize`, `tol`, `schedule`, ….
+        Further parameters of `Lasso` or `ElasticNet`: `l1_ratio`, `standardize`, `tol`, `solver`, ….
 
     Returns
     -------
@@ -102,8 +109,8 @@ def lasso_path(
     array([[0.   , 0.968, 0.999],
            [0.   , 0.   , 0.   ]])
     """
-    model = Lasso(fit_intercept=fit_intercept, **parameters)
-    return _follow(model, X, y, sample_weight, _Grid(alphas, eps, n_alphas))
+    model = _least_squares(fit_intercept=fit_intercept, **parameters)
+    return _follow(model, X, y, sample_weight, _Grid(alphas, eps, n_alphas), on_step)
 
 
 def logistic_path(
@@ -114,6 +121,7 @@ def logistic_path(
     n_Cs: int = 100,
     Cs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    on_step: OnStep | None = None,
     **parameters: Any,
 ) -> RegularizationPath:
     """Fit `LogisticRegression` for many values of C.
@@ -128,6 +136,8 @@ def logistic_path(
         Number of values, evenly spaced on a log scale, from the largest C at which all coefficients are 0.
     Cs : array of shape (steps,), optional
         Explicit values instead; used in increasing order.
+    on_step : callable, optional
+        Called after each step with the estimator, fitted with this step's value; the path ends when it returns True.
     **parameters
         Further parameters of `LogisticRegression`: `penalty`, `l1_ratio`, `class_weight`, `standardize`, `tol`, ….
 
@@ -146,12 +156,15 @@ def logistic_path(
     sklearn.exceptions.ConvergenceWarning
         For each C at which the gap is above `tol` after `max_iter` iterations.
     """
-    return _follow(LogisticRegression(**parameters), X, y, sample_weight, _Grid(Cs, eps, n_Cs))
+    return _follow(LogisticRegression(**parameters), X, y, sample_weight, _Grid(Cs, eps, n_Cs), on_step)
 
 
 def alpha_max(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
-    """Return the smallest alpha at which all coefficients of `Lasso(**parameters)` are 0; at least 0."""
-    return _critical(Lasso(**parameters), X, y, sample_weight)
+    """Return the smallest alpha at which all coefficients of `Lasso(**parameters)` are 0; at least 0.
+
+    With `l1_ratio` among the parameters, that of `ElasticNet(**parameters)`.
+    """
+    return _critical(_least_squares(**parameters), X, y, sample_weight)
 
 
 def l1_min_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
@@ -159,18 +172,22 @@ def l1_min_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **par
     return _critical(LogisticRegression(**parameters), X, y, sample_weight)
 
 
+def _least_squares(**parameters: Any) -> ElasticNet:
+    return ElasticNet(**parameters) if "l1_ratio" in parameters else Lasso(**parameters)
+
+
 def _critical(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) -> float:
-    _, regression, largest = _prepare(model, X, y, sample_weight)
-    return model._parameter(largest, regression) if largest > 0.0 or isinstance(model, Lasso) else np.inf
+    X, regression = model._prepare(X, y, sample_weight, as_local_design)
+    largest = _largest_strength(model, X, regression)
+    return model._parameter(largest, regression) if largest > 0.0 or isinstance(model, ElasticNet) else np.inf
 
 
-def _prepare(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Regression, float]:
-    X, regression = model._prepare(X, y, sample_weight)
+def _largest_strength(model: PenalizedLinearModel, X: Any, regression: Regression) -> float:
     with model._explained(X):
         largest = regression.largest_strength()
         if not np.isfinite(largest):
             raise InputError("X or y: sums of products overflow: scale the columns")
-    return X, regression, largest
+    return largest
 
 
 @dataclass(frozen=True)
@@ -206,24 +223,24 @@ class _Grid:
         return -np.sort([-model._strength_of(value, regression) for value in given])
 
 
-def _follow(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any, grid: _Grid) -> RegularizationPath:
-    grid.check(model._penalized_by)
-    X, regression, largest = _prepare(model, X, y, sample_weight)
-    strengths = grid.strengths(model, regression, largest)
-    method, solution = model._method(), None
-    steps, columns = len(strengths), []
-    values, intercepts, gaps = np.empty(steps), np.empty(steps), np.empty(steps)
-    iterations = np.empty(steps, np.int64)
-    for step, strength in enumerate(strengths):
-        values[step] = model._parameter(strength, regression)
-        setattr(model, model._penalized_by, values[step])
-        with model._explained(X):
-            start = (None, 0.0) if solution is None else (solution.coef, solution.intercept)
-            solution = method.minimize(regression.problem(strength), *start)
-        if not solution.converged:
-            model._warn(solution)
-        intercepts[step], iterations[step] = solution.intercept, solution.iterations
-        gaps[step] = solution.gap * model._unit(regression)
+def _follow(
+    model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any, grid: _Grid, on_step: OnStep | None
+) -> RegularizationPath:
+    name = model._penalized_by
+    grid.check(name)
+    X, regression = model._prepare(X, y, sample_weight)
+    strengths = grid.strengths(model, regression, _largest_strength(model, X, regression))
+    start: tuple[NDArray[np.float64] | None, float] = None, 0.0
+    steps: list[tuple[float, float, float, int]] = []
+    columns = []
+    for strength in strengths:
+        setattr(model, name, model._parameter(strength, regression))
+        solution = model._solve(X, regression, strength, start, stacklevel=4)
+        start = solution.coef, solution.intercept
         columns.append(scipy.sparse.csc_array(solution.coef.reshape(-1, 1)))
+        steps.append((getattr(model, name), solution.intercept, model.dual_gap_, model.n_iter_))
+        if on_step is not None and wants_to_stop(on_step(model)):
+            break
     coefs = scipy.sparse.csc_array(scipy.sparse.hstack(columns, format="csc"))
+    values, intercepts, gaps, iterations = (np.array(each) for each in zip(*steps, strict=True))
     return RegularizationPath(values, coefs, intercepts, gaps, iterations)

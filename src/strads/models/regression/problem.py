@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.kernels import datafits
-from strads.models.kernels.datafits import Datafit, Quadratic
+from strads.models.kernels.datafits import Datafit
 from strads.models.kernels.penalties import elastic_net
 from strads.models.regression.design import Design
 
@@ -42,6 +42,18 @@ class Problem:
         """1 / l1_j, and 0 if l1_j = 0."""
         return np.divide(1.0, self.l1, out=np.zeros_like(self.l1), where=self.l1 > 0.0)
 
+    @cached_property
+    def null_intercept(self) -> float:
+        """The best intercept at w = 0; 0 if none is fitted."""
+        if not self.fit_intercept:
+            return 0.0
+        return float(datafits.fit_intercept(self.datafit, np.zeros(self.design.shape[0])))
+
+    @cached_property
+    def null_objective(self) -> float:
+        """The objective at w = 0 with the best intercept: the denominator of the relative gap."""
+        return float(datafits.total_loss(self.datafit, np.full(self.design.shape[0], self.null_intercept)))
+
     def objective(self, z: NDArray[np.float64], w: NDArray[np.float64]) -> float:
         """Return the objective at the predictor z = X w + b."""
         norm, ridge = elastic_net(w, self.l1, self.l2)
@@ -63,13 +75,4 @@ class Problem:
         """
         excess = float(np.max(np.abs(correlations) * self.inverse_l1, initial=1e-300))
         ridge = elastic_net(w, self.l1, self.l2)[1]
-        if not isinstance(self.datafit, Quadratic):
-            scale = min(1.0, 1.0 / excess)
-            return float(-datafits.total_conjugate(self.datafit, u, scale) - 0.5 * scale**2 * ridge)
-        y, weights = self.datafit
-        if self.fit_intercept:  # u sums to 0 except for rounding errors, which a large mean of y would amplify
-            y = y - (weights @ y) / weights.sum()
-        squares = np.divide(u**2, weights, out=np.zeros_like(u), where=weights > 0.0)
-        bend, response = float(squares.sum()) + ridge, float(u @ y)
-        scale = min(max(response / max(bend, 1e-300), -1.0 / excess), 1.0 / excess)
-        return scale * response - 0.5 * scale**2 * bend  # a parabola in the scale
+        return self.datafit.best_dual(u, excess, ridge, self.fit_intercept)

@@ -1,29 +1,25 @@
 """Linear support vector machines by coordinate descent on the dual, on the Dynamic Engine (Hsieh et al. 2008)."""
 
-from collections.abc import Generator
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
 from strads.errors import InputError
-from strads.models._early_stopping import wants_to_stop
 from strads.models.kernels.columns import SparseColumns
-from strads.models.kernels.coordinate_model import Coefficients, add_changes, make_rows
+from strads.models.kernels.coordinate_model import Coefficients
 from strads.models.kernels.datafits import SquaredNorm
 from strads.models.kernels.penalties import Box
 from strads.models.regression import coordinate_program as on_node
 from strads.models.regression.column_samples import sample_columns
+from strads.models.regression.coordinate_descent import CoordinateDescent, ScheduleMaker
 from strads.models.regression.design import Design
-from strads.models.regression.scheduled import ScheduleMaker
-from strads.models.regression.solution import OnProgress, Progress, Solution
+from strads.models.regression.solver import Descent, Progress, Solution
+from strads.schmp.dynamic_engine import DynamicEngine
 
 _DIVERGED = 1e3  # times the objective at w = 0, below the best
-_THRESHOLD = 0.3  # largest correlation of samples that are updated together, as for the Lasso
 _GROWTH = 5  # epochs between two evaluations are the epochs so far divided by this: an evaluation costs half an epoch
 
 
@@ -72,14 +68,6 @@ class DualProblem:
         """The primal objective at w = 0."""
         return float(self.strengths.sum())
 
-    def predictor(self, variables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return w for the given variables."""
-        w, support = np.zeros(self.design.shape[0]), np.flatnonzero(variables)
-        if len(support):
-            rows = make_rows(self.design.columns, SquaredNorm(), w)
-            add_changes(rows, support, variables[support], len(support), 0, len(w), -1)
-        return w
-
     def coefficients(self, variables: NDArray[np.float64], concurrency: int) -> Coefficients:
         """Return the variables for coordinate descent with the given concurrency.
 
@@ -112,118 +100,107 @@ class DualProblem:
 
 @dataclass(frozen=True, eq=False)
 class DualSolution(Solution):
-    """w as `coef`, the constant added to xᵀw as `intercept`, epochs as `iterations`, and the variables y_i a_i."""
+    """w as `coef`, the constant added to xᵀw as `intercept`, epochs as iterations, and the variables y_i a_i."""
 
     variables: NDArray[np.float64]
 
 
-def solve_dual(
-    problem: DualProblem,
-    *,
-    concurrency: int = 1,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    variables: NDArray[np.float64] | None = None,
-    threads: int | None = None,
-    seed: int = 0,
-    on_progress: OnProgress | None = None,
-) -> DualSolution:
-    """Solve a dual problem: several variables at a time, drawn by their last change and checked for dependencies.
+@dataclass(frozen=True)
+class DualCoordinateDescent:
+    """Updates several variables at a time, drawn by their last change and checked for dependencies.
 
     The bits depend on the seed and the total number of threads of the nodes, but not on those of a single process.
 
-    Parameters
+    Attributes
     ----------
-    problem : DualProblem
-    concurrency : int
+    concurrency
         Largest number of variables that are updated at a time.
-    tol : float
-        Gap to reach, relative to the primal objective at w = 0.
-    max_iter : int
-        Largest number of epochs; with 0, only the starting point is evaluated.
-    variables : array of shape (samples,), optional
-        Starting point, clipped to the bounds; by default 0.
-    threads : int, optional
-        Threads to use on a single process.
-    seed : int
+    max_iter
+        Largest number of epochs; an epoch updates as many variables as there are.
+    threads
+        Threads to use on a single process; None: those of `strads.init`.
+    random_state
         Seed of the draws.
-    on_progress : callable, optional
-        Called at each evaluation, first at the start; ends the run if it returns True.
-
-    Raises
-    ------
-    InputError
-        If the dual objective diverges: too many simultaneous updates.
     """
-    start = np.zeros(len(problem.labels))
-    if variables is not None:
-        start = problem.labels * np.clip(problem.labels * variables, 0.0, problem.box.upper)
-    null, looked_at, least = problem.null_objective, 0, -np.inf
-    with closing(_states(problem, start, concurrency, max_iter, threads, seed)) as states:
-        for state in states:
-            objective, dual = problem.objectives(state.w, state.variables)
-            looked_at += problem.design.entries
-            if not dual >= least:  # with one update at a time, it only increases
-                raise InputError(
-                    f"dual coordinate descent diverges with concurrency={concurrency}: choose a smaller one"
-                )
-            least = max(least, dual - _DIVERGED * null)
-            gap, active = max(objective - dual, 0.0), int(np.count_nonzero(state.variables))
-            progress = Progress(state.epochs, state.touched + looked_at, objective, gap, active)
-            stops = wants_to_stop(None if on_progress is None else on_progress(progress))
-            if stops or gap <= tol * null:
-                break
-    return DualSolution(
-        state.w,
-        problem.constant**2 * float(state.variables.sum()),
-        objective,
-        gap,
-        null,
-        state.epochs,
-        progress.samples,
-        gap <= tol * null,
-        state.variables,
-    )
+
+    concurrency: int = 1
+    max_iter: int = 1000
+    threads: int | None = None
+    random_state: int = 0
+
+    def start(self, problem: DualProblem, tol: float, variables: NDArray[np.float64] | None = None) -> "DualDescent":
+        """Begin with a problem, at the given variables, clipped to their bounds, or at 0."""
+        return DualDescent(self, problem, tol * problem.null_objective, variables)
 
 
-class _State(NamedTuple):
-    """State of coordinate descent: w, the variables, and the number of entries of X touched by updates."""
+class DualDescent(Descent):
+    """A dual problem being solved."""
 
-    epochs: int
-    w: NDArray[np.float64]
-    variables: NDArray[np.float64]
-    touched: int
+    def __init__(
+        self, solver: DualCoordinateDescent, problem: DualProblem, goal: float, variables: NDArray[np.float64] | None
+    ):
+        self._solver, self._problem, self._goal = solver, problem, goal
+        self._count = min(solver.concurrency, len(problem.labels))
+        self._variables = np.zeros(len(problem.labels))
+        if variables is not None:
+            self._variables = problem.labels * np.clip(problem.labels * variables, 0.0, problem.box.upper)
+        self._w = problem.design.predict(self._variables)
+        self._engine: DynamicEngine | None = None  # not started for a starting point that is good enough
+        self._epochs, self._next, self._touched, self._least = 0, 1, 0, -np.inf
+        self._progress: Progress
 
+    def advance(self, iteration: int) -> Progress:
+        """Run epochs, ever more of them at a time, and evaluate the gap; iterations are numbered by epochs, from 0."""
+        if iteration > 1:
+            self._run_epochs(min(self._next, self._solver.max_iter - self._epochs))
+        problem = self._problem
+        objective, dual = problem.objectives(self._w, self._variables)
+        if not dual >= self._least:  # with one update at a time, it only increases
+            raise InputError(
+                f"dual coordinate descent diverges with concurrency={self._solver.concurrency}: choose a smaller one"
+            )
+        self._least = max(self._least, dual - _DIVERGED * problem.null_objective)
+        samples, active = self._touched + iteration * problem.design.entries, int(np.count_nonzero(self._variables))
+        self._progress = Progress(self._epochs, samples, objective, max(objective - dual, 0.0), active)
+        return self._progress
 
-def _states(
-    problem: DualProblem,
-    variables: NDArray[np.float64],
-    concurrency: int,
-    max_iter: int,
-    threads: int | None,
-    seed: int,
-) -> Generator[_State, None, None]:
-    """Yield the initial state, and the states of coordinate descent after increasing numbers of epochs."""
-    w, columns = problem.predictor(variables), problem.design.columns
-    yield _State(0, w, variables, 0)
-    features, samples = problem.design.shape
-    count, sample = min(concurrency, samples), None
-    coefficients = problem.coefficients(variables, count)
-    if count > 1:
-        sample = sample_columns(columns, features, centre=False, local=cluster.current().is_local)
-    norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
-    make = ScheduleMaker("dynamic_regression", count, _THRESHOLD, True, sample, norms, seed)
-    options = {"instances": 1, "pipeline_depth": 1, "threads": threads}
-    with on_node.start_engine(coefficients, columns, SquaredNorm(), w, make, **options) as engine:
-        epochs, between = 0, 1
-        while epochs < max_iter:
-            between = min(between, max_iter - epochs)
-            updates = between * samples
-            while updates > 0:
-                done = engine.run(-(-updates // count)).updates
-                updates = updates - done if done > 0 else 0
-            epochs += between
-            variables, touched = engine.each_node(on_node.state_of)[0]
-            w = np.concatenate(engine.each_worker(on_node.predictor_of))
-            yield _State(epochs, w, variables.copy(), int(touched))
-            between = max(between, epochs // _GROWTH)
+    @property
+    def is_over(self) -> bool:
+        """Whether the goal is reached, or all epochs are over."""
+        return self._progress.gap <= self._goal or self._epochs >= self._solver.max_iter
+
+    def solution(self) -> DualSolution:
+        """Return w, the constant and the variables that were evaluated last."""
+        problem = self._problem
+        constant = problem.constant**2 * float(self._variables.sum())
+        return DualSolution(self._w, constant, self._progress, problem.null_objective, self._goal, self._variables)
+
+    def close(self) -> None:
+        """Release everything on the nodes."""
+        if self._engine is not None:
+            self._engine.close()
+
+    def _run_epochs(self, epochs: int) -> None:
+        if self._engine is None:
+            self._engine = self._start_engine()
+        updates = epochs * len(self._variables)
+        while updates > 0:
+            done = self._engine.run(-(-updates // self._count)).updates
+            updates = updates - done if done > 0 else 0
+        variables, touched = self._engine.each_node(on_node.state_of)[0]
+        self._variables, self._touched = variables.copy(), int(touched)
+        self._w = np.concatenate(self._engine.each_worker(on_node.predictor_of))
+        self._epochs += epochs
+        self._next = max(epochs, self._epochs // _GROWTH)
+
+    def _start_engine(self) -> DynamicEngine:
+        problem, solver, count, sample = self._problem, self._solver, self._count, None
+        columns = problem.design.columns
+        coefficients = problem.coefficients(self._variables, count)
+        if count > 1:
+            local = cluster.current().is_local
+            sample = sample_columns(columns, problem.design.shape[0], centre=False, local=local)
+        norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
+        make = ScheduleMaker(CoordinateDescent(random_state=solver.random_state), count, sample, norms)
+        options = {"instances": 1, "pipeline_depth": 1, "threads": solver.threads}
+        return on_node.start_engine(coefficients, columns, SquaredNorm(), self._w, make, **options)

@@ -6,6 +6,7 @@ columns of a working set are copied contiguously, and `LeastSquares` solves thei
 replaced by its quadratic model, with a line search along the step (proximal Newton, Lee et al. 2014).
 """
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -13,13 +14,11 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from strads.errors import ArgumentError
-from strads.models._early_stopping import wants_to_stop
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, copy_of
-from strads.models.kernels.datafits import Quadratic
 from strads.models.regression.least_squares import LeastSquares
 from strads.models.regression.problem import Problem
-from strads.models.regression.solution import OnProgress, Progress, Solution
+from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution
 
 _LARGEST_FIRST_SET = 1000
 _GROWTH = 3  # ratio of a working set to the support
@@ -33,38 +32,15 @@ _NEWTON_STEPS = 10
 _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 
-def solve(
-    problem: Problem,
-    *,
-    tol: float,
-    max_iter: int,
-    coef: NDArray[np.float64] | None = None,
-    intercept: float = 0.0,
-    on_progress: OnProgress | None = None,
-) -> Solution:
-    """Minimize to a duality gap of `tol` times the objective at w = 0.
+@dataclass(frozen=True)
+class WorkingSet(LinearSolver):
+    """Working sets of growing size, by violation of the optimality conditions: the fastest on one machine."""
 
-    Parameters
-    ----------
-    problem
-        What to minimize.
-    tol
-        Relative duality gap to reach.
-    max_iter
-        Largest number of full passes over the columns.
-    coef, intercept
-        Starting point; by default 0.
-    on_progress
-        Called after each full pass; the solver stops if it returns True.
-
-    Raises
-    ------
-    ArgumentError
-        If X holds NaN or infinity, or the objective overflows.
-    """
-    # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
-    with _thread_pools().limit(limits=1, user_api="blas"):
-        return _WorkingSets(problem, coef, intercept).run(tol, max_iter, on_progress)
+    def start(
+        self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
+    ) -> Descent:
+        """Begin with a problem; an iteration is a working set and a pass over all columns."""
+        return _WorkingSets(problem, goal, coef, intercept)
 
 
 @cache
@@ -72,43 +48,51 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _WorkingSets:
-    def __init__(self, problem: Problem, coef: NDArray[np.float64] | None, intercept: float):
-        self._problem, self._datafit = problem, problem.datafit
+class _WorkingSets(Descent):
+    def __init__(self, problem: Problem, goal: float, coef: NDArray[np.float64] | None, intercept: float):
+        self._problem, self._datafit, self._goal = problem, problem.datafit, goal
         samples, features = problem.design.shape
         self._w = np.zeros(features) if coef is None else np.array(coef, np.float64)
         self._w[problem.l1 <= 0.0] = 0.0
-        null = np.zeros(samples)
-        shift = float(datafits.fit_intercept(self._datafit, null)) if problem.fit_intercept else 0.0
-        null += shift
-        self._null = float(datafits.total_loss(self._datafit, null))
-        support = np.flatnonzero(self._w)
-        self._intercept = (intercept if len(support) else shift) if problem.fit_intercept else 0.0
+        starts_at_0 = not self._w.any()
+        self._intercept = intercept if problem.fit_intercept and not starts_at_0 else problem.null_intercept
         self._z = np.full(samples, self._intercept)
-        if len(support):
-            self._z += self._combine(problem.design.gather(support), self._w[support])
-            if not problem.objective(self._z, self._w) <= self._null:  # starting at 0 is better, or X holds NaN
-                self._w[:], self._z[:] = 0.0, shift
-                self._intercept = shift
+        if not starts_at_0:
+            self._z += problem.design.predict(self._w)
+            if not problem.objective(self._z, self._w) <= problem.null_objective:  # 0 is better, or X holds NaN
+                self._intercept = problem.null_intercept
+                self._w[:], self._z[:] = 0.0, self._intercept
         self._u = np.empty(samples)
         self._samples = 0
         self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
+        self._correlations: NDArray[np.float64]
+        self._progress: Progress
+        # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
+        self._limit = _thread_pools().limit(limits=1, user_api="blas")
 
-    def run(self, tol: float, max_iter: int, on_progress: OnProgress | None) -> Solution:
-        goal = tol * self._null
-        everything = np.arange(len(self._w))
-        levels = self._problem.design.reads_columns and self._problem.design.entries >= _LONG_LOOK
-        iteration = 0
-        while True:
-            iteration += 1
-            correlations, objective, gap = self._look(None)
-            progress = Progress(iteration, self._samples, objective, gap, int(np.count_nonzero(self._w)))
-            stop = on_progress is not None and wants_to_stop(on_progress(progress))
-            if gap <= goal or stop or iteration >= max_iter:
-                break
-            count = max(len(self._w) // _NEAR_SHARE, _NEAR_SETS * self._size) if levels else len(self._w)
-            self._solve_near(correlations, self._choose(correlations, everything, count), gap, goal)
-        return Solution(self._w, self._intercept, objective, gap, self._null, iteration, self._samples, gap <= goal)
+    def advance(self, iteration: int) -> Progress:
+        """Solve on the columns near their thresholds, then look at all."""
+        if iteration > 1:
+            self._improve()
+        self._correlations, objective, gap = self._look(None)
+        active = int(np.count_nonzero(self._w))
+        self._progress = Progress(iteration, self._samples, objective, gap, active)
+        return self._progress
+
+    def solution(self) -> Solution:
+        """Return the coefficients, which the next iteration changes."""
+        return Solution(self._w, self._intercept, self._progress, self._problem.null_objective, self._goal)
+
+    def close(self) -> None:
+        """Let BLAS use its threads again."""
+        self._limit.restore_original_limits()
+
+    def _improve(self) -> None:
+        design, count = self._problem.design, len(self._w)
+        if design.reads_columns and design.entries >= _LONG_LOOK:
+            count = max(count // _NEAR_SHARE, _NEAR_SETS * self._size)
+        near = self._choose(self._correlations, np.arange(len(self._w)), count)
+        self._solve_near(self._correlations, near, self._progress.gap, self._goal)
 
     def _look(self, near: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], float, float]:
         """Return Xᵀu − l2 · w, the objective and the duality gap, over all columns or restricted to those in `near`."""
@@ -164,7 +148,7 @@ class _WorkingSets:
         for number in range(_NEWTON_STEPS):
             datafits.fill_negative_gradient(self._datafit, self._z, self._u)
             model = self._model(columns, w, l1, l2)
-            if isinstance(self._datafit, Quadratic):
+            if self._datafit.is_quadratic:
                 model.minimize(goal)
             else:
                 gap = model.objective_and_gap()[1]
@@ -178,7 +162,7 @@ class _WorkingSets:
             w = model.w if length == 1.0 else w + length * step
             self._z += length * image
             self._intercept += length * model.shift
-            if isinstance(self._datafit, Quadratic) or length == 0.0:
+            if self._datafit.is_quadratic or length == 0.0:
                 break
         self._w[chosen] = w
 
@@ -206,7 +190,7 @@ class _WorkingSets:
         l2: NDArray[np.float64],
     ) -> float:
         """Return the first of 1, ½, ¼ … at which the step decreases the objective sufficiently (Armijo's rule)."""
-        if isinstance(self._datafit, Quadratic):
+        if self._datafit.is_quadratic:
             return 1.0
 
         def objective(length: float) -> float:

@@ -1,0 +1,82 @@
+"""Several classes, each separated from the rest by a problem of its own, as the iterations of one estimator."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models._iterative import Epoch, Solver
+from strads.models.regression.support_vectors import DualCoordinateDescent, DualDescent, DualProblem, DualSolution
+
+
+class OneVsRest(Solver):
+    """Solves one problem after the other.
+
+    Parameters
+    ----------
+    solver : DualCoordinateDescent
+    problems : list of DualProblem
+    tol : float
+        Duality gap to reach, relative to the objective at w = 0.
+    variables : list of arrays of shape (samples,), or None
+        Starting point of each problem.
+    """
+
+    def __init__(
+        self,
+        solver: DualCoordinateDescent,
+        problems: Sequence[DualProblem],
+        tol: float,
+        variables: Sequence[NDArray[np.float64] | None],
+    ):
+        self._starts = [
+            partial(solver.start, problem, tol, start) for problem, start in zip(problems, variables, strict=True)
+        ]
+        self._dtype = problems[0].design.dtype
+        self._solved: list[DualSolution] = []
+        self._descent: DualDescent | None = None
+        self._step = self._samples = 0
+
+    def run_epoch(self, number: int) -> Epoch:
+        """Run some epochs of the current problem."""
+        if self._descent is None:
+            self._descent, self._step = self._starts[len(self._solved)](), 0
+        self._step += 1
+        progress, index = self._descent.advance(self._step), len(self._solved)
+        solution, samples = self._descent.solution(), self._samples + progress.samples
+        figures = {
+            "class_index": index,
+            "iteration": progress.iteration,
+            "gap": progress.gap,
+            "relative_gap": solution.relative_gap,
+            "active": progress.active,
+        }
+        if self._descent.is_over:
+            self._samples = samples
+            self._solved.append(solution)
+            self.close()
+        return Epoch(samples, progress.objective, figures, is_last=len(self._solved) == len(self._starts))
+
+    def learnt(self) -> tuple[list[DualSolution], np.dtype[Any]]:
+        """Return a solution for each problem, and the dtype of X; of problems not reached, the starting point."""
+        found = list(self._solved)
+        if self._descent is not None:
+            found.append(self._descent.solution())
+        for start in self._starts[len(found) :]:
+            with start() as descent:
+                descent.advance(1)
+                found.append(descent.solution())
+        return found, self._dtype
+
+    @property
+    def is_intact(self) -> bool:
+        """Only between iterations."""
+        return False
+
+    def close(self) -> None:
+        """Release everything on the nodes."""
+        if self._descent is not None:
+            self._descent.close()
+            self._descent = None

@@ -1,0 +1,159 @@
+"""The contract of solvers of linear models: small immutable objects that minimize a `Problem` to a duality gap."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models._stopping import wants_to_stop
+from strads.models.regression.problem import Problem
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report of a solver's progress.
+
+    Attributes
+    ----------
+    iteration
+        Number of the iteration, from 1.
+    samples
+        Number of entries of X touched so far: one for each stored entry that a pass over a column reads.
+    objective, gap
+        The primal objective, and its distance to a dual objective: an upper bound on the suboptimality.
+    active
+        Number of nonzero coefficients.
+    """
+
+    iteration: int
+    samples: int
+    objective: float
+    gap: float
+    active: int
+
+
+OnProgress = Callable[[Progress], bool | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A minimizer, to within a duality gap.
+
+    Attributes
+    ----------
+    coef
+        float64 array of shape (features,).
+    intercept
+        The intercept; 0 if none is fitted.
+    progress
+        The last report.
+    null_objective
+        The objective at w = 0 with the best intercept.
+    goal
+        The duality gap to reach.
+    """
+
+    coef: NDArray[np.float64]
+    intercept: float
+    progress: Progress
+    null_objective: float
+    goal: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether the goal was reached."""
+        return self.progress.gap <= self.goal
+
+    @property
+    def gap(self) -> float:
+        """Upper bound on the suboptimality of the objective."""
+        return self.progress.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the objective at w = 0; 0 if that is 0, as w = 0 is then optimal."""
+        return self.progress.gap / self.null_objective if self.null_objective > 0.0 else 0.0
+
+
+class Descent(ABC):
+    """A problem being solved, at a starting point at first; a context manager."""
+
+    @abstractmethod
+    def advance(self, iteration: int) -> Progress:
+        """Improve the coefficients and measure them; iteration 1 only measures the starting point."""
+
+    @abstractmethod
+    def solution(self) -> Solution:
+        """Return the coefficients that were measured last."""
+
+    def close(self) -> None:  # noqa: B027 – not every solver has something to release
+        """Release everything on the nodes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LinearSolver(ABC):
+    """How a problem is minimized."""
+
+    @abstractmethod
+    def start(
+        self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
+    ) -> Descent:
+        """Begin with a problem.
+
+        Parameters
+        ----------
+        problem
+            What to minimize.
+        goal
+            Duality gap below which nothing is to be gained.
+        coef, intercept
+            Starting point; by default 0, with the best intercept.
+        """
+
+    def minimize(
+        self,
+        problem: Problem,
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        coef: NDArray[np.float64] | None = None,
+        intercept: float = 0.0,
+        on_progress: OnProgress | None = None,
+    ) -> Solution:
+        """Minimize to a duality gap of `tol` times the objective at w = 0.
+
+        Parameters
+        ----------
+        problem, coef, intercept
+            As in `start`.
+        tol
+            Relative duality gap to reach.
+        max_iter
+            Largest number of iterations.
+        on_progress
+            Called after each iteration; the solver stops if it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            If X holds NaN or infinity, or the objective overflows or diverges.
+        """
+        goal = tol * problem.null_objective
+        with self.start(problem, goal, coef, intercept) as descent:
+            for iteration in range(1, max_iter + 1):
+                progress = descent.advance(iteration)
+                stops = on_progress is not None and wants_to_stop(on_progress(progress))
+                if stops or progress.gap <= goal:
+                    break
+            return descent.solution()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from strads.cli.train_bpr import bpr
 from strads.cli.options import expanded
 from strads.cli.terminal import standard_output
+from strads.cli.train_bpr import bpr
 from strads.cli.train_lasso import lasso
 from strads.cli.train_lda import lda
 from strads.cli.train_logistic import logistic

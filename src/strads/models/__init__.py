@@ -5,18 +5,16 @@ from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.sentences import Sentences
 from strads.models.knowledge_graphs.files import read_labels, read_triples
 from strads.models.knowledge_graphs.ranking import LinkPrediction, RankingFigures
-from strads.models.lasso import Lasso
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.latent_dirichlet_allocation import LatentDirichletAllocation
 from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
 from strads.models.multinomial_logistic_regression import MultinomialLogisticRegression
-from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
-from strads.models.transe import TransE
 from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
 from strads.models.regression.working_set import WorkingSet
+from strads.models.transe import TransE
 from strads.models.word2vec import Word2Vec
 from strads.models.word_vectors import WordVectors
 

@@ -26,7 +26,7 @@ class BprRun(TrainRun):
     holdout: float
 
     command: ClassVar[str] = "bpr"
-    learnt: ClassVar[str] = "user_factors_"
+    estimator: ClassVar[str] = "BayesianPersonalizedRanking"
     unit: ClassVar[str] = "likes"
     measures: ClassVar[Mapping[str, str]] = {"correct": "correct", "validation_auc": "held-out AUC"}
 
@@ -57,13 +57,6 @@ class BprRun(TrainRun):
         if len(likes) == 0:
             raise InputError(f"{self.data}: no score is {self.at_least} or more: there is nothing to learn from")
         self._rest, self._held_out = split(likes, self.holdout, self.parameters["random_state"])
-
-    def make_model(self) -> "BayesianPersonalizedRanking":
-        """Return the estimator."""
-        # Imported only now: errors in the data are reported before the estimators are loaded.
-        from strads.models import BayesianPersonalizedRanking
-
-        return BayesianPersonalizedRanking(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the likes that were not held out."""

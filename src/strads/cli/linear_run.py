@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
 from strads.cli.design_file import DesignOptions, Samples, read_samples
 from strads.cli.run_directory import COEFFICIENTS
-from strads.cli.train_linear_options import RATIO, LinearOptions, Schedule
+from strads.cli.train_linear_options import RATIO, LinearOptions, Schedule, column_names
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import ArgumentError, InputError
 from strads.models import CoordinateDescent, alpha_max, l1_min_c, lasso_path, logistic_path
@@ -141,7 +141,7 @@ class LinearRun(TrainRun):
         options = self.options
         if options.test is None and options.test_labels is not None:
             raise InputError(f"{options.test_labels}: give the samples that these labels are of as --test")
-        columns = DesignOptions(options.labels, options.names, options.target, self._dropped)
+        columns = DesignOptions(options.labels, options.names, options.target, column_names(options.drop))
         self._samples = read_samples(self.data, columns)
         self._y = self.targets(self.data, self._samples)
         if options.test is not None:
@@ -149,11 +149,6 @@ class LinearRun(TrainRun):
             self._held_out = read_samples(options.test, columns, like=self._samples)
             self._test_y = self.targets(options.test, self._held_out)
         self._values = self._strengths()
-
-    @property
-    def _dropped(self) -> tuple[str, ...]:
-        drop = self.options.drop
-        return () if drop is None else tuple(name.strip() for name in drop.split(","))
 
     def model_parameters(self) -> Record:
         """All parameters of the estimator except the strength of the penalty."""

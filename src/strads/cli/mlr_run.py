@@ -31,7 +31,7 @@ class MlrRun(TrainRun):
     test_labels: Path | None
 
     command: ClassVar[str] = "mlr"
-    learnt: ClassVar[str] = "coef_"
+    estimator: ClassVar[str] = "MultinomialLogisticRegression"
     unit: ClassVar[str] = "samples"
     period: ClassVar[str] = "iteration"
     measures: ClassVar[Mapping[str, str]] = {
@@ -73,13 +73,6 @@ class MlrRun(TrainRun):
             self._test_y = _as_labels(self._held_out.y)
             if unknown := set(self._test_y.tolist()) - known:
                 raise InputError(f"{self.test}: the label {unknown.pop()!r} is not in the training data")
-
-    def make_model(self) -> "MultinomialLogisticRegression":
-        """Return the estimator."""
-        # Imported only now: errors in the data are reported before the estimators are loaded.
-        from strads.models import MultinomialLogisticRegression
-
-        return MultinomialLogisticRegression(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the samples; a tolerance that is not reached is reported with the results."""

@@ -35,15 +35,7 @@ def training(describe: "Callable[..., TrainRun]") -> Callable[..., None]:
 
 
 app = typer.Typer(help="Train a model from a data file.")
-app.command()(mf)
-app.command()(lda)
-app.command()(lasso)
-app.command()(logistic)
-app.command()(word2vec)
-app.command()(bpr)
-app.command()(transe)
-app.command()(mlr)
-for _model in (mf, lda, lasso, logistic, word2vec):
+for _model in (mf, lda, lasso, logistic, mlr, bpr, word2vec, transe):
     app.command()(training(_model))
 
 

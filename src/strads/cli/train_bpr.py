@@ -1,42 +1,32 @@
 """`strads train bpr`: Bayesian personalized ranking of the interactions in a file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
 from strads.cli.train_mf import ColumnsOption, DelimiterOption
 from strads.cli.train_options import (
     DATA,
     MODEL,
-    DebugOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
+    Common,
     not_negative,
     positive,
     share,
 )
 
+if TYPE_CHECKING:
+    from strads.cli.bpr_run import BprRun
+
 
 def bpr(
+    *,
     data: Annotated[
         Path,
         typer.Option(
             help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA
         ),
     ],
-    out: OutOption,
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
     at_least: Annotated[
@@ -61,15 +51,8 @@ def bpr(
             rich_help_panel=MODEL,
         ),
     ] = True,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "BprRun":
     """Bayesian personalized ranking: learns from what users chose which other items they will like.
 
     The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
@@ -80,24 +63,19 @@ def bpr(
     """
     from strads.cli.bpr_run import BprRun
 
-    run = BprRun(
+    return BprRun(
         data=data,
-        out=out,
+        common=common,
         columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
         delimiter=delimiter,
         at_least=at_least,
         holdout=holdout,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "factors": factors,
             "iterations": iterations,
             "learning_rate": learning_rate,
             "regularization": regularization,
             "verify_negative_samples": verify,
-            "random_state": seed,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

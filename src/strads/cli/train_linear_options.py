@@ -29,6 +29,11 @@ def _names(value: str | None) -> str | None:
     return value
 
 
+def column_names(value: str | None) -> tuple[str, ...]:
+    """Return the names of columns in the value of an option."""
+    return () if value is None else tuple(name.strip() for name in value.split(","))
+
+
 SamplesOption = Annotated[
     Path,
     typer.Option(

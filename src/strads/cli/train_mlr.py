@@ -1,22 +1,15 @@
 """`strads train mlr`: multinomial logistic regression of the samples in a file."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strads.cli import train_linear_options as linear
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
-from strads.cli.train_options import MODEL, DebugOption, OutOption, OverwriteOption, positive
+from strads.cli.train_options import MODEL, Common, positive
+
+if TYPE_CHECKING:
+    from strads.cli.mlr_run import MlrRun
 
 
 class PenaltyName(StrEnum):
@@ -28,8 +21,8 @@ class PenaltyName(StrEnum):
 
 
 def mlr(
+    *,
     data: linear.SamplesOption,
-    out: OutOption,
     labels: linear.LabelsOption = None,
     target: linear.TargetOption = None,
     drop: linear.DropOption = None,
@@ -50,14 +43,8 @@ def mlr(
     intercept: linear.InterceptOption = True,
     tol: linear.ToleranceOption = 1e-4,
     max_iter: linear.IterationsOption = 1000,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "MlrRun":
     """Multinomial logistic regression of two classes or more.
 
     coefficients.tsv then has the nonzero coefficients of each class, the largest first.
@@ -69,14 +56,12 @@ def mlr(
     from strads.cli.design_file import DesignOptions
     from strads.cli.mlr_run import MlrRun
 
-    run = MlrRun(
+    return MlrRun(
         data=data,
-        out=out,
-        options=DesignOptions(labels, names, target, linear.columns(drop)),
+        common=common,
+        options=DesignOptions(labels, names, target, linear.column_names(drop)),
         test=test,
         test_labels=test_labels,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "penalty": None if penalty is PenaltyName.none else penalty.value,
             "C": c,
@@ -84,9 +69,6 @@ def mlr(
             "fit_intercept": intercept,
             "tol": tol,
             "max_iter": max_iter,
-            "random_state": 0,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

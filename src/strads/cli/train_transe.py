@@ -2,30 +2,20 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.cluster_options import (
-    TIMEOUT,
-    AddressOption,
-    BackendOption,
-    NodesOption,
-    ThreadsOption,
-    TimeoutOption,
-    start,
-)
-from strads.cli.terminal import standard_output
 from strads.cli.train_options import (
     DATA,
     MODEL,
-    DebugOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
+    Common,
     not_negative,
     positive,
 )
+
+if TYPE_CHECKING:
+    from strads.cli.transe_run import TransERun
 
 
 class Loss(StrEnum):
@@ -58,6 +48,7 @@ class Norm(StrEnum):
 
 
 def transe(
+    *,
     data: Annotated[
         Path,
         typer.Option(
@@ -65,7 +56,6 @@ def transe(
             rich_help_panel=DATA,
         ),
     ],
-    out: OutOption,
     test: Annotated[
         Path | None, typer.Option(help="Triples to measure on.", show_default=False, rich_help_panel=DATA)
     ] = None,
@@ -108,15 +98,8 @@ def transe(
     learning_rate: Annotated[
         float, typer.Option(callback=positive, help="Step size at the start.", rich_help_panel=MODEL)
     ] = 0.2,
-    backend: BackendOption = None,
-    nodes: NodesOption = None,
-    threads: ThreadsOption = None,
-    address: AddressOption = None,
-    timeout: TimeoutOption = TIMEOUT,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
-) -> None:
+    common: Common,
+) -> "TransERun":
     """Vectors of entities and relations of a knowledge graph, by TransE (translations).
 
     FB15k-237: [bold]strads train transe --data train2id.txt --known valid2id.txt --test test2id.txt --out run[/bold]
@@ -125,15 +108,13 @@ def transe(
     """
     from strads.cli.transe_run import TransERun
 
-    run = TransERun(
+    return TransERun(
         data=data,
-        out=out,
+        common=common,
         test=test,
         known=tuple(known or ()),
         entities=entities,
         relations=relations,
-        overwrite=overwrite,
-        where={"backend": backend, "nodes": nodes, "threads": threads, "address": address, "timeout": timeout},
         parameters={
             "n_components": dimensions,
             "norm": int(norm.value),
@@ -145,9 +126,6 @@ def transe(
             "normalization": normalization.value,
             "max_iter": epochs,
             "learning_rate": learning_rate,
-            "random_state": seed,
+            "random_state": common.seed,
         },
     )
-    with start(backend, nodes, threads, address, timeout) as runtime:
-        code = run.execute(standard_output(), runtime)
-    raise typer.Exit(code)

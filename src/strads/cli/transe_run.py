@@ -23,7 +23,7 @@ class TransERun(TrainRun):
     relations: Path | None
 
     command: ClassVar[str] = "transe"
-    learnt: ClassVar[str] = "entity_vectors_"
+    estimator: ClassVar[str] = "TransE"
     unit: ClassVar[str] = "triples"
     measures: ClassVar[Mapping[str, str]] = {"objective": "loss"}
     beginning: ClassVar[str] = "compiling: the first epoch takes some seconds longer"
@@ -70,10 +70,6 @@ class TransERun(TrainRun):
         if len(labels) < count:
             raise InputError(f"{path}: there are {len(labels)} labels, but the triples have the id {count - 1}")
         return labels
-
-    def make_model(self) -> TransE:
-        """Return the estimator."""
-        return TransE(**self.parameters)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the triples of the data file."""

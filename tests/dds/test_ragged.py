@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.dds import RaggedArray, _ragged, dvector
+from strads.dds import RaggedArray, dvector
+from strads.dds import ragged as ragged_rows
 from strads.errors import ArgumentError
 
 ROWS = st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5), max_size=20)
@@ -41,7 +42,7 @@ def test_a_row_is_a_view():
 
 
 def test_dtypes_are_promoted_over_all_batches(monkeypatch):
-    monkeypatch.setattr(_ragged, "_ROWS_AT_A_TIME", 2)
+    monkeypatch.setattr(ragged_rows, "_ROWS_AT_A_TIME", 2)
     ragged = RaggedArray.from_rows([[1], [2], [], [0.5], []])
     assert ragged.dtype == np.float64
     assert ragged.to_list() == [[1], [2], [], [0.5], []]

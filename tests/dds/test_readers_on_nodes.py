@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import strads
-from strads.dds import _csv, _files, read_csv, read_parquet, read_text
+from strads.dds import _csv, files, read_csv, read_parquet, read_text
 from strads.dds._parts import find_files, share_out
 from strads.dds.files import Part, part_blocks
 from strads.errors import ArgumentError, InputError
@@ -267,7 +267,7 @@ class TestWrongLinesOnSeveralNodes:
 
 def test_a_file_may_be_read_in_small_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(_csv, "_BLOCK_BYTES", 7)
-    monkeypatch.setattr(_files, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(files, "_LONGEST_LINE", 1 << 20)
     path = folder_of(tmp_path, table="user,item,score\n" + "".join(f"{n},1,2\n" for n in range(50))) / "table"
     with strads.init("threads", nodes=3, threads=1):
         assert read_csv(path, RATING)["user"].tolist() == list(range(50))

@@ -243,7 +243,7 @@ class LinearRun(TrainRun):
             "labels": None if options.labels is None else str(options.labels),
             "names": None if options.names is None else str(options.names),
             "target": options.target,
-            "drop": list(self._dropped),
+            "drop": list(column_names(options.drop)),
             "test": None if options.test is None else str(options.test),
             "test_labels": None if options.test_labels is None else str(options.test_labels),
             "ratio": self.penalty.share,

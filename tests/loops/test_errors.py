@@ -297,7 +297,7 @@ def test_rows_chosen_by_values_that_the_loop_writes():
     message = str(caught.value)
     assert "x[i] += 1.0" in message.splitlines()[0]
     assert "as before the call" in message
-    assert "Choose rows by indices or read-only tables" in message
+    assert "Choose rows by indices, read-only tables" in message
     assert pointers.to_list() == [0] * 4
     assert not x.to_numpy().any()
 

@@ -74,7 +74,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     >>> X = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
     >>> model = ElasticNet(alpha=0.1).fit(X, [1.0, 2.0, 3.0])
     >>> model.coef_.round(3)
-    array([0.447, 0.447])
+    array([0.446, 0.446])
     """
 
     _penalized_by = "alpha"

@@ -29,10 +29,6 @@ def read_triples(path: Any) -> NDArray[Any]:
     ------
     InputError
         If the file is missing, empty or corrupt, or at a line that is no triple or not UTF-8; names file and line.
-
-    Examples
-    --------
-    >>> model.fit(read_triples("train2id.txt.gz"))  # doctest: +SKIP
     """
     lines = ((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
     first = next(lines, None)

@@ -11,14 +11,17 @@ from strads.rng.numbers import NumbersOfTask, RandomNumbers
 
 def contents(arguments: tuple[Any, ...]) -> list[Any]:
     """Copy what plain Python works on in place of the arguments; records have their fields as attributes."""
-    found = []
+    found: list[Any] = []
+    drawn = [0]
     for argument in arguments:
         if isinstance(argument, strads.dvector):
             array = argument.to_numpy().copy()
             found.append(array.view(np.recarray) if argument.is_records else array)
         elif isinstance(argument, RandomNumbers):
             floats = [a.dtype for a in arguments if isinstance(a, strads.dvector) and a.dtype.kind == "f"]
-            found.append(NumbersOfTask(argument.key(len(found)), np.result_type(*floats or [np.float64]).type(1)))
+            found.append(
+                NumbersOfTask(argument.key(len(found)), np.result_type(*floats or [np.float64]).type(1), drawn)
+            )
         else:
             found.append(argument)
     return found

@@ -242,6 +242,21 @@ def test_draws_that_choose_rows(body):
     assert W.to_numpy().any()
 
 
+def from_either(k, A, W, one, other):
+    if one.random() < 0.5:
+        W[other.integers(len(W))] += A[k]
+    elif W[A[k]] % 2 == 0:
+        other.random()
+    W[one.integers(len(W))] += other.integers(9)
+
+
+def test_draws_from_two_arguments():
+    A = strads.dvector(np.random.default_rng(4).integers(0, ROWS, TASKS))
+    W, one, other = strads.dvector.zeros(ROWS, dtype=np.int64), strads.random(9), strads.random(10)
+    for numbers in ((one, other), (other, one), (one, one)):
+        assert run_or_refuse(range(TASKS), from_either, A, W, *numbers) is None
+
+
 def test_a_plan_lasts_if_draws_choose_only_what_is_read():
     A, W = strads.dvector(np.arange(TASKS) % ROWS), strads.dvector.zeros(ROWS, dtype=np.int64)
     for body in (until_accepted, under_a_drawn_condition):

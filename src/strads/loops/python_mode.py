@@ -249,6 +249,7 @@ def _arguments(
     tables: dict[int, CheckedTable] = {}
     result: list[Any] = []
     others: list[NumbersOfTask] = []
+    drawn = [0]
     for position, argument in enumerate(bound.arguments):
         if isinstance(argument, TableArgument):
             same = bound.same[position]
@@ -256,7 +257,8 @@ def _arguments(
                 tables[same] = CheckedTable(argument, table_of.get(position), private=private)
             result.append(CheckedMap(argument, tables[same]) if argument.keyed else tables[same])
         elif isinstance(argument, RandomArgument):
-            numbers = NumbersOfTask(*argument.value)
+            key, one = argument.value
+            numbers = NumbersOfTask(key, one, drawn)
             result.append(numbers)
             others.append(numbers)
         elif hasattr(argument, "accumulator"):

@@ -197,19 +197,23 @@ class NumbersOfTask:
         See `RandomNumbers.key`.
     one : float32 or float64
         The number 1 in the precision of the numbers.
+    drawn : list of int, optional
+        How many numbers the task has drawn, from this argument or any other that shares the list.
     """
 
-    def __init__(self, key: np.uint64, one: Any):
+    def __init__(self, key: np.uint64, one: Any, drawn: list[int] | None = None):
         self._key, self._one = key, one
+        self._drawn = [0] if drawn is None else drawn
         self.begin(0)
 
     def begin(self, index: int) -> None:
         """Start the task with a loop index."""
-        self._stream, self._drawn = np.uint64(index & _WORD), 0
+        self._stream = np.uint64(index & _WORD)
+        self._drawn[0] = 0
 
     def _words(self) -> tuple[np.uint64, np.uint64]:
-        self._drawn += 1
-        first, second = random_words(self._key, self._stream, np.uint64(self._drawn - 1))
+        first, second = random_words(self._key, self._stream, np.uint64(self._drawn[0]))
+        self._drawn[0] += 1
         return np.uint64(first), np.uint64(second)
 
     def random(self) -> Any:

@@ -378,9 +378,8 @@ class _WithOutcomes(_Conclusion):
         super().__init__(body, kinds, dataflow, random)
         self._dataflow = dataflow
         # With chosen outcomes, a task may draw more or fewer numbers than in the run.
-        for position in random:
-            if dataflow.memory.drawing(position) & self.undecided:
-                self.changing.add(position)
+        if dataflow.memory.drawing() & self.undecided:
+            self.changing |= set(random)
         branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
         self._sets = OutcomeSets(branches)
         effects = dataflow.effects

@@ -19,11 +19,12 @@ from strads.bodies.analysis.values import (
     Size,
     Sources,
     Value,
-    is_random,
     join,
     locals_of,
     parts,
 )
+
+_COUNTER = Local(RANDOM, None, True)  # of the random numbers that the task has drawn
 
 
 class Memory:
@@ -153,20 +154,20 @@ class Memory:
         return Value(frozenset({local}))
 
     def random_numbers(self, argument: int) -> Value:
-        """Create the random numbers of an argument: a counter that each draw advances."""
-        return Value(frozenset({Local((RANDOM, argument), None, True)}))
+        """Create the random numbers of an argument. Each draw advances the counter of the task, which all share."""
+        return Value(frozenset({_COUNTER}), frozenset({argument}))
 
     def draw(self, numbers: Value) -> Sources:
         """Draw from random numbers; returns what determines the result, apart from the operands.
 
         Any draw that may have happened before determines which number this is.
         """
-        self.put(numbers, Value(), resizes=False)
-        return self.sources(numbers) | {local.place[1] for local in locals_of(numbers) if is_random(local)}
+        self._put(_COUNTER, Value())  # depends on whether this draw happens, not on whose number it is
+        return self.sources(numbers)
 
-    def drawing(self, argument: int) -> Sources:
-        """What determines how many random numbers of an argument are drawn."""
-        return self.sources(self.random_numbers(argument))
+    def drawing(self) -> Sources:
+        """What determines how many random numbers a task draws."""
+        return self.sources(Value(frozenset({_COUNTER})))
 
     def _put(self, local: Local, value: Value) -> None:
         if local.place == CONSTANT:

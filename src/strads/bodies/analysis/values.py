@@ -37,13 +37,13 @@ class Part:
 class Local:
     """An array, list, set or dictionary that the body creates, identified by the place where it does."""
 
-    place: Any  # hashable
+    place: Hashable
     depth: int | None  # None: not known
     is_array: bool  # whether stored values are copied into it
     full: bool = True  # whether it is the whole container, not a slice
 
 
-RANDOM = "random"  # place, with an argument, of random numbers
+RANDOM = "random"  # place of random numbers
 CONSTANT = "constant"  # place of arrays that are compiled into the code
 UNKNOWN = Local("unknown", None, False)  # memory that no rule covers
 Reference = Part | Local
@@ -115,7 +115,7 @@ def locals_of(value: Value) -> list[Local]:
 
 def is_random(local: Local) -> bool:
     """Whether a container is random numbers."""
-    return isinstance(local.place, tuple) and local.place[0] == RANDOM
+    return local.place == RANDOM
 
 
 def join(first: "Value | None", second: Value) -> Value:

@@ -53,15 +53,6 @@ def test_the_interpreter_draws_the_same_numbers():
         np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.nodes
-def test_the_same_bits_on_nodes(runtime):
-    found = gathered()
-    with strads.init("threads", threads=2):
-        expected = gathered()
-    for own, values in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(own, values)
-
-
 def test_numbers_have_the_distributions_that_they_should():
     shares = np.array([3.0, 0.0, 1.0, 0.0, 4.0])
     x, rng = strads.dvector.zeros((40_000, 5), dtype=np.float64), strads.random(11)
@@ -240,6 +231,15 @@ def test_draws_that_choose_rows(body):
     for _ in range(3):
         assert run_or_refuse(range(TASKS), body, A, W, rng) is None
     assert W.to_numpy().any()
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("body", [into_any_row, after_a_draw_under_a_drawn_condition, until_accepted])
+def test_draws_on_nodes(runtime, body):
+    A = strads.dvector(np.random.default_rng(4).integers(0, ROWS, TASKS))
+    W, rng = strads.dvector.zeros(ROWS, dtype=np.int64), strads.random(9)
+    for _ in range(2):
+        assert run_or_refuse(range(TASKS), body, A, W, rng) is None
 
 
 def from_either(k, A, W, one, other):

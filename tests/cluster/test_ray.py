@@ -267,7 +267,7 @@ def test_no_cluster_at_the_address():
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "strads.cluster.ray.cluster", raising=False)
-    with pytest.raises(ArgumentError, match=r'pip install "strads\[ray\]"'):
+    with pytest.raises(ArgumentError, match="pip install ray"):
         strads.init("ray")
 
 

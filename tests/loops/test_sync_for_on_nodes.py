@@ -80,7 +80,7 @@ def test_an_aggregation_of_ones_own(nodes):
     for recon in (False, True):
         w = strads.dvector.zeros((4, 2))
         strads.register_aggregation(w, largest)
-        strads.sync_for(strads.dvector(numbers), move, w, by, batch_size=4, recon=recon)
+        strads.sync_for(strads.dvector(numbers), move, w, by, batch_size=4, recon=recon, workers=nodes)
         rounds = -(-3 // nodes)  # each worker's minibatch moves every row
         assert np.array_equal(w.to_numpy()[:, 1], rounds * by.to_numpy())
         assert not w.to_numpy()[:, 0].any()

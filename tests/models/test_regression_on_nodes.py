@@ -38,7 +38,8 @@ def test_lasso_agrees_with_scikit_learn(runtime, problem):
 def test_logistic_regression_agrees_with_scikit_learn(runtime, problem):
     model = logistic.fitted(problem, 1e-13)
     coef, intercept = logistic.reference(problem, model.C)
-    assert np.allclose(model.coef_[0], coef, rtol=1e-6, atol=1e-6)
+    # A gap of 1e-13 of the objective leaves coefficients that hardly matter open by some 1e-6.
+    assert np.allclose(model.coef_[0], coef, rtol=1e-5, atol=1e-5)
     assert model.intercept_[0] == pytest.approx(intercept, rel=1e-6, abs=1e-6)
 
 

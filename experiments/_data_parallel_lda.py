@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from strads import schmp
 from strads.models import Corpus
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_dense import sample_dense
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_random import job_key
-from strads.models.kernels.lda_tables import DenseWords, aligned_zeros, make_prior, padded
+from strads.models.kernels.lda_tables import DenseWords, make_prior
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, count_block

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strads import cluster
-from strads.models.kernels.translations import padded
+from strads.models.kernels.aligned import padded
 from strads.models.knowledge_graphs.ranking import KnownAnswers, RankingFigures, predict_links
 from strads.models.knowledge_graphs.training import tail_shares
 

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
+from strads.models.kernels.aligned import padded
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective
-from strads.models.kernels.translations import BALL, FREE, SPHERE, padded
+from strads.models.kernels.translations import BALL, FREE, SPHERE
 from strads.models.kernels.triple_ranking import all_distances, pair_distances
 from strads.models.knowledge_graphs.program import Settings
 from strads.models.knowledge_graphs.ranking import KnownAnswers, LinkPrediction, predict_links

@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 
 from strads.models.kernels import lanes
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
-from strads.models.kernels.lda_tables import aligned_zeros
 
 
 @njit

@@ -7,9 +7,10 @@ import pytest
 from lda_corpora import Grid, planted_corpus
 from scipy.special import gammaln
 
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_inference import fill_phi, infer_documents
 from strads.models.kernels.lda_random import job_key
-from strads.models.kernels.lda_tables import aligned_zeros, make_prior, padded
+from strads.models.kernels.lda_tables import make_prior
 
 KEY = job_key(7, 0, 0, 0)
 

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from lda_corpora import Grid, planted_corpus
 
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_counts import make_tokens, random_topics
 from strads.models.kernels.lda_random import job_key, uniform
-from strads.models.kernels.lda_tables import (
-    DenseDocuments,
-    SparseDocuments,
-    aligned_zeros,
-    empty_documents,
-    pack_words,
-    unpack_words,
-)
+from strads.models.kernels.lda_tables import DenseDocuments, SparseDocuments, empty_documents, pack_words, unpack_words
 
 
 def test_tokens_come_by_block_word_and_document():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from strads.models.kernels.aligned import padded
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective, _draw, train_bucket
-from strads.models.kernels.translations import BALL, FREE, SPHERE, Rows, constrain_all, padded
+from strads.models.kernels.translations import BALL, FREE, SPHERE, Rows, constrain_all
 from strads.rng.philox import mixed_key
 
 DIMENSIONS, NEGATIVES = 20, 5

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.corpora.sentences import Sentences
-from strads.models.kernels.lda_tables import aligned_zeros, padded
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.word_windows import SENTENCE_END
 
 LONGEST_SENTENCE = 10_000  # longer ones are cut, as in gensim

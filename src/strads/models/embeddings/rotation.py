@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
-from strads.models.kernels.lda_tables import aligned_zeros
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.negative_samples import NoiseTable
 from strads.models.kernels.skip_gram import Scratch, scratch, train_pairs
 from strads.models.kernels.word_windows import find_pairs, order_by_block, sort_pairs

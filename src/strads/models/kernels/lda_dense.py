@@ -12,9 +12,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels import lanes
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import uniform
-from strads.models.kernels.lda_tables import aligned_zeros, padded
 
 _AHEAD = 6  # tokens between the prefetch of a document's counts and their use
 

@@ -11,9 +11,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels import lanes
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import random_bits, uniform
-from strads.models.kernels.lda_tables import Prior, SparseWords, Words, aligned_zeros
+from strads.models.kernels.lda_tables import Prior, SparseWords, Words
 
 
 @njit(nogil=True, cache=True)

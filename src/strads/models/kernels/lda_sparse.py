@@ -14,9 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels import lanes
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_draw import pick, pick_lane
 from strads.models.kernels.lda_random import uniform
-from strads.models.kernels.lda_tables import aligned_zeros, padded
 
 _AHEAD = 4  # tokens between the prefetch of a document's list and its use
 _BELOW_ONE = np.float32(1.0 - 2.0**-24)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lanes import WIDTH
 
 MAX_TOPICS = 65_536  # a token's topic is a uint16
@@ -17,7 +18,6 @@ MAX_TOPICS = 65_536  # a token's topic is a uint16
 # speeds are equal at about 450 topics; training makes documents' lists shorter, and dense tables are several times as
 # large.
 MOST_DENSE_TOPICS = 256
-_LINE = 64  # bytes; vectors that cross a cache line load at half the speed
 
 
 class Tokens(NamedTuple):
@@ -116,20 +116,6 @@ class Prior(NamedTuple):
 
 Documents = SparseDocuments | DenseDocuments
 Words = SparseWords | DenseWords
-
-
-def padded(topics: int) -> int:
-    """K, rounded up to a multiple of the vector width."""
-    return -(-topics // WIDTH) * WIDTH
-
-
-def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros aligned to a cache line."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.zeros(size + _LINE, np.uint8)
-    start = -memory.ctypes.data % _LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def make_prior(alpha: NDArray[Any], beta: float, vocabulary: int) -> Prior:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lanes import (
     WIDTH,
     add,
@@ -21,7 +22,6 @@ from strads.models.kernels.lanes import (
     splat_float,
     store_floats,
 )
-from strads.models.kernels.lda_tables import aligned_zeros
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
 
 GROUP = 8  # pairs that share negatives

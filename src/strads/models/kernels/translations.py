@@ -37,11 +37,6 @@ class Rows(NamedTuple):
     squares: NDArray[np.float32]
 
 
-def padded(columns: int) -> int:
-    """Columns of a row, rounded up to whole vectors of 16."""
-    return -(-columns // WIDTH) * WIDTH
-
-
 @_inlined
 def translate(anchor, row, relations, relation, direction, goal):  # type: ignore[no-untyped-def]
     """q = anchor + direction · relation, into `goal` (float32, (width,)); `direction` is 1 from a head, −1 from a tail.

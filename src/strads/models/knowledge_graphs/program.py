@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.entity_blocks import exchange, group_facts
-from strads.models.kernels.lda_tables import aligned_zeros
 from strads.models.kernels.transe import Objective, train_bucket
 from strads.models.kernels.translations import Rows
 from strads.models.knowledge_graphs.blocks import EntityBlocks

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models._iterative import Epoch, Solver
-from strads.models.kernels.translations import FREE, Rows, constrain_all, padded
+from strads.models.kernels.aligned import padded
+from strads.models.kernels.translations import FREE, Rows, constrain_all
 from strads.models.knowledge_graphs.blocks import EntityBlocks, count_blocks
 from strads.models.knowledge_graphs.program import EntityBlock, EntityTournament, RelationReplica, Settings
 from strads.schmp import StaticEngine

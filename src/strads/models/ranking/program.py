@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models.kernels.lda_tables import aligned_zeros, padded
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.personalized_ranking import (
     NO_FILTER,
     Drawing,

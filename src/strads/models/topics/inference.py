@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.models.corpora.corpus import Corpus
+from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_inference import fill_phi, infer_documents, log_of_words
 from strads.models.kernels.lda_random import job_key
-from strads.models.kernels.lda_tables import Prior, aligned_zeros, make_prior, padded
+from strads.models.kernels.lda_tables import Prior, make_prior
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.priors import Priors
 

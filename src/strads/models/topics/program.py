@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_counts import add_to_words, count_documents, dense_document_counts, random_topics
 from strads.models.kernels.lda_dense import DenseScratch, dense_scratch, sample_dense
 from strads.models.kernels.lda_random import job_key
@@ -18,7 +19,6 @@ from strads.models.kernels.lda_tables import (
     SparseWords,
     Tokens,
     Words,
-    aligned_zeros,
     empty_documents,
     empty_words,
     make_prior,

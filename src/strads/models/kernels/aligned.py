@@ -1,0 +1,24 @@
+"""Tables whose rows are whole SIMD vectors, and start at cache lines."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.models.kernels.lanes import WIDTH
+
+_LINE = 64  # bytes; vectors that cross a cache line load at half the speed
+
+
+def padded(columns: int) -> int:
+    """Columns of a row, rounded up to whole vectors of 16."""
+    return -(-columns // WIDTH) * WIDTH
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros aligned to a cache line."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(dtype).reshape(shape)

@@ -1,11 +1,11 @@
-"""Routes of shards, and the queue that follows them, under any schedule and any timing; without threads."""
+"""Routes of shards, and the job pool that follows them, under any schedule and any timing; without threads."""
 
 import random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.engine.static.round_queue import RoundQueue
+from strads.engine.plans.job_pool import arrive, finish, jobs_done, make_job_pool, take
 from strads.schedule.static.rounds import Job, Round, Schedule, check_schedule
 from strads.schedule.static.shard_routes import place_workers, plan_routes
 
@@ -31,47 +31,50 @@ class Simulation:
     def __init__(self, schedule, workers, sizes, nodes, rng):
         self.node_of = place_workers(workers, nodes)
         holders = tuple(place_workers(size, nodes) for size in sizes)
-        routes, self.after = plan_routes(schedule, self.node_of, holders, nodes)
-        self.queues = [RoundQueue(of_node, lambda job: job.worker % 2) for of_node in routes]
+        self.routes, self.after = plan_routes(schedule, self.node_of, holders, nodes)
+        self.parts = [of_node.part for of_node in self.routes]
+        self.pools = [make_job_pool(part.plan) for part in self.parts]
         self.here = {(s, n): node for s, of_set in enumerate(holders) for n, node in enumerate(of_set)}
-        self.on_the_way, self.running, self.order, self.rng = [], [], [], rng
+        self.in_transit, self.running, self.meeting, self.order, self.rng = [], [], [], [], rng
         self.synchronizations = 0
-        for node, of_node in enumerate(routes):
-            self.send(node, of_node.first_departures)
-
-    def send(self, node, departures):
-        for key, target in departures:
-            assert self.here.pop(key) == node, "a node sends what it does not have"
-            self.on_the_way.append((key, target))
 
     def step(self):
         """Do one thing that is possible; returns whether there was any."""
-        events = [("arrive", each) for each in self.on_the_way] + [("end", each) for each in self.running]
-        events += [("take", node) for node, queue in enumerate(self.queues) if not queue.is_done]
+        events = [("arrive", each) for each in self.in_transit] + [("end", each) for each in self.running]
+        events += [("take", node) for node in range(len(self.pools))]
         self.rng.shuffle(events)
         return any(getattr(self, name)(what) for name, what in events) or self.synchronize()
 
-    def arrive(self, what):
-        self.on_the_way.remove(what)
-        key, node = what
-        self.here[key] = node
-        self.queues[node].arrive(key)
+    def arrive(self, move):
+        self.in_transit.remove(move)
+        self.here[move.table, move.rows.start] = move.target
+        arrivals = self.parts[move.target].arrivals
+        arrive(self.pools[move.target], self.parts[move.target].plan.jobs - len(arrivals) + arrivals.index(move))
         return True
 
     def end(self, what):
-        node, index = what
         self.running.remove(what)
-        self.send(node, self.queues[node].finish(index))
+        finish(self.pools[what[0]], what[1])
         return True
 
     def take(self, node):
-        index = self.queues[node].take()
-        if index is None:
+        index, part = take(self.pools[node]), self.parts[node]
+        if index < 0:
             return False
-        job = self.queues[node].job(index)
+        if index < len(part.departures):
+            move = part.departures[index]
+            assert self.here.pop((move.table, move.rows.start)) == node, "a node sends what it does not have"
+            self.in_transit.append(move)
+            finish(self.pools[node], index)
+            return True
+        job = self.routes[node].jobs[index]
+        if job is None:
+            assert not [n for n, _ in self.running if n == node], "a node synchronizes while it works"
+            self.meeting.append((node, index))
+            return True
         assert self.node_of[job.worker] == node
         assert all(self.here.get(key) == node for key in job.shard_keys()), "a job begins without its shard"
-        busy = [self.queues[n].job(i) for n, i in self.running]
+        busy = [self.routes[n].jobs[i] for n, i in self.running]
         assert job.worker not in [other.worker for other in busy]
         assert not set(job.shard_keys()) & {key for other in busy for key in other.shard_keys()}
         self.running.append((node, index))
@@ -79,10 +82,11 @@ class Simulation:
         return True
 
     def synchronize(self):
-        if self.running or not all(queue.must_synchronize for queue in self.queues):
+        if len(self.meeting) < len(self.pools):
             return False
-        for queue in self.queues:
-            queue.synchronized()
+        for node, index in self.meeting:
+            finish(self.pools[node], index)
+        self.meeting = []
         self.synchronizations += 1
         return True
 
@@ -94,7 +98,7 @@ def test_any_timing_runs_every_job_once_in_an_order_that_the_schedule_allows(mad
     simulation = Simulation(schedule, workers, sizes, nodes, random.Random(seed))
     while simulation.step():
         pass
-    assert all(queue.is_done and queue.missing() is None for queue in simulation.queues)
+    assert all(len(jobs_done(pool)) == len(pool.pending) for pool in simulation.pools)
     planned, segment = [], 0
     for number, each in enumerate(schedule):
         planned += [(segment, job) for job in each.jobs]

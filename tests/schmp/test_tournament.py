@@ -84,7 +84,7 @@ def test_few_shards_change_nodes():
     """On 2 nodes half of them change places, twice in a tournament."""
     schedule, homes = schmp.tournament(16), (place_workers(16, 2),)
     routes, _ = plan_routes(schedule, place_workers(8, 2), homes, 2)
-    assert sum(len(arrivals) for route in routes for arrivals in route.arrivals.values()) == 2 * 8
+    assert sum(len(of_node.part.arrivals) for of_node in routes) == 2 * 8
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Node programs of the Static Engine: they run one node's workers and hold its shards."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,6 +22,9 @@ class _StaticPart(NodePart):
     holders: Holders
     shards: dict[ShardKey, Any]
     results: dict[int, Any] = field(default_factory=dict)
+
+
+_planning = threading.Lock()  # logical nodes share the cache: the first plans for all of them
 
 
 @lru_cache(maxsize=8)
@@ -50,7 +54,8 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
     program = part.program
     schedule = Schedule.of(program.schedule(iteration))
     _check_agreement(node, schedule)
-    routes, holders = _plan(schedule, part.node_of, part.holders, node.size)
+    with _planning:
+        routes, holders = _plan(schedule, part.node_of, part.holders, node.size)
 
     def perform(job: Job, shards: tuple[Any, ...]) -> None:
         result = program.update(job, part.data[job.worker], *shards)
@@ -64,8 +69,8 @@ def iterate(node: Node, name: str, iteration: int) -> NodeStatistics:
         results = {worker: result for of_node in found for worker, result in of_node.items()}
         program.aggregate([results.get(worker) for worker in range(len(part.node_of))])
 
-    execution = RoundExecution(node, routes[node.rank], program.weight, part.shards, perform, synchronize)
-    statistics = execution.run(part.team)
+    own = routes[node.rank]
+    statistics = RoundExecution(node, own, program.weight, part.shards, perform, synchronize, part.team).run()
     part.holders = holders
     return statistics
 

@@ -33,9 +33,12 @@ class JobPool(NamedTuple):
     finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
     successor_offsets: NDArray[np.int64]  # where each job's successors start
     successors: NDArray[np.int32]
+    ranks: NDArray[np.int64]  # the key of each job; empty: its number
 
 
-def make_job_pool(plan: Plan, *, order: str = "heaviest", patience: int = 0) -> JobPool:
+def make_job_pool(
+    plan: Plan, *, order: str = "heaviest", patience: int = 0, ranks: NDArray[np.int64] | None = None
+) -> JobPool:
     """Fill a pool with a plan's jobs; those without predecessors are ready.
 
     Parameters
@@ -47,24 +50,31 @@ def make_job_pool(plan: Plan, *, order: str = "heaviest", patience: int = 0) -> 
         one that has been ready longest ("fifo").
     patience
         Number of attempts to take a job after which `take_or_wait` returns `WAIT`; 0: unlimited.
+    ranks : (jobs,), optional
+        Of the ready jobs, the one with the lowest rank goes first, instead of the one with the lowest number.
     """
-    ready = np.flatnonzero(plan.predecessors == 0)  # ascending, hence a valid heap
+    ready = np.flatnonzero(plan.predecessors == 0)
     state = np.zeros(16, np.int64)
     state[_READY] = state[_PUSHED] = len(ready)
     state[_PATIENCE], state[_FIFO] = patience, order == "fifo"
     heap = np.empty(plan.jobs, np.int64)
-    heap[: len(ready)] = ready
     if order == "fifo":
-        heap[: len(ready)] |= np.arange(len(ready)) << _JOB_BITS
+        ready |= np.arange(len(ready)) << _JOB_BITS
+    elif ranks is not None:
+        ready = np.sort(ready | ranks[ready] << _JOB_BITS)
+    heap[: len(ready)] = ready  # ascending, hence a valid heap
     finished = np.empty(plan.jobs, np.int32)
-    return JobPool(state, heap, plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors)
+    ranks = np.empty(0, np.int64) if ranks is None else ranks
+    return JobPool(state, heap, plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors, ranks)
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def _push(pool: JobPool, job: int) -> None:
     key = np.int64(job)
     if pool.state[_FIFO] != 0:
         key |= pool.state[_PUSHED] << _JOB_BITS
+    elif len(pool.ranks) > 0:
+        key |= pool.ranks[job] << _JOB_BITS
     pool.state[_PUSHED] += 1
     child = pool.state[_READY]
     pool.state[_READY] += 1
@@ -78,7 +88,7 @@ def _push(pool: JobPool, job: int) -> None:
     pool.heap[child] = key
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def take(pool: JobPool) -> int:
     """Take the first ready job; `WAIT` if there is none yet, `FINISHED` if there will be none."""
     if pool.state[STOPPED] != 0 or pool.state[_TAKEN] == len(pool.pending):
@@ -105,7 +115,7 @@ def take(pool: JobPool) -> int:
     return first & _JOB_MASK
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def finish(pool: JobPool, job: int) -> None:
     """Record that a job has ended; successors that waited only for it become ready."""
     pool.finished[pool.state[_DONE]] = job
@@ -115,6 +125,15 @@ def finish(pool: JobPool, job: int) -> None:
         pool.pending[successor] -= 1
         if pool.pending[successor] == 0:
             _push(pool, successor)
+
+
+@njit(cache=True)
+def finish_and_take(pool: JobPool, job: int, end: int) -> int:
+    """`finish` a job, and `take` the first ready one if its number is below `end`."""
+    finish(pool, job)
+    if pool.state[_READY] == 0 or pool.heap[0] & _JOB_MASK < end:
+        return take(pool)
+    return WAIT
 
 
 @njit(nogil=True, cache=True)
@@ -166,6 +185,11 @@ def stop(pool: JobPool) -> None:
 def jobs_done(pool: JobPool) -> NDArray[np.int32]:
     """Return the jobs in the order in which they ended."""
     return pool.finished[: int(pool.state[_DONE])]
+
+
+def jobs_running(pool: JobPool) -> int:
+    """Return the number of jobs that have been taken, but have not ended."""
+    return int(pool.state[_TAKEN] - pool.state[_DONE])
 
 
 def queue_lengths(pool: JobPool) -> tuple[float, int]:

@@ -5,7 +5,6 @@ immediately. The plan fixes the order of the jobs that use a block, so timing af
 barrier except at its end (*macro synchronization*).
 """
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,14 +14,13 @@ from numpy.typing import NDArray
 
 from strads.cluster import Comm
 from strads.dds.shard import Shard
+from strads.engine.plans.arrivals import Arrivals
 from strads.engine.plans.job_pool import JobPool, arrive, stop
 from strads.engine.plans.replicas import Replicas
 from strads.schedule.nodes.placement import Move, NodePlan
 
-# Attempts of a thread to take a job before it polls for messages, and seconds that it then waits at a time. With
-# several threads the wait is short, as another thread may make a job ready without a message.
-_PATIENCE, _REST = 2_000, 2e-4
-_PATIENCE_ALONE, _REST_ALONE = 64, 5e-3
+# Attempts of a thread to take a job before it polls for messages.
+_PATIENCE, _PATIENCE_ALONE = 2_000, 64
 
 _ROWS = 16  # lowest tag of rows in transit
 
@@ -62,7 +60,7 @@ class NodeTransfers:
     part
         This node's part of the plan.
     departures, arrivals
-        The cargo of its moves, in order.
+        The memory of its moves, in order.
     replicas
         Relaxed tables, summed at barriers.
     comm
@@ -81,62 +79,49 @@ class NodeTransfers:
         threads: int,
     ):
         self.patience = _PATIENCE if threads > 1 else _PATIENCE_ALONE
-        self._rest = _REST if threads > 1 else _REST_ALONE
         self._part = part
         self._departures = departures
         self._arrivals = arrivals
         self._replicas = replicas
         self._comm = comm
         self._pool: JobPool | None = None
-        self._news = time.monotonic()
-        self.arrived = np.zeros(len(arrivals), bool)
+        self._waiting = Arrivals(part, comm, threads, lambda move: "rows")
+        self.arrived = self._waiting.arrived
 
     def open(self, pool: JobPool) -> None:
         """Provide the memory for all arrivals."""
         self._pool = pool
         first = self._part.plan.jobs - len(self._arrivals)
-        for number, cargo in enumerate(self._arrivals):
+        for number, buffer in enumerate(self._arrivals):
             self._comm.expect(
-                cargo.memory,
-                cargo.move.source,
-                _ROWS + cargo.move.number,
+                buffer.memory,
+                buffer.move.source,
+                _ROWS + buffer.move.number,
                 on_arrival=partial(self._receive, first + number, number),
             )
 
     def _receive(self, job: int, number: int) -> None:
         """Called by the receiving thread; jobs that waited for the rows become ready immediately."""
         self._arrivals[number].unload()
-        self.arrived[number] = True
-        self._news = time.monotonic()
+        self._waiting.note(number)
         assert self._pool is not None
         arrive(self._pool, job)
 
     def serve(self, job: int) -> None:
         """Send rows, or join the other nodes at a barrier."""
         if job < len(self._departures):
-            cargo = self._departures[job]
-            self._comm.put(cargo.load(), cargo.move.target, _ROWS + cargo.move.number)
+            buffer = self._departures[job]
+            self._comm.put(buffer.load(), buffer.move.target, _ROWS + buffer.move.number)
             self._comm.progress()
         else:
             self._comm.barrier()
             for replica in self._replicas:
                 replica.synchronize()
-        self._news = time.monotonic()
 
     def idle(self) -> None:
-        """Wait for messages from other nodes, up to the time limit.
-
-        Raises
-        ------
-        NodeFailure
-            If nothing has arrived for `timeout` seconds while rows are missing.
-        """
-        self._comm.flush()  # others may be waiting for this node
-        self._comm.progress(self._rest)
-        missing = np.flatnonzero(~self.arrived)
-        if len(missing) and time.monotonic() - self._news > self._comm.timeout:
-            source = self._arrivals[int(missing[0])].move.source
-            raise self._comm.timed_out(f"rows from {self._comm.name(source)}", source)
+        """Wait for messages from other nodes, up to the time limit."""
+        assert self._pool is not None
+        self._waiting.wait(self._pool)
 
     def halt(self) -> None:
         """Stop the threads after a few more tasks: another node has failed."""

@@ -102,9 +102,8 @@ def _first_users(block: NDArray[np.int32], node_of: NDArray[np.int32], blocks: i
 def _block_units(table: int, cut: NDArray[np.int64], home: NDArray[np.int32], block: NDArray[np.int32]) -> Units:
     blocks = len(cut) - 1
     users = np.stack([block.astype(np.int64), np.arange(len(block))], axis=1)
-    return Units(
-        np.full(blocks, table, np.int32), cut[:-1], cut[1:], home, np.ones(blocks, bool), users[_ascending(users)]
-    )
+    tables, several = np.full(blocks, table, np.int32), np.diff(cut) > 1
+    return Units(tables, cut[:-1], cut[1:], home, several, np.ones(blocks, bool), users[_ascending(users)])
 
 
 def _units_read_elsewhere(
@@ -129,7 +128,8 @@ def _units_read_elsewhere(
     rows, unit = np.unique(row[outside], return_inverse=True)
     users = _distinct_pairs(unit, job[outside], plan.jobs)
     home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
-    return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, np.zeros(len(rows), bool), users)
+    no = np.zeros(len(rows), bool)
+    return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, no, no, users)
 
 
 def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: list[NDArray[np.int64]]) -> Units:
@@ -146,7 +146,7 @@ def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: li
     for number in tables:
         of_table = table_of == number
         home[of_table] = np.searchsorted(bounds[number], rows[of_table], side="right") - 1
-    return Units(table_of, rows, rows + 1, home, written, users)
+    return Units(table_of, rows, rows + 1, home, np.zeros(len(used), bool), written, users)
 
 
 def _distinct_pairs(unit: NDArray[np.integer], job: NDArray[np.integer], jobs: int) -> NDArray[np.int64]:
@@ -235,6 +235,7 @@ def _joined(parts: list[Units]) -> Units:
         np.concatenate([part.low for part in parts]),
         np.concatenate([part.high for part in parts]),
         np.concatenate([part.home for part in parts]),
+        np.concatenate([part.alone for part in parts]),
         np.concatenate([part.written for part in parts]),
         np.concatenate(users).astype(np.int64),
     )

@@ -1,8 +1,8 @@
 """Placing a plan on nodes: which node runs which job, and which rows move when (thesis §4.2).
 
-Rows travel in *units*: a block of a rotating table, or a single row. The jobs that use a unit run in the order of their
-numbers; if two consecutive ones run on different nodes, the unit *moves* between them. A move waits for the last use
-at its source and precedes the first use at its target: it needs no barrier.
+Rows travel in *units*: a block of a rotating table, a single row, or a shard of a SchMP program. The jobs that use a
+unit run in the order of their numbers; if two consecutive ones run on different nodes, the unit *moves* between them. A
+move waits for the last use at its source and precedes the first use at its target: it needs no barrier.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,9 @@ class Units(NamedTuple):
     table, low, high : (units,)
         Unit u is the rows `low[u]:high[u]` of table `table[u]`.
     home : (units,)
-        The node that holds them between two loops.
+        The node that holds them at the start.
+    alone : (units,) bool
+        Whether they travel as soon as they can; the others travel together with units of the same table.
     written : (units,) bool
         Whether any job writes them; copies of the others are sent to their readers.
     users : (uses, 2)
@@ -36,6 +38,7 @@ class Units(NamedTuple):
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     home: NDArray[np.int32]
+    alone: NDArray[np.bool_]
     written: NDArray[np.bool_]
     users: NDArray[np.int64]
 
@@ -52,8 +55,8 @@ class Move:
         The rows that move: a slice, or row numbers.
     source, target
         Source and target node.
-        after, before
-            Jobs (of the whole plan) that use the rows last at the source, and first at the target.
+    after, before
+        Jobs (of the whole plan) that use the rows last at the source, and first at the target.
     """
 
     number: int
@@ -89,7 +92,9 @@ class NodePlan:
     arrivals: tuple[Move, ...]
 
 
-def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list[Move], NDArray[np.int64]]:
+def moves_of(
+    plan: Plan, node_of: NDArray[np.int32], units: Units, *, returning: bool = True
+) -> tuple[list[Move], NDArray[np.int64]]:
     """Find the moves of a plan, and the pairs of jobs of one node that use the same unit consecutively.
 
     Parameters
@@ -100,6 +105,8 @@ def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list
         Node of each job, EVERYWHERE or NOWHERE.
     units
         What the jobs use.
+    returning
+        Whether units move home after their last use, or stay there.
 
     Returns
     -------
@@ -117,7 +124,7 @@ def moves_of(plan: Plan, node_of: NDArray[np.int32], units: Units) -> tuple[list
     edges = np.stack([job[:-1][staying], job[1:][staying]], axis=1)
     leaving = np.flatnonzero(follows & ~same_node)
     first = np.flatnonzero(np.concatenate([[True], unit[1:] != unit[:-1]]) & written)
-    last = np.flatnonzero(np.concatenate([unit[1:] != unit[:-1], [True]]) & written)
+    last = np.flatnonzero(np.concatenate([unit[1:] != unit[:-1], [True]]) & written & returning)
     copied = np.flatnonzero(~written)
     hops = np.concatenate(
         [
@@ -143,14 +150,14 @@ def _hops(
 
 
 def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
-    """Bundle the hops of single rows that may travel together; a block travels alone, as soon as possible."""
+    """Bundle the hops of units that may travel together."""
     unit, source, target, after, before = hops.T
-    single = units.high[unit] - units.low[unit] == 1
     bundle = np.where(before == _END, plan.jobs, before)
     if _stages_part_uses(plan, after, before):
         stages = np.append(plan.stage, plan.stage.max(initial=0) + 1)
         bundle = stages[bundle].astype(np.int64)
-    key = np.stack([np.where(single, -1, np.arange(len(hops))), units.table[unit], source, target, bundle], axis=1)
+    alone = np.where(units.alone[unit], np.arange(len(hops)), -1)
+    key = np.stack([alone, units.table[unit], source, target, bundle], axis=1)
     group = _group_of(key)
     moves = []
     for number, members in enumerate(_members(group)):
@@ -167,11 +174,16 @@ def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
                 rows,
                 int(one[0, 1]),
                 int(one[0, 2]),
-                np.unique(one[:, 3][one[:, 3] >= 0]),
-                np.unique(one[:, 4][one[:, 4] >= 0]),
+                _distinct_jobs(one[:, 3]),
+                _distinct_jobs(one[:, 4]),
             )
         )
     return moves
+
+
+def _distinct_jobs(jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+    found = jobs[jobs >= 0]
+    return found if len(found) < 2 else np.unique(found)
 
 
 def _group_of(key: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -194,7 +206,9 @@ def _stages_part_uses(plan: Plan, after: NDArray[np.int64], before: NDArray[np.i
     return bool(np.all(plan.stage[after[between]] < plan.stage[before[between]]))
 
 
-def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lanes: int) -> list[NodePlan]:
+def place(
+    plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lanes: int = 1, *, returning: bool = True
+) -> list[NodePlan]:
     """Split a plan into the parts of the nodes.
 
     Parameters
@@ -207,8 +221,10 @@ def place(plan: Plan, node_of: NDArray[np.int32], units: Units, nodes: int, lane
         Units of rows that its jobs use.
     nodes, lanes
         Number of nodes, and of replicas of relaxed tables on each node.
+    returning
+        Whether units move home after their last use.
     """
-    moves, edges = moves_of(plan, node_of, units)
+    moves, edges = moves_of(plan, node_of, units, returning=returning)
     barriers = _barrier_edges(plan, node_of)
     return [_node_plan(plan, node_of, node, lanes, moves, np.concatenate([edges, barriers])) for node in range(nodes)]
 

@@ -1,66 +1,39 @@
-"""The route of each shard from job to job: what each node runs, waits for and forwards (thesis §4.2.2)."""
+"""A SchMP program's schedule as a plan on nodes: what each node runs, waits for and forwards (thesis §4.2.2)."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.schedule.nodes.placement import EVERYWHERE, NodePlan, Units, place
+from strads.schedule.plan import Plan
 from strads.schedule.static.rounds import Job, Schedule, ShardKey
 
 Holders = tuple[tuple[int, ...], ...]  # node that holds each shard, by parameter set
 
 
-@dataclass
+@dataclass(frozen=True)
 class ShardRoutes:
-    """The jobs of one node in an iteration, in order of rounds, and their dependencies.
+    """What a node runs, waits for and forwards in one iteration.
 
     Attributes
     ----------
+    part
+        The node's part of the plan, in which the rows of a move are a shard's number in its parameter set.
     jobs
-        The node's jobs.
-    rounds, segments
-        For each job: its round, and the number of synchronizations before it.
-    waits
-        For each job: the number of earlier jobs of this node and arrivals that it waits for.
-    successors
-        For each job: the jobs of this node that wait for it.
-    departures
-        For each job: the shards to send when it has ended, and their destinations.
-    first_departures
-        Shards that another node needs before this node first uses them.
-    arrivals
-        For each shard, the source of every arrival and the job that waits for it, in order.
-    segments_count
-        Number of synchronizations in the iteration, including the one at its end.
+        The job of the schedule that each job of the part stands for; None for departures, synchronizations, arrivals.
+    rounds
+        Round of each of them, -1 for departures and arrivals.
+    shards
+        The shards that each of them needs.
     """
 
-    jobs: list[Job] = field(default_factory=list)
-    rounds: list[int] = field(default_factory=list)
-    segments: list[int] = field(default_factory=list)
-    waits: list[int] = field(default_factory=list)
-    successors: list[list[int]] = field(default_factory=list)
-    departures: list[list[tuple[ShardKey, int]]] = field(default_factory=list)
-    first_departures: list[tuple[ShardKey, int]] = field(default_factory=list)
-    arrivals: dict[ShardKey, list[tuple[int, int]]] = field(default_factory=dict)
-    segments_count: int = 1
-
-    def add(self, job: Job, number: int, segment: int) -> int:
-        """Append a job; returns its number on this node."""
-        self.jobs.append(job)
-        self.rounds.append(number)
-        self.segments.append(segment)
-        self.waits.append(0)
-        self.successors.append([])
-        self.departures.append([])
-        return len(self.jobs) - 1
-
-    def after(self, earlier: int, later: int) -> None:
-        """Make one job wait for another; repeated calls have no further effect."""
-        if later not in self.successors[earlier]:
-            self.successors[earlier].append(later)
-            self.waits[later] += 1
-
-    def receive(self, key: ShardKey, source: int, job: int) -> None:
-        """Make a job wait for a shard from another node."""
-        self.arrivals.setdefault(key, []).append((source, job))
-        self.waits[job] += 1
+    part: NodePlan
+    jobs: list[Job | None]
+    rounds: NDArray[np.int64]
+    shards: list[tuple[ShardKey, ...]]
 
 
 def place_workers(workers: int, nodes: int) -> tuple[int, ...]:
@@ -80,7 +53,7 @@ def plan_routes(
     Parameters
     ----------
     schedule
-        The rounds.
+        The rounds. The last one ends with a synchronization in any case.
     node_of
         Node of each worker.
     holders
@@ -91,43 +64,73 @@ def plan_routes(
     Returns
     -------
     routes
-        Routes by node.
+        By node.
     holders
         Node that holds each shard at the end.
     """
-    routes = [ShardRoutes() for _ in range(nodes)]
-    latest_job: dict[int, int] = {}  # by worker
-    latest_use: dict[ShardKey, tuple[int, int]] = {}  # (node, job) by shard
-    places = [list(nodes_of_set) for nodes_of_set in holders]
-    segment = 0
+    jobs: list[Job | None] = []
+    rounds: list[int] = []
     for number, each in enumerate(schedule):
-        for job in each.jobs:
-            node = node_of[job.worker]
-            own = routes[node]
-            index = own.add(job, number, segment)
-            if job.worker in latest_job:
-                own.after(latest_job[job.worker], index)
-            latest_job[job.worker] = index
-            for key in job.shard_keys():
-                _bring(routes, key, places[key[0]][key[1]], latest_use.get(key), node, index)
-                latest_use[key] = node, index
-                places[key[0]][key[1]] = node
-        segment += each.synchronize and number + 1 < len(schedule)
-    for of_node in routes:
-        of_node.segments_count = segment + 1
-    return routes, tuple(tuple(nodes_of_set) for nodes_of_set in places)
+        jobs += [*each.jobs, *[None] * each.synchronize]
+        rounds += [number] * (len(each.jobs) + each.synchronize)
+    if not jobs or jobs[-1] is not None:
+        jobs.append(None)
+        rounds.append(len(schedule))
+    places = np.array([EVERYWHERE if job is None else node_of[job.worker] for job in jobs], np.int32)
+    units = _units(jobs, node_of, holders)
+    parts = place(_plan(jobs, rounds), places, units, nodes, returning=False)
+    ends = units.home.copy()
+    ends[units.users[:, 0]] = places[units.users[:, 1]]  # of several assignments, NumPy keeps the last
+    bounds = np.cumsum([0, *map(len, holders)])
+    after = tuple(tuple(ends[low:high].tolist()) for low, high in pairwise(bounds))
+    jobs.append(None)  # what position -1 stands for
+    rounds.append(-1)
+    shards = [() if job is None else tuple(job.shard_keys()) for job in jobs]
+    routes = [
+        ShardRoutes(part, [jobs[n] for n in part.jobs], np.array(rounds)[part.jobs], [shards[n] for n in part.jobs])
+        for part in parts
+    ]
+    return routes, after
 
 
-def _bring(
-    routes: list[ShardRoutes], key: ShardKey, place: int, user: tuple[int, int] | None, node: int, job: int
-) -> None:
-    """Bring a shard to a node for a job, from its current node and after the job that used it last."""
-    if place == node:
-        if user is not None:
-            routes[node].after(user[1], job)
-        return
-    routes[node].receive(key, place, job)
-    if user is None:
-        routes[place].first_departures.append((key, node))
-    else:
-        routes[place].departures[user[1]].append((key, node))
+def _units(jobs: Sequence[Job | None], node_of: tuple[int, ...], holders: Holders) -> Units:
+    """Return a unit for each shard, and one for each worker, which never moves: it only keeps its jobs in order."""
+    sizes = [len(nodes_of_set) for nodes_of_set in holders] + [len(node_of)]
+    first = np.cumsum([0, *sizes]).tolist()
+    users = [
+        (unit, number)
+        for number, job in enumerate(jobs)
+        if job is not None
+        for unit in (first[-2] + job.worker, *(first[of_set] + shard for of_set, shard in job.shard_keys()))
+    ]
+    shard = np.concatenate([np.arange(size) for size in sizes])
+    home = np.array([node for nodes_of_set in (*holders, node_of) for node in nodes_of_set], np.int32)
+    yes = np.ones(len(shard), bool)
+    table = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return Units(table, shard, shard + 1, home, yes, yes, np.array(sorted(users), np.int64).reshape(-1, 2))
+
+
+def _plan(jobs: Sequence[Job | None], rounds: Sequence[int]) -> Plan:
+    """Return the jobs as a plan without tasks, in which only synchronizations impose an order."""
+    edges: list[tuple[int, int]] = []
+    segment: list[int] = []  # the latest synchronization, and the jobs since
+    for number, job in enumerate(jobs):
+        if job is None:
+            edges += [(earlier, number) for earlier in segment]
+            segment = [number]
+        else:
+            if segment and jobs[segment[0]] is None:
+                edges.append((segment[0], number))
+            segment.append(number)
+    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
+    return Plan(
+        strategy="schedule",
+        reason="the program's schedule",
+        order=np.empty(0, np.int64),
+        offsets=np.zeros(len(jobs) + 1, np.int64),
+        stage=np.array(rounds, np.int32),
+        predecessors=np.bincount(pairs[:, 1], minlength=len(jobs)).astype(np.int32),
+        successor_offsets=np.searchsorted(pairs[:, 0], np.arange(len(jobs) + 1)),
+        successors=pairs[:, 1].astype(np.int32),
+        parallelism=1.0,
+    )

@@ -25,23 +25,18 @@ _SLICED = 1 << 16  # larger arrays (in bytes) are reduced in slices, one per nod
 
 @dataclass
 class Traffic:
-    """What a node has sent, and how long it has waited for others."""
+    """What a node has sent."""
 
     bytes_sent: int = 0
     messages_sent: int = 0
-    wait_seconds: float = 0.0
 
     def since(self, earlier: "Traffic") -> "Traffic":
         """Return the difference."""
-        return Traffic(
-            self.bytes_sent - earlier.bytes_sent,
-            self.messages_sent - earlier.messages_sent,
-            self.wait_seconds - earlier.wait_seconds,
-        )
+        return Traffic(self.bytes_sent - earlier.bytes_sent, self.messages_sent - earlier.messages_sent)
 
     def copy(self) -> "Traffic":
         """Return a copy of the current figures."""
-        return Traffic(self.bytes_sent, self.messages_sent, self.wait_seconds)
+        return Traffic(self.bytes_sent, self.messages_sent)
 
 
 class Comm(ABC):
@@ -57,7 +52,7 @@ class Comm(ABC):
     timeout
         Seconds that a wait may last.
     traffic
-        Bytes and messages sent, seconds waited.
+        Bytes and messages sent.
     hold
         Seconds that a put may be held back to be batched, on backends where messages are expensive; None: briefly.
     """
@@ -155,11 +150,15 @@ class Comm(ABC):
     def progress(self, seconds: float = 0.0, seen: int | None = None) -> None:
         """Receive what has arrived; wait up to `seconds` for an arrival unless there were more than `seen` deliveries.
 
+        For threads that have other work between the messages; one that has none calls `wait_for`.
+
         Raises
         ------
         The error that has ended the program on another node.
         """
         before = self.inbox.deliveries if seen is None else seen
+        if seconds > 0:
+            self.flush()  # others may be waiting for this node
         self._idle(before if seconds > 0 else -1, seconds)
         self.check()
 
@@ -168,28 +167,37 @@ class Comm(ABC):
         if self.inbox.failure is not None:
             raise self.inbox.failure
 
-    def wait_for(self, ready: Callable[[], T | None], what: str, source: int | None = None) -> T:
+    def wait_for(
+        self, ready: Callable[[], T | None], what: str, source: int | None = None, *, limit: float | None = None
+    ) -> T:
         """Wait until `ready` returns something.
+
+        Parameters
+        ----------
+        ready
+            Called whenever something has arrived.
+        what, source
+            What is missing, and the node that should send it, for the error.
+        limit
+            Seconds to wait; by default `timeout`.
 
         Raises
         ------
         NodeFailure
-            After `timeout` seconds; names the node that did not answer.
+            After `limit` seconds; names the node that did not answer.
         """
-        start = time.monotonic()
+        start, limit = time.monotonic(), self.timeout if limit is None else limit
+        self.flush()  # others may be waiting for this node
         while True:
             seen = self.inbox.deliveries
             result = ready()
             if result is not None:
-                break
+                return result
             self.check()
             waited = time.monotonic() - start
-            if waited > self.timeout:
+            if waited > limit:
                 raise self.timed_out(what, source)
-            self._idle(seen, min(_LOOK, self.timeout - waited + 1e-3))
-        with self._counting:
-            self.traffic.wait_seconds += time.monotonic() - start
-        return result
+            self._idle(seen, min(_LOOK, limit - waited + 1e-3))
 
     def timed_out(self, what: str, source: int | None) -> NodeFailure:
         """Return the error for a wait that has timed out."""

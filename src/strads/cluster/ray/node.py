@@ -4,8 +4,8 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from strads.cluster.messages import Bytes, Message, decode, encode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
 from strads.cluster.ray.courier import GAP, INLINE, Batch, Courier, Item, decode_batch
 from strads.errors import NodeError, NodeFailure, ProgramStopped
-
-T = TypeVar("T")
-
 
 Parcel = list[Any]  # a message as Ray carries it: the header, and the buffers out of band
 
@@ -84,11 +81,6 @@ class RayComm(Comm):
         """Send now what is held back for batching."""
         for courier in self._couriers.values():
             courier.flush()
-
-    def wait_for(self, ready: Callable[[], T | None], what: str, source: int | None = None) -> T:
-        """Wait until `ready` returns something; flushes first, as a waiting node adds no more to its batches."""
-        self.flush()
-        return super().wait_for(ready, what, source)
 
     def deliver(self, source: int, number: int, batch: Batch) -> None:
         """Receive a batch of another node; an early one waits for its predecessors."""

@@ -21,7 +21,6 @@ from strads.schedule.dynamic.pipeline import Action, Aggregate, Order, Parameter
 from strads.schedule.dynamic.schedules import DynamicSchedule
 
 _ORDER, _REPORT = 1, 2  # tags
-_LOOK = 0.5  # seconds between timeout checks in a wait
 
 
 class NodeWork(Protocol):
@@ -166,7 +165,6 @@ class Coordinator:
         """
         self._receive()
         while not self.orders:
-            self._comm.flush()
             late = max(range(self._comm.size), key=self._owed.__getitem__)
             self._comm.wait_for(
                 lambda: self._receive() or None, f"a result or a plan from {self._comm.name(late)}", late
@@ -297,16 +295,10 @@ class DynamicExecution:
 
     def _await_order(self) -> None:
         """Wait twice as long as the coordinator does, so that it times out first and names the late node."""
-        begin = time.monotonic()
-        while True:
-            seen = self._comm.inbox.deliveries
-            self._orders.extend(self._comm.poll(0, _ORDER))
-            if self._orders:
-                return
-            if time.monotonic() - begin > 2 * self._comm.timeout:
-                raise self._comm.timed_out(f"an order from {self._comm.name(0)}", 0)
-            self._comm.flush()
-            self._comm.progress(_LOOK, seen)
+        if not self._orders:
+            comm = self._comm
+            poll = lambda: comm.poll(0, _ORDER) or None  # noqa: E731
+            self._orders.extend(comm.wait_for(poll, f"an order from {comm.name(0)}", 0, limit=2 * comm.timeout))
 
     def _carry_out(self, order: Order) -> None:
         """Execute an order; first the parts that other nodes wait for."""

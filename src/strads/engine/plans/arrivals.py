@@ -61,7 +61,6 @@ class Arrivals:
             self._news = time.monotonic()
         elif time.monotonic() - self._news > self._comm.timeout:
             self._give_up()
-        self._comm.flush()  # others may be waiting for this node
         self._comm.progress(self._rest, seen)
 
     def _give_up(self) -> None:

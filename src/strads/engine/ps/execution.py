@@ -1,5 +1,6 @@
 """Workers of a parameter server on a node: their threads, and the loop that serves messages concurrently."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -231,24 +232,22 @@ class WorkerThreads:
             self._comm.send(_WAKE, self._comm.rank, _MESSAGE)
 
     def _serve(self) -> None:
-        """Process messages until the shards of all nodes are finished."""
-        while self._over < self._comm.size:
-            seen = self._comm.inbox.deliveries
-            arrived = False
-            for source in range(self._comm.size):
-                for message in self._comm.poll(source, _MESSAGE):
-                    arrived = True
-                    self._receive(source, message)
-            if self._failure is not None:
-                self._comm.check()  # the error that has ended the program elsewhere takes precedence
-                raise self._failure
-            if not self._said and self._running == 0 and all(endpoint.is_over for endpoint in self._endpoints):
-                self._said = True
-                for rank in range(self._comm.size):
-                    self._comm.send(_OVER, rank, _MESSAGE)
-            elif not arrived:
-                self._comm.flush()
-                self._comm.progress(_LOOK, seen)
+        """Process messages until the shards of all nodes are finished, however long the workers compute."""
+        self._comm.wait_for(self._process, "the shards of a table", limit=math.inf)
+
+    def _process(self) -> bool | None:
+        """Process the messages that have arrived; returns whether that was all, or None."""
+        for source in range(self._comm.size):
+            for message in self._comm.poll(source, _MESSAGE):
+                self._receive(source, message)
+        if self._failure is not None:
+            self._comm.check()  # the error that has ended the program elsewhere takes precedence
+            raise self._failure
+        if not self._said and self._running == 0 and all(endpoint.is_over for endpoint in self._endpoints):
+            self._said = True
+            for rank in range(self._comm.size):
+                self._comm.send(_OVER, rank, _MESSAGE)
+        return self._over == self._comm.size or None
 
     def _receive(self, source: int, message: Any) -> None:
         if not isinstance(message, str):

@@ -64,7 +64,7 @@ def _joined(rows: Any, columns: Any, values: Any, dtype: DTypeLike) -> tuple[NDA
 
 def coalesced(count: int, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> SparseValues:
     """Return unordered entries as rows; those with the same row and column are summed in order."""
-    order = np.lexsort((columns, rows))
+    order = np.argsort(rows << 32 | columns, kind="stable")  # half the time of np.lexsort
     return SparseValues(*_sum_sorted(count, rows[order], columns[order], values[order]))
 
 

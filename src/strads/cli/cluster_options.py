@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import strads
 from strads.cluster import Runtime
 from strads.cluster.cluster import DEFAULT_TIMEOUT
 
-_WHERE = "Where it runs"
+_option = partial(typer.Option, rich_help_panel="Where it runs")
 
 
 class Backend(StrEnum):
@@ -23,43 +24,22 @@ class Backend(StrEnum):
 
 BackendOption = Annotated[
     Backend | None,
-    typer.Option(
+    _option(
         help="This process, the processes of mpiexec, or actors of a Ray cluster; by default mpi under mpiexec, "
-        "else threads.",
-        show_default=False,
-        rich_help_panel=_WHERE,
+        "else threads."
     ),
 ]
 NodesOption = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        help="Nodes: actors, by default one on each machine of Ray; with threads, logical nodes of this process.",
-        show_default=False,
-        rich_help_panel=_WHERE,
+    _option(
+        min=1, help="Nodes: actors, by default one on each machine of Ray; with threads, logical nodes of this process."
     ),
 ]
-ThreadsOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Threads of each node; by default its share of the cores.",
-        show_default=False,
-        rich_help_panel=_WHERE,
-    ),
-]
+ThreadsOption = Annotated[int | None, _option(min=1, help="Threads of each node; by default its share of the cores.")]
 AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        help="The Ray cluster; by default that of RAY_ADDRESS, or a new one on this machine.",
-        show_default=False,
-        rich_help_panel=_WHERE,
-    ),
+    str | None, _option(help="The Ray cluster; by default that of RAY_ADDRESS, or a new one on this machine.")
 ]
-TimeoutOption = Annotated[
-    float,
-    typer.Option(help="Seconds that a node waits for another before it counts as lost.", rich_help_panel=_WHERE),
-]
+TimeoutOption = Annotated[float, _option(help="Seconds that a node waits for another before it counts as lost.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from strads.cli.train_mf import ColumnsOption, DelimiterOption
-from strads.cli.train_options import (
-    DATA,
-    MODEL,
-    Common,
-    not_negative,
-    positive,
-    share,
-)
+from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 
 if TYPE_CHECKING:
     from strads.cli.bpr_run import BprRun
@@ -21,35 +12,22 @@ if TYPE_CHECKING:
 
 def bpr(
     *,
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA
-        ),
-    ],
+    data: Annotated[Path, data_option(help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.")],
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
     at_least: Annotated[
-        float | None,
-        typer.Option(help="Score from which on an item is liked; by default all above 0.", rich_help_panel=DATA),
+        float | None, data_option(help="Score from which on an item is liked; by default all above 0.")
     ] = None,
     holdout: Annotated[
-        float,
-        typer.Option(callback=share, help="Share of the likes, chosen at random, to measure on.", rich_help_panel=DATA),
+        float, data_option(callback=share, help="Share of the likes, chosen at random, to measure on.")
     ] = 0.1,
-    factors: Annotated[int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=MODEL)] = 100,
-    iterations: Annotated[int, typer.Option(min=1, help="Passes over the likes.", rich_help_panel=MODEL)] = 100,
-    learning_rate: Annotated[float, typer.Option(callback=positive, help="Step size.", rich_help_panel=MODEL)] = 0.01,
-    regularization: Annotated[
-        float, typer.Option(callback=not_negative, help="λ of the squared norms.", rich_help_panel=MODEL)
-    ] = 0.01,
+    factors: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 100,
+    iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100,
+    learning_rate: Annotated[float, model_option(callback=positive, help="Step size.")] = 0.01,
+    regularization: Annotated[float, model_option(callback=not_negative, help="λ of the squared norms.")] = 0.01,
     verify: Annotated[
         bool,
-        typer.Option(
-            "--verify-negative-samples/--no-verify-negative-samples",
-            help="Never rank a like below another.",
-            rich_help_panel=MODEL,
-        ),
+        model_option("--verify-negative-samples/--no-verify-negative-samples", help="Never rank a like below another."),
     ] = True,
     common: Common,
 ) -> "BprRun":

@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from strads.cli.train_linear_options import LinearOptions, SamplesOption
-from strads.cli.train_options import MODEL, Common, positive
+from strads.cli.train_options import Common, model_option, positive
 
 if TYPE_CHECKING:
     from strads.cli.linear_run import LassoRun
@@ -14,12 +12,7 @@ if TYPE_CHECKING:
 def lasso(
     *,
     data: SamplesOption,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive, help="The penalty's strength itself.", show_default=False, rich_help_panel=MODEL
-        ),
-    ] = None,
+    alpha: Annotated[float | None, model_option(callback=positive, help="The penalty's strength itself.")] = None,
     options: LinearOptions,
     common: Common,
 ) -> "LassoRun":

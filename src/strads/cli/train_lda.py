@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.train_options import (
-    DATA,
-    MODEL,
-    Common,
-    positive,
-    share,
-)
+from strads.cli.train_options import Common, data_option, model_option, positive, share
 
 if TYPE_CHECKING:
     from strads.cli.lda_run import LdaRun
@@ -65,102 +59,51 @@ def _documents(value: str) -> float:
 
 def lda(
     *,
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Text, one document a line, or UCI's bag of words (docword); gzip too.", rich_help_panel=DATA
-        ),
-    ],
+    data: Annotated[Path, data_option(help="Text, one document a line, or UCI's bag of words (docword); gzip too.")],
     vocab: Annotated[
-        Path | None,
-        typer.Option(
-            help="Words, one a line: those of the bag of words, or those of the text that count.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        Path | None, data_option(help="Words, one a line: those of the bag of words, or those of the text that count.")
     ] = None,
     min_df: Annotated[
         float | None,
-        typer.Option(
+        data_option(
             parser=_frequency,
             metavar="NUMBER|SHARE",
             help="Leave out words of the text that are in fewer documents; by default 5.",
-            show_default=False,
-            rich_help_panel=DATA,
         ),
     ] = None,
     max_df: Annotated[
         float | None,
-        typer.Option(
+        data_option(
             parser=_frequency,
             metavar="NUMBER|SHARE",
             help="Leave out words that are in more documents; by default 0.5, half of them.",
-            show_default=False,
-            rich_help_panel=DATA,
         ),
     ] = None,
     max_features: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Keep so many words, the most frequent; by default all.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        int | None, data_option(min=1, help="Keep so many words, the most frequent; by default all.")
     ] = None,
     stop_words: Annotated[
-        StopWords | None,
-        typer.Option(
-            help="Words to leave out; by default english, with --vocab none.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        StopWords | None, data_option(help="Words to leave out; by default english, with --vocab none.")
     ] = None,
     holdout: Annotated[
-        float,
-        typer.Option(
-            callback=share,
-            help="Share of the documents, chosen at random, to measure on.",
-            rich_help_panel=DATA,
-        ),
+        float, data_option(callback=share, help="Share of the documents, chosen at random, to measure on.")
     ] = 0.1,
-    topics: Annotated[int, typer.Option(min=1, help="How many to find.", rich_help_panel=MODEL)] = 100,
-    iterations: Annotated[
-        int, typer.Option(min=1, help="Each draws the topic of every token once.", rich_help_panel=MODEL)
-    ] = 100,
+    topics: Annotated[int, model_option(min=1, help="How many to find.")] = 100,
+    iterations: Annotated[int, model_option(min=1, help="Each draws the topic of every token once.")] = 100,
     alpha: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            help="Prior of a document's topics; by default 1 / topics.",
-            show_default=False,
-            rich_help_panel=MODEL,
-        ),
+        float | None, model_option(callback=positive, help="Prior of a document's topics; by default 1 / topics.")
     ] = None,
     beta: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            help="Prior of a topic's words; by default 1 / topics.",
-            show_default=False,
-            rich_help_panel=MODEL,
-        ),
+        float | None, model_option(callback=positive, help="Prior of a topic's words; by default 1 / topics.")
     ] = None,
     learn_priors: Annotated[
         LearnPriors,
-        typer.Option(
-            help="Keep α and β, or begin with them and fit them; α as one number, or one a topic.",
-            rich_help_panel=MODEL,
-        ),
+        model_option(help="Keep α and β, or begin with them and fit them; α as one number, or one a topic."),
     ] = LearnPriors.asymmetric,
     sampler: Annotated[
-        Sampler,
-        typer.Option(help="How topics are drawn; by default what is faster for so many.", rich_help_panel=MODEL),
+        Sampler, model_option(help="How topics are drawn; by default what is faster for so many.")
     ] = Sampler.auto,
-    evaluate_every: Annotated[
-        int,
-        typer.Option(min=0, help="Iterations between two log-likelihoods; 0: none.", rich_help_panel=MODEL),
-    ] = 1,
+    evaluate_every: Annotated[int, model_option(min=0, help="Iterations between two log-likelihoods; 0: none.")] = 1,
     common: Common,
 ) -> "LdaRun":
     """Topics of documents, by collapsed Gibbs sampling of latent Dirichlet allocation.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from strads.cli.train_options import DATA, MODEL, mixing, not_negative, positive
+from strads.cli.train_options import data_option, mixing, model_option, not_negative, positive
 
 RATIO = 0.1
 
@@ -36,111 +36,55 @@ def column_names(value: str | None) -> tuple[str, ...]:
 
 SamplesOption = Annotated[
     Path,
-    typer.Option(
-        help="Samples: LIBSVM, MatrixMarket, npz (X and y, or scipy.sparse), or CSV with a header; text may be gzip.",
-        rich_help_panel=DATA,
+    data_option(
+        help="Samples: LIBSVM, MatrixMarket, npz (X and y, or scipy.sparse), or CSV with a header; text may be gzip."
     ),
 ]
 LabelsOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="What is to be predicted, one a line or .npy, where the file of samples lacks it.",
-        show_default=False,
-        rich_help_panel=DATA,
-    ),
+    Path | None, data_option(help="What is to be predicted, one a line or .npy, where the file of samples lacks it.")
 ]
 TargetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="What is to be predicted: a column of the CSV.",
-        show_default=False,
-        rich_help_panel=DATA,
-    ),
+    str | None, data_option(metavar="COLUMN", help="What is to be predicted: a column of the CSV.")
 ]
 DropOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN,…",
-        callback=_names,
-        help="Columns of the CSV to leave out.",
-        show_default=False,
-        rich_help_panel=DATA,
-    ),
+    str | None, data_option(metavar="COLUMN,…", callback=_names, help="Columns of the CSV to leave out.")
 ]
-NamesOption = Annotated[
-    Path | None,
-    typer.Option(help="Names of the features, one a line.", show_default=False, rich_help_panel=DATA),
-]
-TestOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Further samples, to measure on; a path chooses by them.", show_default=False, rich_help_panel=DATA
-    ),
-]
+NamesOption = Annotated[Path | None, data_option(help="Names of the features, one a line.")]
+TestOption = Annotated[Path | None, data_option(help="Further samples, to measure on; a path chooses by them.")]
 TestLabelsOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="What is to be predicted of the further samples, if that is in a file of its own.",
-        show_default=False,
-        rich_help_panel=DATA,
-    ),
+    Path | None, data_option(help="What is to be predicted of the further samples, if that is in a file of its own.")
 ]
 RatioOption = Annotated[
     float | None,
-    typer.Option(
+    model_option(
         "--alpha-ratio",
         callback=positive,
         help=f"The penalty's strength, as a share of that from which on all coefficients are 0; by default {RATIO}.",
-        show_default=False,
-        rich_help_panel=MODEL,
     ),
 ]
 PathOption = Annotated[
     int | None,
-    typer.Option(
-        "--path",
-        min=2,
-        metavar="STEPS",
-        help="Try so many strengths, from that share of 1 down to 0.001.",
-        show_default=False,
-        rich_help_panel=MODEL,
-    ),
+    model_option("--path", min=2, metavar="STEPS", help="Try so many strengths, from that share of 1 down to 0.001."),
 ]
-MixingOption = Annotated[
-    float,
-    typer.Option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.", rich_help_panel=MODEL),
-]
+MixingOption = Annotated[float, model_option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.")]
 StandardizeOption = Annotated[
-    bool,
-    typer.Option(
-        "--standardize", help="Penalize as if all columns had a standard deviation of 1.", rich_help_panel=MODEL
-    ),
+    bool, model_option("--standardize", help="Penalize as if all columns had a standard deviation of 1.")
 ]
-InterceptOption = Annotated[
-    bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.", rich_help_panel=MODEL)
-]
+InterceptOption = Annotated[bool, model_option("--intercept/--no-intercept", help="Fit an intercept.")]
 ScheduleOption = Annotated[
     Schedule,
-    typer.Option(
-        help="Which coefficients are updated together; all but working_set run by the Dynamic Engine.",
-        rich_help_panel=MODEL,
-    ),
+    model_option(help="Which coefficients are updated together; all but working_set run by the Dynamic Engine."),
 ]
 ConcurrencyOption = Annotated[
-    int,
-    typer.Option(min=1, help="How many coefficients are updated together; not of working_set.", rich_help_panel=MODEL),
+    int, model_option(min=1, help="How many coefficients are updated together; not of working_set.")
 ]
 ToleranceOption = Annotated[
     float,
-    typer.Option(
-        "--tol",
-        callback=not_negative,
-        help="Stop at this duality gap, as a share of the objective without features.",
-        rich_help_panel=MODEL,
+    model_option(
+        "--tol", callback=not_negative, help="Stop at this duality gap, as a share of the objective without features."
     ),
 ]
-IterationsOption = Annotated[int, typer.Option("--max-iter", min=1, help="Iterations, at most.", rich_help_panel=MODEL)]
+IterationsOption = Annotated[int, model_option("--max-iter", min=1, help="Iterations, at most.")]
 
 
 @dataclass(frozen=True, kw_only=True)

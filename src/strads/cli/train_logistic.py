@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from strads.cli.train_linear_options import LinearOptions, SamplesOption
-from strads.cli.train_options import MODEL, Common, positive
+from strads.cli.train_options import Common, model_option, positive
 
 if TYPE_CHECKING:
     from strads.cli.linear_run import LogisticRun
@@ -15,20 +13,10 @@ def logistic(
     *,
     data: SamplesOption,
     c: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            callback=positive,
-            help="Weight of the loss against the penalty, itself.",
-            show_default=False,
-            rich_help_panel=MODEL,
-        ),
+        float | None, model_option("--C", callback=positive, help="Weight of the loss against the penalty, itself.")
     ] = None,
     balanced: Annotated[
-        bool,
-        typer.Option(
-            "--balanced", help="Let both classes count the same, whatever their sizes.", rich_help_panel=MODEL
-        ),
+        bool, model_option("--balanced", help="Let both classes count the same, whatever their sizes.")
     ] = False,
     options: LinearOptions,
     common: Common,

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strads.cli.train_options import (
-    DATA,
-    MODEL,
-    Common,
-    not_negative,
-    positive,
-    share,
-)
+from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 from strads.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -56,62 +49,40 @@ def _delimiter(value: str | None) -> str | None:
 
 ColumnsOption = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         metavar="USER,ITEM,SCORE",
         callback=_three_names,
         help="Names of the three columns in the header; by default user,item,score or the first three.",
-        rich_help_panel=DATA,
     ),
 ]
-DelimiterOption = Annotated[
-    str | None,
-    typer.Option(callback=_delimiter, help="Between columns; by default found out.", rich_help_panel=DATA),
-]
+DelimiterOption = Annotated[str | None, data_option(callback=_delimiter, help="Between columns; by default found out.")]
 
 
 def mf(
     *,
-    data: Annotated[
-        Path,
-        typer.Option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.", rich_help_panel=DATA),
-    ],
+    data: Annotated[Path, data_option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.")],
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
     holdout: Annotated[
-        float,
-        typer.Option(
-            callback=share,
-            help="Share of the ratings, chosen at random, to measure on.",
-            rich_help_panel=DATA,
-        ),
+        float, data_option(callback=share, help="Share of the ratings, chosen at random, to measure on.")
     ] = 0.1,
-    rank: Annotated[int, typer.Option(min=1, help="Factors of each user and item.", rich_help_panel=MODEL)] = 32,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the ratings.", rich_help_panel=MODEL)] = 20,
+    rank: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 32,
+    epochs: Annotated[int, model_option(min=1, help="Passes over the ratings.")] = 20,
     solver: Annotated[
-        Solver,
-        typer.Option(help="Stochastic gradient descent, or coordinate descent: no steps.", rich_help_panel=MODEL),
+        Solver, model_option(help="Stochastic gradient descent, or coordinate descent: no steps.")
     ] = Solver.sgd,
-    step: Annotated[
-        Step, typer.Option(help="Steps that shrink by row, or stay.", rich_help_panel=MODEL)
-    ] = Step.adagrad,
-    learning_rate: Annotated[
-        float, typer.Option(callback=positive, help="Step size; 0.01 for constant.", rich_help_panel=MODEL)
-    ] = 0.1,
+    step: Annotated[Step, model_option(help="Steps that shrink by row, or stay.")] = Step.adagrad,
+    learning_rate: Annotated[float, model_option(callback=positive, help="Step size; 0.01 for constant.")] = 0.1,
     learning_rate_schedule: Annotated[
-        Schedule, typer.Option(help="Steps fall towards 0 over the epochs, or stay.", rich_help_panel=MODEL)
+        Schedule, model_option(help="Steps fall towards 0 over the epochs, or stay.")
     ] = Schedule.linear,
-    regularization: Annotated[
-        float, typer.Option(callback=not_negative, help="λ of the squared norms.", rich_help_panel=MODEL)
-    ] = 0.1,
-    biases: Annotated[
-        bool, typer.Option("--biases/--no-biases", help="Fit mean and biases.", rich_help_panel=MODEL)
-    ] = True,
+    regularization: Annotated[float, model_option(callback=not_negative, help="λ of the squared norms.")] = 0.1,
+    biases: Annotated[bool, model_option("--biases/--no-biases", help="Fit mean and biases.")] = True,
     early_stopping: Annotated[
         bool,
-        typer.Option(
+        model_option(
             "--early-stopping/--no-early-stopping",
             help="Stop when the held-out RMSE gets no better, and keep the best epoch.",
-            rich_help_panel=MODEL,
         ),
     ] = False,
     common: Common,

@@ -3,10 +3,8 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from strads.cli import train_linear_options as linear
-from strads.cli.train_options import MODEL, Common, positive
+from strads.cli.train_options import Common, model_option, positive
 
 if TYPE_CHECKING:
     from strads.cli.mlr_run import MlrRun
@@ -29,16 +27,10 @@ def mlr(
     names: linear.NamesOption = None,
     test: linear.TestOption = None,
     test_labels: linear.TestLabelsOption = None,
-    penalty: Annotated[
-        PenaltyName, typer.Option(help="l1 makes most coefficients 0.", rich_help_panel=MODEL)
-    ] = PenaltyName.l2,
-    c: Annotated[
-        float,
-        typer.Option("--C", callback=positive, help="Weight of the loss against the penalty.", rich_help_panel=MODEL),
-    ] = 1.0,
+    penalty: Annotated[PenaltyName, model_option(help="l1 makes most coefficients 0.")] = PenaltyName.l2,
+    c: Annotated[float, model_option("--C", callback=positive, help="Weight of the loss against the penalty.")] = 1.0,
     balanced: Annotated[
-        bool,
-        typer.Option("--balanced", help="Let all classes count the same, whatever their sizes.", rich_help_panel=MODEL),
+        bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False,
     intercept: linear.InterceptOption = True,
     tol: linear.ToleranceOption = 1e-4,

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,14 +10,15 @@ import typer
 
 from strads.cli.cluster_options import Where
 
-DATA, MODEL, RUN = "Data", "Model", "Run"
+# Options, by the panel of the help that shows them.
+data_option = partial(typer.Option, rich_help_panel="Data")
+model_option = partial(typer.Option, rich_help_panel="Model")
+run_option = partial(typer.Option, rich_help_panel="Run")
 
-OutOption = Annotated[Path, typer.Option(help="Directory for the model and the metrics.", rich_help_panel=RUN)]
-SeedOption = Annotated[int, typer.Option(min=0, help="Same seed, same model.", rich_help_panel=RUN)]
-OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.", rich_help_panel=RUN)
-]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=RUN)]
+OutOption = Annotated[Path, run_option(help="Directory for the model and the metrics.")]
+SeedOption = Annotated[int, run_option(min=0, help="Same seed, same model.")]
+OverwriteOption = Annotated[bool, run_option("--overwrite", help="Replace an earlier run in the directory.")]
+DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from strads.cli.train_options import (
-    DATA,
-    MODEL,
-    Common,
-    not_negative,
-    positive,
-)
+from strads.cli.train_options import Common, data_option, model_option, not_negative, positive
 
 if TYPE_CHECKING:
     from strads.cli.transe_run import TransERun
@@ -50,54 +42,31 @@ class Norm(StrEnum):
 def transe(
     *,
     data: Annotated[
-        Path,
-        typer.Option(
-            help="Triples: head, relation, tail, separated by tabs; or OpenKE's train2id.txt; gzip too.",
-            rich_help_panel=DATA,
-        ),
+        Path, data_option(help="Triples: head, relation, tail, separated by tabs; or OpenKE's train2id.txt; gzip too.")
     ],
-    test: Annotated[
-        Path | None, typer.Option(help="Triples to measure on.", show_default=False, rich_help_panel=DATA)
-    ] = None,
+    test: Annotated[Path | None, data_option(help="Triples to measure on.")] = None,
     known: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Further true triples, such as those for validation, for the filtered ranks; may be repeated.",
-            show_default=False,
-            rich_help_panel=DATA,
+        data_option(
+            help="Further true triples, such as those for validation, for the filtered ranks; may be repeated."
         ),
     ] = None,
-    entities: Annotated[
-        Path | None,
-        typer.Option(help="Names of entity ids (entity2id.txt).", show_default=False, rich_help_panel=DATA),
-    ] = None,
-    relations: Annotated[
-        Path | None,
-        typer.Option(help="Names of relation ids (relation2id.txt).", show_default=False, rich_help_panel=DATA),
-    ] = None,
-    dimensions: Annotated[int, typer.Option(min=1, help="Length of the vectors.", rich_help_panel=MODEL)] = 50,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the triples.", rich_help_panel=MODEL)] = 100,
-    norm: Annotated[Norm, typer.Option(help="Norm of the distance.", rich_help_panel=MODEL)] = Norm.two,
-    loss: Annotated[Loss, typer.Option(help="Margin ranking, or logistic loss.", rich_help_panel=MODEL)] = Loss.margin,
-    margin: Annotated[
-        float, typer.Option(callback=positive, help="γ; 10 is good for --norm 1.", rich_help_panel=MODEL)
-    ] = 4.0,
-    n_negatives: Annotated[
-        int, typer.Option(min=1, help="Others that each triple is compared with.", rich_help_panel=MODEL)
-    ] = 16,
-    negatives: Annotated[
-        Negatives, typer.Option(help="Which end of a triple is replaced.", rich_help_panel=MODEL)
-    ] = Negatives.uniform,
+    entities: Annotated[Path | None, data_option(help="Names of entity ids (entity2id.txt).")] = None,
+    relations: Annotated[Path | None, data_option(help="Names of relation ids (relation2id.txt).")] = None,
+    dimensions: Annotated[int, model_option(min=1, help="Length of the vectors.")] = 50,
+    epochs: Annotated[int, model_option(min=1, help="Passes over the triples.")] = 100,
+    norm: Annotated[Norm, model_option(help="Norm of the distance.")] = Norm.two,
+    loss: Annotated[Loss, model_option(help="Margin ranking, or logistic loss.")] = Loss.margin,
+    margin: Annotated[float, model_option(callback=positive, help="γ; 10 is good for --norm 1.")] = 4.0,
+    n_negatives: Annotated[int, model_option(min=1, help="Others that each triple is compared with.")] = 16,
+    negatives: Annotated[Negatives, model_option(help="Which end of a triple is replaced.")] = Negatives.uniform,
     adversarial_temperature: Annotated[
-        float,
-        typer.Option(callback=not_negative, help="How much the nearest others count.", rich_help_panel=MODEL),
+        float, model_option(callback=not_negative, help="How much the nearest others count.")
     ] = 10.0,
     normalization: Annotated[
-        Normalization, typer.Option(help="Scale entities to norm 1, or to at most 1.", rich_help_panel=MODEL)
+        Normalization, model_option(help="Scale entities to norm 1, or to at most 1.")
     ] = Normalization.none,
-    learning_rate: Annotated[
-        float, typer.Option(callback=positive, help="Step size at the start.", rich_help_panel=MODEL)
-    ] = 0.2,
+    learning_rate: Annotated[float, model_option(callback=positive, help="Step size at the start.")] = 0.2,
     common: Common,
 ) -> "TransERun":
     """Vectors of entities and relations of a knowledge graph, by TransE (translations).

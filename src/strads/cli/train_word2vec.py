@@ -4,17 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from strads.cli.train_options import (
-    DATA,
-    MODEL,
-    RUN,
-    Common,
-    not_negative,
-    positive,
-    share,
-)
+from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, run_option, share
 
 if TYPE_CHECKING:
     from strads.cli.word2vec_run import Word2VecRun
@@ -29,65 +19,35 @@ class Tokens(StrEnum):
 
 def word2vec(
     *,
-    data: Annotated[
-        Path,
-        typer.Option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.", rich_help_panel=DATA),
-    ],
+    data: Annotated[Path, data_option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.")],
     tokens: Annotated[
         Tokens,
-        typer.Option(
-            help="words: runs of letters, digits and underscores; whitespace: split at white space only.",
-            rich_help_panel=DATA,
-        ),
+        data_option(help="words: runs of letters, digits and underscores; whitespace: split at white space only."),
     ] = Tokens.words,
-    lowercase: Annotated[bool, typer.Option(help="Convert to lower case.", rich_help_panel=DATA)] = True,
-    min_count: Annotated[
-        int, typer.Option(min=1, help="Leave out words that occur less often.", rich_help_panel=DATA)
-    ] = 5,
+    lowercase: Annotated[bool, data_option(help="Convert to lower case.")] = True,
+    min_count: Annotated[int, data_option(min=1, help="Leave out words that occur less often.")] = 5,
     max_words: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Keep so many words, the most frequent; by default all.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        int | None, data_option(min=1, help="Keep so many words, the most frequent; by default all.")
     ] = None,
     pairs: Annotated[
         Path | None,
-        typer.Option(
-            help="Pairs of words and people's judgement of their similarity (tab separated), to compare with.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        data_option(help="Pairs of words and people's judgement of their similarity (tab separated), to compare with."),
     ] = None,
-    vector_size: Annotated[int, typer.Option(min=1, help="Dimensions of the vectors.", rich_help_panel=MODEL)] = 100,
-    window: Annotated[
-        int, typer.Option(min=1, max=255, help="Largest distance of two words of a pair.", rich_help_panel=MODEL)
-    ] = 5,
-    negative: Annotated[int, typer.Option(min=1, help="Negative samples of a pair.", rich_help_panel=MODEL)] = 5,
+    vector_size: Annotated[int, model_option(min=1, help="Dimensions of the vectors.")] = 100,
+    window: Annotated[int, model_option(min=1, max=255, help="Largest distance of two words of a pair.")] = 5,
+    negative: Annotated[int, model_option(min=1, help="Negative samples of a pair.")] = 5,
     cbow: Annotated[
-        bool,
-        typer.Option("--cbow", help="Continuous bag of words instead of skip-gram; one thread.", rich_help_panel=MODEL),
+        bool, model_option("--cbow", help="Continuous bag of words instead of skip-gram; one thread.")
     ] = False,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.", rich_help_panel=MODEL)] = 5,
-    alpha: Annotated[
-        float, typer.Option(callback=positive, help="Learning rate at the start.", rich_help_panel=MODEL)
-    ] = 0.025,
-    min_alpha: Annotated[
-        float, typer.Option(callback=not_negative, help="Learning rate at the end.", rich_help_panel=MODEL)
-    ] = 0.0001,
+    epochs: Annotated[int, model_option(min=1, help="Passes over the text.")] = 5,
+    alpha: Annotated[float, model_option(callback=positive, help="Learning rate at the start.")] = 0.025,
+    min_alpha: Annotated[float, model_option(callback=not_negative, help="Learning rate at the end.")] = 0.0001,
     sample: Annotated[
-        float,
-        typer.Option(callback=share, help="Subsample words with a larger share of the text.", rich_help_panel=MODEL),
+        float, model_option(callback=share, help="Subsample words with a larger share of the text.")
     ] = 1e-3,
     vectors: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the vectors to this file, too, in the format of word2vec (binary if it ends in .bin).",
-            show_default=False,
-            rich_help_panel=RUN,
-        ),
+        run_option(help="Write the vectors to this file, too, in the format of word2vec (binary if it ends in .bin)."),
     ] = None,
     common: Common,
 ) -> "Word2VecRun":

@@ -376,5 +376,5 @@ def test_shares_that_are_none(share):
 
 
 def test_one_document_cannot_be_divided():
-    with pytest.raises(InputError, match="two or more"):
+    with pytest.raises(InputError, match="at least 2 documents"):
         as_corpus(COUNTS[:1]).held_out(0.5)

@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import strads
-from strads.models._early_stopping import held_out
 from strads.models._iterative import Epoch, IterativeEstimator, Solver
 from strads.models._parameters import check_positive, check_whole_numbers
+from strads.models.held_out import held_out
 from strads.models.model_files import save_model
 
 

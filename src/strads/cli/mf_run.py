@@ -11,6 +11,7 @@ from strads import dvector
 from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
+from strads.models.held_out import held_out
 
 if TYPE_CHECKING:
     from strads.models import MatrixFactorization
@@ -107,7 +108,5 @@ def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, 
         return dvector(records), None
     if len(records) < 2:
         raise InputError("a single rating leaves none to hold out: give more ratings, or --holdout 0")
-    count = min(max(1, round(share * len(records))), len(records) - 1)
-    held = np.zeros(len(records), bool)
-    held[np.random.default_rng(seed).choice(len(records), count, replace=False)] = True
+    held = held_out(len(records), share, seed)
     return dvector(records[~held], copy=False), dvector(records[held], copy=False)

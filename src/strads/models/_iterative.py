@@ -17,7 +17,7 @@ from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
-from strads.models._early_stopping import Patience
+from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 

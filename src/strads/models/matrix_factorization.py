@@ -11,7 +11,6 @@ from sklearn.metrics import r2_score
 
 from strads.dds import dvector
 from strads.errors import ArgumentError, InputError
-from strads.models._early_stopping import held_out
 from strads.models._iterative import IterativeEstimator, OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
@@ -25,6 +24,7 @@ from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
 from strads.models.factorization.rated_items import RatedItems
 from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
+from strads.models.held_out import held_out
 
 _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")

@@ -24,6 +24,7 @@ from strads.models.corpora.counts import (
 from strads.models.corpora.documents import TWO_OR_MORE, count_words, read_lines
 from strads.models.corpora.uci_bag_of_words import looks_like_uci, read_uci
 from strads.models.corpora.vocabulary import UnknownWords, check_fits, check_vocabulary, warn_of_unknown
+from strads.models.held_out import held_out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -250,11 +251,7 @@ class Corpus:
         The corpus of the remaining documents, and that of those set aside, both in the original order.
         """
         _check_share(share)
-        if self.n_documents < 2:
-            raise InputError("documents can be set aside only if there are two or more")
-        count = min(max(round(share * self.n_documents), 1), self.n_documents - 1)
-        aside = np.zeros(self.n_documents, bool)
-        aside[np.random.default_rng(seed).choice(self.n_documents, count, replace=False)] = True
+        aside = held_out(self.n_documents, share, seed, "documents")
         return self.take(np.flatnonzero(~aside)), self.take(np.flatnonzero(aside))
 
     def split_tokens(self, share: float = 0.5, seed: Seed = 0) -> tuple[Self, Self]:

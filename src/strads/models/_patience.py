@@ -1,27 +1,6 @@
-"""Early stopping: which samples are held out, and when to stop waiting for an error to decrease."""
+"""Early stopping: how long to wait for an error to decrease."""
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
-
-from strads.errors import InputError
-
-
-def held_out(count: int, fraction: float, seed: int, what: str = "samples") -> NDArray[np.bool_]:
-    """Return a mask of shape (count,) of the samples to hold out, at least one, and never all.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 2.
-    """
-    if count < 2:
-        raise InputError(f"early_stopping needs at least 2 {what}, one to hold out")
-    held = np.zeros(count, bool)
-    chosen = min(max(1, round(fraction * count)), count - 1)
-    held[np.random.default_rng(seed).choice(count, chosen, replace=False)] = True
-    return held
 
 
 class Patience:

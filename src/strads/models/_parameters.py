@@ -16,12 +16,14 @@ def check_whole_numbers(estimator: Any, *names: str, least: int = 1) -> None:
             raise ArgumentError(f"{name}={value!r}: give a whole number, {least} or more")
 
 
-def check_positive(estimator: Any, *names: str, or_zero: bool = False) -> None:
-    """Reject parameters that are not positive (or zero) finite numbers."""
+def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: float = math.inf) -> None:
+    """Reject parameters that are not positive (or zero) finite numbers, or above `most`."""
     for name in names:
         value = getattr(estimator, name)
         if not is_number(value) or value < 0 or (value == 0 and not or_zero):
             raise ArgumentError(f"{name}={value!r}: give a {'non-negative' if or_zero else 'positive'} number")
+        if value > most:
+            raise ArgumentError(f"{name}={value!r}: give {most:g} at most")
 
 
 def check_share(estimator: Any, name: str) -> None:

@@ -8,27 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.extmath import safe_sparse_dot
 
-from strads.errors import ArgumentError, InputError
-from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.errors import InputError
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
     as_design,
-    as_features_to_predict,
     as_rows,
     as_sample_weights,
 )
+from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.support_vectors import DualCoordinateDescent, DualProblem, DualSolution
 
 _LOSSES = ("hinge", "squared_hinge")
-_LARGEST = 1e100  # largest C or constant: squares of larger ones may overflow
 
 
-class LinearSVC(LinearClassifierMixin, IterativeEstimator):
+class LinearSVC(LinearClassifierMixin, LinearClassifier):
     """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
     Uses coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and all of them share w. Samples
@@ -222,10 +220,8 @@ class LinearSVC(LinearClassifierMixin, IterativeEstimator):
         return [(k, weights * np.where(codes == k, factor, 1.0)) for k, factor in enumerate(of_class)]
 
     def _check_parameters(self) -> None:
-        check_positive(self, "C", "tol", "intercept_scaling")
-        for name in ("C", "intercept_scaling"):
-            if getattr(self, name) > _LARGEST:
-                raise ArgumentError(f"{name}={getattr(self, name)!r}: give {_LARGEST:g} at most")
+        check_positive(self, "C", "intercept_scaling", most=LARGEST)
+        check_positive(self, "tol")
         check_whole_numbers(self, "max_iter", "concurrency")
         check_whole_numbers(self, "random_state", least=0)
         check_choice(self, "loss", _LOSSES)
@@ -239,24 +235,5 @@ class LinearSVC(LinearClassifierMixin, IterativeEstimator):
         InputError
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
-        self._check_fitted()
-        scores = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
+        scores = self._predictors(X)
         return scores.ravel() if len(self.coef_) == 1 else scores
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    # -- files ---------------------------------------------------------------------------------------------
-
-    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        if self.classes_.dtype == object:
-            raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
-        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": self.classes_}
-        return {"dual_gap": self.dual_gap_}, arrays
-
-    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
-        self.dual_gap_ = float(parameters["dual_gap"])
-        self.n_features_in_ = self.coef_.shape[1]

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 
-from strads.errors import ArgumentError, InputError
-from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.errors import ArgumentError
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
 from strads.models.multinomial.blas_threads import one_blas_thread
 from strads.models.multinomial.class_sweeps import ClassSweeps
@@ -23,15 +22,13 @@ from strads.models.multinomial.row_blocks import RowBlocks
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
-    as_features_to_predict,
     as_rows,
     as_sample_weights,
 )
+from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 
-_LARGEST = 1e100  # C: squares of larger ones may overflow
 
-
-class MultinomialLogisticRegression(ClassifierMixin, IterativeEstimator):
+class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
     """Logistic regression of two or more classes: P(k | x) = exp(x·w_k + b_k) / Σ_l exp(x·w_l + b_l).
 
     Minimizes C Σ_i s_i (−log P(y_i | x_i)) + penalty: the objective of scikit-learn's `LogisticRegression`. The
@@ -186,19 +183,13 @@ class MultinomialLogisticRegression(ClassifierMixin, IterativeEstimator):
     def _check_parameters(self) -> None:
         if self.penalty not in ("l2", "l1", None):
             raise ArgumentError(f'penalty={self.penalty!r} is unknown; choose "l2", "l1" or None')
-        check_positive(self, "C")
-        if self.C > _LARGEST:
-            raise ArgumentError(f"C={self.C!r}: give {_LARGEST:g} at most")
+        check_positive(self, "C", most=LARGEST)
         check_positive(self, "tol", or_zero=True)
         check_whole_numbers(self, "max_iter")
         check_whole_numbers(self, "random_state", least=0)
         check_n_jobs(self.n_jobs)
 
     # -- prediction ----------------------------------------------------------------------------------------
-
-    def _predictors(self, X: Any) -> NDArray[Any]:
-        self._check_fitted()
-        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X Wᵀ + b, of shape (n_samples, n_classes).
@@ -225,30 +216,3 @@ class MultinomialLogisticRegression(ClassifierMixin, IterativeEstimator):
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
         return np.asarray(log_softmax(self._predictors(X), axis=1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        classes = self.classes_
-        if classes.dtype == object:
-            if not all(isinstance(label, str) for label in classes):
-                raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
-            classes = classes.astype(str)
-        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": classes}
-        if hasattr(self, "feature_names_in_"):
-            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
-        return {"dual_gap": self.dual_gap_}, arrays
-
-    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
-        if self.coef_.ndim != 2 or not len(self.coef_) == len(self.intercept_) == len(self.classes_):
-            raise ValueError(f"coefficients of shape {self.coef_.shape} of {len(self.classes_)} classes")
-        self.dual_gap_ = float(parameters["dual_gap"])
-        self.n_features_in_ = self.coef_.shape[1]
-        if isinstance(self.class_weight, list):
-            self.class_weight = dict(self.class_weight)
-        if "feature_names_in" in arrays:
-            self.feature_names_in_ = arrays["feature_names_in"].astype(object)

@@ -27,7 +27,7 @@ class Step(StrEnum):
     constant = "constant"
 
 
-class Schedule(StrEnum):
+class LearningRateSchedule(StrEnum):
     """How steps change from epoch to epoch."""
 
     linear = "linear"
@@ -74,8 +74,8 @@ def mf(
     step: Annotated[Step, model_option(help="Steps that shrink by row, or stay.")] = Step.adagrad,
     learning_rate: Annotated[float, model_option(callback=positive, help="Step size; 0.01 for constant.")] = 0.1,
     learning_rate_schedule: Annotated[
-        Schedule, model_option(help="Steps fall towards 0 over the epochs, or stay.")
-    ] = Schedule.linear,
+        LearningRateSchedule, model_option(help="Steps fall towards 0 over the epochs, or stay.")
+    ] = LearningRateSchedule.linear,
     regularization: Annotated[float, model_option(callback=not_negative, help="λ of the squared norms.")] = 0.1,
     biases: Annotated[bool, model_option("--biases/--no-biases", help="Fit mean and biases.")] = True,
     early_stopping: Annotated[

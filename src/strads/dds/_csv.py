@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from strads.dds._text import First
 from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
-from strads.dds.csv_parse import Layout, parse_block
+from strads.dds.csv_parse import RecordFormat, parse_block
 from strads.dds.files import Part, part_blocks
 from strads.errors import ArgumentError, InputError
 
@@ -91,7 +91,7 @@ class CsvPart:
                 head = _find_head(position, block, line, self.part.name, self._record, self._options)
             skipped = len(block) if head is None else min(max(head.data_start - position, 0), len(block))
             if head is not None and skipped < len(block):
-                records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), head.layout))
+                records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), head.form))
             line += block.count(b"\n")
             self.newlines = line - first_line
         return records.finish(), None
@@ -108,9 +108,9 @@ class CsvPart:
 
 @dataclass(frozen=True)
 class _Head:
-    """The layout found at the start of a file, and the byte where its data begin."""
+    """The format found at the start of a file, and the byte where its data begin."""
 
-    layout: Layout
+    form: RecordFormat
     data_start: int
 
 
@@ -151,8 +151,8 @@ def _find_head(
         raise InputError(f"{where}: {error}") from error
     has_header = _looks_like_header(fields, columns) if options.header == "auto" else options.header
     places = _places_by_name(fields, columns, where) if has_header else _first_places(fields, columns, where)
-    layout = Layout(name, dialect, record, places, len(fields), line)
-    return _Head(layout, position + end if has_header else position)
+    form = RecordFormat(name, dialect, record, places, len(fields), line)
+    return _Head(form, position + end if has_header else position)
 
 
 def _first_lines(block: bytes, first_line: int, dialect: Dialect) -> list[tuple[int, str, int]]:

@@ -15,7 +15,7 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordFormat:
     """Positions of the records' columns in a file.
 
     Parameters
@@ -47,7 +47,7 @@ class Layout:
         return self.record.names or ()
 
 
-def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
+def parse_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
     """Return the records of a block, whose first line is line `first_line` of the file.
 
     Raises
@@ -55,8 +55,8 @@ def parse_block(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
     InputError
         At the first malformed line.
     """
-    records = _parse_with_arrow(block, layout)
-    return _parse_fields(block, first_line, layout) if records is None else records
+    records = _parse_with_arrow(block, form)
+    return _parse_fields(block, first_line, form) if records is None else records
 
 
 def _arrow_memory(block: bytes) -> pa.Buffer:
@@ -70,13 +70,11 @@ def _arrow_memory(block: bytes) -> pa.Buffer:
     return stream.getvalue()
 
 
-def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
+def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
     """Return the records, or None if any line has to be parsed field by field."""
-    dialect = layout.dialect
-    labels = [f"{place}" for place in range(layout.width)]
-    wanted = {
-        labels[p]: pa.from_numpy_dtype(layout.record[n]) for n, p in zip(layout.columns, layout.places, strict=True)
-    }
+    dialect = form.dialect
+    labels = [f"{place}" for place in range(form.width)]
+    wanted = {labels[p]: pa.from_numpy_dtype(form.record[n]) for n, p in zip(form.columns, form.places, strict=True)}
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(_arrow_memory(dialect.for_arrow(block))),
@@ -93,8 +91,8 @@ def _parse_with_arrow(block: bytes, layout: Layout) -> NDArray[Any] | None:
     if dialect.quoted and b'"' in block and table.num_rows != _count_lines(block, dialect):
         # A quote left open at the end of a line made Arrow join lines.
         return None
-    records = np.empty(table.num_rows, layout.record)
-    for name, label in zip(layout.columns, wanted, strict=True):
+    records = np.empty(table.num_rows, form.record)
+    for name, label in zip(form.columns, wanted, strict=True):
         values = table.column(label).to_numpy()
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             return None
@@ -106,38 +104,36 @@ def _count_lines(block: bytes, dialect: Dialect) -> int:
     return sum(not dialect.is_skipped(line.decode("utf-8", "replace")) for line in block.split(b"\n"))
 
 
-def _parse_fields(block: bytes, first_line: int, layout: Layout) -> NDArray[Any]:
+def _parse_fields(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
     """Return the records, parsed in Python: slow, but the line of every field is known."""
-    dialect = layout.dialect
+    dialect = form.dialect
     rows = []
     for number, line in enumerate(block.decode("utf-8", "replace").split("\n"), first_line):
         if dialect.is_skipped(line):
             continue
-        where = f"{layout.name}:{number}"
+        where = f"{form.name}:{number}"
         try:
             fields = dialect.split(line)
         except InputError as error:
             raise InputError(f"{where}: {error}: {_quote(line)}; quoted fields must not span lines") from error
-        if len(fields) != layout.width:
-            _refuse_width(where, line, len(fields), layout)
-        rows.append(
-            tuple(_number(fields[p], n, where, layout) for n, p in zip(layout.columns, layout.places, strict=True))
-        )
-    return np.array(rows, layout.record)
+        if len(fields) != form.width:
+            _refuse_width(where, line, len(fields), form)
+        rows.append(tuple(_number(fields[p], n, where, form) for n, p in zip(form.columns, form.places, strict=True)))
+    return np.array(rows, form.record)
 
 
-def _refuse_width(where: str, line: str, found: int, layout: Layout) -> NoReturn:
-    delimiter = "whitespace" if layout.dialect.delimiter == " " else repr(layout.dialect.delimiter)
+def _refuse_width(where: str, line: str, found: int, form: RecordFormat) -> NoReturn:
+    delimiter = "whitespace" if form.dialect.delimiter == " " else repr(form.dialect.delimiter)
     raise InputError(
-        f"{where}: expected {layout.width} fields separated by {delimiter}, as on line {layout.first_line}, "
+        f"{where}: expected {form.width} fields separated by {delimiter}, as on line {form.first_line}, "
         f"but found {found}: {_quote(line)}; correct or remove the line"
     )
 
 
-def _number(text: str, column: str, where: str, layout: Layout) -> float:
+def _number(text: str, column: str, where: str, form: RecordFormat) -> float:
     """Return a field as a number that fits its column, or raise InputError."""
-    dtype = layout.record[column]
-    start = f"{where}: column {column!r} (field {layout.places[layout.columns.index(column)] + 1})"
+    dtype = form.record[column]
+    start = f"{where}: column {column!r} (field {form.places[form.columns.index(column)] + 1})"
     if not text:
         raise InputError(f"{start}: the field is empty, expected {_expected(dtype)}; fill it in or remove the line")
     found = f"expected {_expected(dtype)}, found {_quote(text)}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds.csv_dialect import WHITESPACE, Dialect
-from strads.dds.csv_parse import Layout, parse_block
+from strads.dds.csv_parse import RecordFormat, parse_block
 from strads.dds.files import FilePath, check_file, line_blocks
 from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
@@ -111,7 +111,7 @@ def _parse(block: bytes, line: int, name: str) -> NDArray[Any]:
     if not block.strip():
         return np.empty(0, _ENTRY)
     try:
-        return parse_block(block, line, Layout(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1))
+        return parse_block(block, line, RecordFormat(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1))
     except InputError as error:
         # NumPy's advice there is for columns whose type can be chosen.
         message, advised, _ = str(error).rpartition("; ")

@@ -151,7 +151,7 @@ class Simulation:
             self.reading[worker] = client.read(worker, rows, out)
         elif step == "inc":
             deltas = np.zeros((len(rows), self.made.shape[1]))
-            deltas[:, worker * self.clocks + client.clock_of(worker)] = 1
+            deltas[:, worker * self.clocks + client._workers[worker].clock] = 1
             self._add(worker, rows, checked_values(deltas, len(rows), self.format))
         else:
             client.advance(worker)

@@ -70,6 +70,13 @@ class Samples:
         """Number of stored entries of X: all entries if it is dense."""
         return int(self.X.nnz if scipy.sparse.issparse(self.X) else self.X.size)
 
+    def describe(self, held_out: "Samples | None") -> str:
+        """Say how many samples there are, of which kind, and how many to test on."""
+        rows, columns = self.X.shape
+        stored = "" if self.stored == rows * columns else f", {self.stored:,} entries"
+        held = f"; {held_out.X.shape[0]:,} to test on" if held_out is not None else ""
+        return f"{rows:,} samples of {columns:,} features ({self.kind}{stored}){held}"
+
 
 def read_samples(path: Path, options: DesignOptions, like: Samples | None = None) -> Samples:
     """Read samples from LIBSVM, MatrixMarket, NumPy's or SciPy's npz, or delimited text; by content.

@@ -228,13 +228,9 @@ class LinearRun(TrainRun):
 
     def announcement(self) -> list[str]:
         """The amount of data, and the penalty."""
-        samples = self._samples
-        rows, columns = samples.X.shape
-        stored = "" if samples.stored == rows * columns else f", {samples.stored:,} entries"
-        held = f"; {self._held_out.X.shape[0]:,} to test on" if self._held_out is not None else ""
         first, last = (f"{self.strength} = {self._values[place]:.6g}" for place in (0, -1))
         penalty = f"{first} … {last}, {len(self._values)} steps" if self._is_path else first
-        return [f"{rows:,} samples of {columns:,} features ({samples.kind}{stored}){held}", penalty]
+        return [self._samples.describe(self._held_out), penalty]
 
     def arguments(self) -> Record:
         """How the files are read."""

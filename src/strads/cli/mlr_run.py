@@ -97,16 +97,9 @@ class MlrRun(TrainRun):
 
     def announcement(self) -> list[str]:
         """The amount of data, and the classes."""
-        samples = self._samples
-        rows, columns = samples.X.shape
-        stored = "" if samples.stored == rows * columns else f", {samples.stored:,} entries"
-        held = f"; {self._held_out.X.shape[0]:,} to test on" if self._held_out is not None else ""
         labels = np.unique(self._y).tolist()
         shown = ", ".join(map(str, labels[:_SHOWN])) + (", …" if len(labels) > _SHOWN else "")
-        return [
-            f"{rows:,} samples of {columns:,} features ({samples.kind}{stored}){held}",
-            f"{len(labels)} classes: {shown}",
-        ]
+        return [self._samples.describe(self._held_out), f"{len(labels)} classes: {shown}"]
 
     def arguments(self) -> Record:
         """How the files are read."""

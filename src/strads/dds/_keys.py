@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from strads.dds._layout import take
 from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError, InputError
 
@@ -85,11 +84,6 @@ def decode_keys(keys: Keys) -> NDArray[Any]:
 def decode_key(keys: Keys, row: int) -> Key:
     """Return one of the keys in the user's form."""
     return bytes(keys[row]).decode() if isinstance(keys, RaggedArray) else int(keys[row])
-
-
-def no_keys(like: Keys) -> Keys:
-    """Return an empty array of keys of the same kind."""
-    return take(like, np.empty(0, np.int64))
 
 
 def join_keys(parts: list[Keys]) -> Keys:

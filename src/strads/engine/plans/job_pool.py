@@ -21,19 +21,17 @@ FINISHED = -2  # every job has been finished, or the pool was stopped
 # Fields of `JobPool.state`.
 _LOCK, _READY, _TAKEN, _DONE, STOPPED, _PATIENCE, _FIFO, _PUSHED, _QUEUED, _LONGEST = range(10)
 
-JOB_ORDERS = ("heaviest", "fifo")
-
 
 class JobPool(NamedTuple):
     """Run-time state of one execution of a plan."""
 
     state: NDArray[np.int64]  # lock, jobs in the heap, jobs taken, jobs done, stop flag, …
-    heap: NDArray[np.int64]  # min-heap of ready jobs, each with its key in the high bits
+    heap: NDArray[np.int64]  # min-heap of ready jobs, each with its rank (or turn) in the high bits
     pending: NDArray[np.int32]  # unfinished predecessors of each job
     finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
     successor_offsets: NDArray[np.int64]  # where each job's successors start
     successors: NDArray[np.int32]
-    ranks: NDArray[np.int64]  # the key of each job; empty: its number
+    ranks: NDArray[np.int64]  # the rank of each job; empty: jobs are ranked by their numbers
 
 
 def make_job_pool(

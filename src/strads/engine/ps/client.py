@@ -108,10 +108,6 @@ class Client:
 
     # -- reads -------------------------------------------------------------------------------------------------
 
-    def clock_of(self, worker: int) -> int:
-        """Return a worker's clock."""
-        return self._workers[worker].clock
-
     def read(self, worker: int, rows: RowNumbers, out: Result) -> Lookup:
         """Begin to read rows, which may repeat, into `out`; the read is complete when none is missing."""
         clock = self._workers[worker].clock

@@ -94,12 +94,6 @@ def set_priority(tree: PriorityTree, leaf: int, priority: float) -> None:
 
 
 @njit(nogil=True, cache=True)
-def get_priority(tree: PriorityTree, leaf: int) -> float:
-    """Return the priority of a leaf."""
-    return tree.sums[tree.offsets[len(tree.offsets) - 1] + leaf]
-
-
-@njit(nogil=True, cache=True)
 def total_priority(tree: PriorityTree) -> float:
     """Return the sum of all priorities."""
     return _sum_of_group(tree.sums, 0)

@@ -2,8 +2,8 @@
 
 Nothing here knows strads. Each process pins a range of users of equal work, with their ratings sorted by block. The
 items are cut into more blocks of equal work than there are processes; they travel on the ring: while a process works
-on one block, those it has finished are on their way to its right, and others arrive from its left into memory named
-beforehand. Blocks stay where an epoch ends, so each is sent one time less than there are processes.
+on one block, those it has finished are in flight to its right neighbour, and others arrive from its left into memory
+that was named beforehand. Blocks stay where an epoch ends, so each is sent one time less than there are processes.
 
 Run by `mpi_by_hand.py`.
 """

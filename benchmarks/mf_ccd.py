@@ -3,8 +3,8 @@
 A rating-update is one rating visited in one epoch, which moves all factors once; updates by factor are `rank` times as
 many. cmfrec solves each row's factors together, by Cholesky decomposition or conjugate gradients, with other rows
 fixed; it minimizes the same objective, λ counted once a rating, without biases, in single precision. Both sides get the
-ratings in memory and their time includes bringing them into order; compiling is left out and told apart. cmfrec tells
-nothing between iterations, so its curve is made of fits with more and more of them.
+ratings in memory and their time includes bringing them into order; compiling is left out and reported apart. cmfrec
+reports nothing between iterations, so its curve is made of fits with more and more of them.
 
     pip install cmfrec
     python benchmarks/mf_ccd.py [--ratings 10000000] [--rank 20] [--without-peer]

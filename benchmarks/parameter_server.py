@@ -3,7 +3,7 @@
 - process: a worker reads rows that its node has read before, and adds to rows, which are sent by a clock every 100
   batches;
 - mpi: a worker on one node, all rows on the other, and no cache: each `get` fetches its rows, after each `inc` a clock
-  sends them. With 4 workers, four batches are on their way at a time; with 2 × 2, both nodes use the other's rows;
+  sends them. With 4 workers, four batches are in flight at a time; with 2 × 2, both nodes use the other's rows;
 - ray: an actor that indexes a NumPy array, called from the driver; one call at a time, and 8 in flight;
 - torch: a process that indexes a tensor, called by torch.distributed.rpc, in the same way; --torch names a Python that
   has torch and NumPy. Without it, these are left out.

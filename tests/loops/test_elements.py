@@ -40,7 +40,7 @@ def two_names(k, u, f, v):
 
 
 def of_rows(k, u, f):
-    """Takes a row: no element of it is told apart."""
+    """Takes a row: its elements are not distinguished."""
     i, j = k // u.shape[1], k % u.shape[1]
     row = u[i]
     row[j] += f[i, j] + u[(i + 1) % len(u), j]

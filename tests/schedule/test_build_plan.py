@@ -107,7 +107,7 @@ def test_rotation_over_equal_blocks() -> None:
 
 
 @pytest.mark.parametrize(("items", "taken"), [(1000, True), (1, False)])
-def test_cargo_is_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
+def test_rows_are_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
     records = ratings(10_000, 3000, items)
     source = np.random.default_rng(0).random(10_000).view([("score", "f8")])
     copy_in_order = PlanOrderCopy(source, np.zeros_like(source), np.empty(10_000, np.int32))

@@ -11,7 +11,7 @@ from strads.schedule.dynamic.pipeline import Aggregate, Order, Pipeline
 
 
 class Simulation:
-    """A coordinator and its nodes without threads or messages; what is on its way arrives in random order.
+    """A coordinator and its nodes without threads or messages; what is in flight arrives in random order.
 
     Instance i proposes from its own parameters those that are not in flight, by priorities that follow from how often
     it has been told of their changes: so plans depend on when they are made.
@@ -33,7 +33,7 @@ class Simulation:
         while self.on_the_way:
             event, *content = self.on_the_way.pop(self.order.randrange(len(self.on_the_way)))
             self.carry_out(getattr(self.pipeline, event)(*content))
-        assert self.is_over, "nothing is on its way, but the last order has not come"
+        assert self.is_over, "nothing is in flight, but the last order has not come"
         return self
 
     def carry_out(self, actions):

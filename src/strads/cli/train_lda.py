@@ -80,7 +80,7 @@ def lda(
         ),
     ] = None,
     max_features: Annotated[
-        int | None, data_option(min=1, help="Keep so many words, the most frequent; by default all.")
+        int | None, data_option(min=1, help="Keep only this many words, the most frequent; by default all.")
     ] = None,
     stop_words: Annotated[
         StopWords | None, data_option(help="Words to leave out; by default english, with --vocab none.")
@@ -101,7 +101,7 @@ def lda(
         model_option(help="Keep α and β, or begin with them and fit them; α as one number, or one a topic."),
     ] = LearnPriors.asymmetric,
     sampler: Annotated[
-        Sampler, model_option(help="How topics are drawn; by default what is faster for so many.")
+        Sampler, model_option(help="How topics are drawn; by default whichever is faster for that number of topics.")
     ] = Sampler.auto,
     evaluate_every: Annotated[int, model_option(min=0, help="Iterations between two log-likelihoods; 0: none.")] = 1,
     common: Common,

@@ -64,7 +64,7 @@ RatioOption = Annotated[
 ]
 PathOption = Annotated[
     int | None,
-    model_option("--path", min=2, metavar="STEPS", help="Try so many strengths, from that share of 1 down to 0.001."),
+    model_option("--path", min=2, metavar="STEPS", help="Try this many strengths, from that share of 1 down to 0.001."),
 ]
 MixingOption = Annotated[float, model_option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.")]
 StandardizeOption = Annotated[

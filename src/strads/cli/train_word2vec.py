@@ -27,7 +27,7 @@ def word2vec(
     lowercase: Annotated[bool, data_option(help="Convert to lower case.")] = True,
     min_count: Annotated[int, data_option(min=1, help="Leave out words that occur less often.")] = 5,
     max_words: Annotated[
-        int | None, data_option(min=1, help="Keep so many words, the most frequent; by default all.")
+        int | None, data_option(min=1, help="Keep only this many words, the most frequent; by default all.")
     ] = None,
     pairs: Annotated[
         Path | None,

@@ -94,7 +94,7 @@ class KeyedTable(ABC):
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the values lie on the nodes of a cluster."""
+        """Whether the values are on the nodes of a cluster."""
         return self._table is not None and self._table.is_distributed
 
     def rows_of(self, keys: Any, *, must_exist: bool = False) -> NDArray[np.int64]:

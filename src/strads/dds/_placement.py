@@ -1,4 +1,4 @@
-"""Where the content of a table lies: at the driver, on the nodes, or both."""
+"""Where the content of a table is: at the driver, on the nodes, or both."""
 
 import weakref
 from functools import partial
@@ -17,7 +17,7 @@ from strads.errors import NodeFailure
 
 
 class Content:
-    """The rows of a table, wherever they lie, and their version."""
+    """The rows of a table, wherever they are, and their version."""
 
     def __init__(self, layout: Layout, home: Storage | None, spread: Spread | None = None):
         self.layout = layout
@@ -40,7 +40,7 @@ class Content:
 
     @property
     def home(self) -> Storage:
-        """The content at the driver; gathered first if it lies only on the nodes."""
+        """The content at the driver; gathered first if it is only on the nodes."""
         if self._home is None:
             self._home = self.nodes.gather()
         return self._home

@@ -132,7 +132,7 @@ class Spread:
 
 
 def lost(error: NodeFailure) -> NodeFailure:
-    """Return the error for content that lay on nodes that do not answer."""
+    """Return the error for content on nodes that do not answer."""
     if str(error).startswith(_LOST):
         return error
     return NodeFailure(f"{_LOST}: {error}", rank=error.rank, host=error.host)

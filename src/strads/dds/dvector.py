@@ -86,7 +86,7 @@ class dvector(Operators):
 
     @classmethod
     def _of(cls, content: Content) -> Self:
-        """Wrap content, wherever it lies."""
+        """Wrap content, wherever it is stored."""
         table = cls.__new__(cls)
         table._content = content
         return table
@@ -185,7 +185,7 @@ class dvector(Operators):
         self._content.written_at_home()
 
     def distribute(self, cluster: Cluster, bounds: ArrayLike | None = None) -> str:
-        """Ensure that the rows lie on the nodes of a cluster; rows already in place are not sent again.
+        """Ensure that the rows are on the nodes of a cluster; rows already in place are not sent again.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class dvector(Operators):
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the rows lie on the nodes of a cluster (and possibly also at the driver)."""
+        """Whether the rows are on the nodes of a cluster (and possibly also at the driver)."""
         return self._content.spread is not None
 
     @property
@@ -351,7 +351,7 @@ class dvector(Operators):
         return self.copy()
 
     def copy(self) -> Self:
-        """Return an independent dvector with the same content, at version 0; if rows lie on nodes, so does the copy."""
+        """Return an independent dvector with the same content, at version 0: on the nodes, if the rows are there."""
         return self._of(self._content.copy())
 
     def __repr__(self) -> str:

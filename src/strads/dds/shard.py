@@ -86,7 +86,7 @@ class Shard:
         return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
 
     def release_others(self) -> None:
-        """Release the memory of the rows that lie elsewhere; they read as zeros again."""
+        """Release the memory of the rows that are stored elsewhere; they read as zeros again."""
         low, high, array = self.low, self.high, self.whole
         if isinstance(array, RaggedArray):
             low, high = int(array.offsets[low]), int(array.offsets[high])
@@ -96,7 +96,7 @@ class Shard:
 
 
 def complete(node: Node, *shards: Shard) -> None:
-    """Fetch all rows of some tables that lie on other nodes, to every node (a collective)."""
+    """Fetch to every node all rows of some tables that are on other nodes (a collective)."""
     if not shards:
         return
     everywhere = node.comm.allgather([shard.is_complete for shard in shards])

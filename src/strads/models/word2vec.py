@@ -57,7 +57,7 @@ class Word2Vec(IterativeEstimator):
     max_vocab_size : int, optional
         Bound on the number of distinct words while a text is read: whenever there are more, the rarest are forgotten.
     max_final_vocab : int, optional
-        Keep so many words, the most frequent.
+        Keep only this many words, the most frequent.
     deterministic : bool, default True
         False: threads process parts of the text and change the same vectors without locks (Hogwild). On one process.
     n_workers : int, optional

@@ -100,7 +100,7 @@ class _Bytes:
         return bool(chunk)
 
     def until(self, end: bytes) -> bytes:
-        """The bytes up to the next `end`, which is skipped; at most some thousands."""
+        """The bytes up to the next `end`, which is skipped; at most a few thousand."""
         while (found := self._rest.find(end, self._at)) < 0 and len(self._rest) - self._at < _LONGEST_WORD:
             if not self._more():
                 break
@@ -109,7 +109,7 @@ class _Bytes:
         return self._rest[start:stop]
 
     def take(self, count: int) -> bytes:
-        """So many bytes, or fewer at the end of the stream."""
+        """Return this many bytes, or fewer at the end of the stream."""
         while len(self._rest) - self._at < count and self._more():
             pass
         start, self._at = self._at, min(self._at + count, len(self._rest))

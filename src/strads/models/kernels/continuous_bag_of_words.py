@@ -16,7 +16,7 @@ from strads.models.kernels.lanes import (
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
 from strads.models.kernels.word_windows import SENTENCE_END
 
-_MEASURED = 32  # one window in so many is measured for the loss
+_MEASURED = 32  # one window in this many is measured for the loss
 _ZERO = np.float32(0.0)
 
 

@@ -344,7 +344,7 @@ def total(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def row_totals(typing: Any, array: Any, position: Any) -> Any:
-    """Sums of 16 rows of 16 floats that lie one after the other from `position` on: row l's in lane l."""
+    """Sums of 16 rows of 16 floats stored one after the other from `position` on: row l's in lane l."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         starts = [builder.add(values[1], ir.Constant(values[1].type, WIDTH * row)) for row in range(WIDTH)]

@@ -28,7 +28,7 @@ GROUP = 8  # pairs that share negatives
 TILE = 5  # negatives whose rows are kept in registers together
 _TARGETS = 1 + TILE
 _SCORES = GROUP * _TARGETS  # three vectors
-_MEASURED = 32  # one group in so many is measured for the loss
+_MEASURED = 32  # one group in this many is measured for the loss
 
 _ZERO = np.float32(0.0)
 

@@ -90,7 +90,7 @@ def order_by_block(words: Any, bits: Any, blocks: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def find_pairs(words, reaches, positions, window, input_rows, output_codes):  # type: ignore[no-untyped-def]
-    """Find the windows that the words at some positions lie in.
+    """Find the windows that contain the words at some positions.
 
     The words of a window, except the one in its middle, each predict the word in the middle, as in word2vec.c.
 

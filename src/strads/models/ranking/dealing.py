@@ -1,4 +1,4 @@
-"""Which items form a block, anew every few epochs; which users and likes belong to which worker."""
+"""Which items form a block, decided again every few epochs; which users and likes belong to which worker."""
 
 import math
 from dataclasses import dataclass

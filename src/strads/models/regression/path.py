@@ -93,7 +93,7 @@ def lasso_path(
     Raises
     ------
     ArgumentError, InputError
-        For parameters or data that make no sense; the message names the first.
+        For invalid parameters or data; the message names the first.
 
     Warns
     -----
@@ -149,7 +149,7 @@ def logistic_path(
     Raises
     ------
     ArgumentError, InputError
-        For parameters or data that make no sense; the message names the first.
+        For invalid parameters or data; the message names the first.
 
     Warns
     -----

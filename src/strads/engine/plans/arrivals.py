@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from strads.cluster import Comm
-from strads.engine.plans.job_pool import JobPool, jobs_running
+from strads.engine.plans.job_pool import JobPool, jobs_taken_and_done
 from strads.schedule.nodes.placement import Move, NodePlan
 
 # Seconds that a thread waits at a time. With several threads the wait is short, as another thread may make a job ready
@@ -35,12 +35,12 @@ class Arrivals:
         self._rest = _REST if threads > 1 else _REST_ALONE
         self._describe = describe
         self._news = time.monotonic()
+        self._done = 0  # jobs at that time
         self.arrived = np.zeros(len(part.arrivals), bool)
 
     def note(self, number: int) -> None:
         """Record an arrival, by its position in the node's plan."""
         self.arrived[number] = True
-        self._news = time.monotonic()
 
     def wait(self, pool: JobPool, seen: int | None = None) -> None:
         """Wait a moment for messages, in a thread that finds no job ready.
@@ -48,7 +48,7 @@ class Arrivals:
         Parameters
         ----------
         pool
-            The jobs of the node; as long as one is running, the node is not waiting for others.
+            The jobs of the node. It waits for others only while none is running, and since the last one has ended.
         seen
             The number of deliveries when the thread last looked for messages, if it does that itself.
 
@@ -57,8 +57,9 @@ class Arrivals:
         NodeFailure
             If nothing has happened for the time limit while something is missing.
         """
-        if self.arrived.all() or jobs_running(pool):
-            self._news = time.monotonic()
+        taken, done = jobs_taken_and_done(pool)
+        if self.arrived.all() or taken != done or done != self._done:
+            self._news, self._done = time.monotonic(), done
         elif time.monotonic() - self._news > self._comm.timeout:
             self._give_up()
         self._comm.progress(self._rest, seen)

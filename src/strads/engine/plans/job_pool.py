@@ -185,9 +185,9 @@ def jobs_done(pool: JobPool) -> NDArray[np.int32]:
     return pool.finished[: int(pool.state[_DONE])]
 
 
-def jobs_running(pool: JobPool) -> int:
-    """Return the number of jobs that have been taken, but have not ended."""
-    return int(pool.state[_TAKEN] - pool.state[_DONE])
+def jobs_taken_and_done(pool: JobPool) -> tuple[int, int]:
+    """Return how many jobs have been taken, and how many of them have ended."""
+    return int(pool.state[_TAKEN]), int(pool.state[_DONE])
 
 
 def queue_lengths(pool: JobPool) -> tuple[float, int]:

@@ -82,7 +82,7 @@ def test_history_has_the_objective_which_never_rises(biases, weighted, regulariz
 
 def test_an_optimum_is_left_alone():
     """Each factor is where the derivative of the objective vanishes, after many epochs."""
-    model = fit(max_iter=300, regularization=0.1, n_components=2)
+    model = fit(max_iter=800, regularization=0.1, n_components=2)
     users, items = PAIRS[TRAIN].T
     errors = SCORES[TRAIN] - model.predict(PAIRS[TRAIN])
     derivative = np.zeros((N_USERS, 2))

@@ -7,18 +7,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.errors import ArgumentError, InputError
-from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.errors import ArgumentError
+from strads.models._continuing import ContinuedEstimator
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
+from strads.models.factorization.item_log import ItemLog
+from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
+from strads.models.ranking.choice import Choice, checked_ids
 from strads.models.ranking.dealing import MOST_WORKERS
 from strads.models.ranking.evaluation import best_of_all, mean_auc
-from strads.models.ranking.likes import Likes
+from strads.models.ranking.likes import Likes, check_rankable, interactions, with_validation
+from strads.models.ranking.online import KnownLikes, OnlineRanking
 from strads.models.ranking.training import RankingFactors, RankingSolver
 
 Ranked = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
-class BayesianPersonalizedRanking(IterativeEstimator):
+class BayesianPersonalizedRanking(ContinuedEstimator):
     """Ranks items for users by ⟨factors of the user, factors of the item⟩ + bias of the item, from implicit feedback.
 
     Maximizes Σ ln σ(x_ui − x_uj) − λ/2 ‖Θ‖² over triples of a user u, an item i that u likes, and another item j, by
@@ -102,6 +107,12 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         """`iterations`, under the name that other estimators have for it."""
         return self.iterations
 
+    _must_agree = ("factors",)
+    _factors: RankingFactors
+    _likes: KnownLikes
+    _start_seed: int
+    _online: OnlineRanking | None = None  # between calls of partial_fit
+
     # -- training ------------------------------------------------------------------------------------------
 
     def fit(
@@ -109,6 +120,7 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         user_items: Any,
         y: Any = None,
         *,
+        init: "BayesianPersonalizedRanking | None" = None,
         validation: Any = None,
         on_iteration: OnIteration | None = None,
     ) -> Self:
@@ -122,6 +134,9 @@ class BayesianPersonalizedRanking(IterativeEstimator):
             weight, score or rating. Entries of weight 0 are no likes, repeated ones count once.
         y
             Ignored.
+        init
+            A fitted model, possibly this one, from whose factors and biases to start; it does not change. Users and
+            items without likes so far start as in a fresh fit. Its likes are not those of the new model.
         validation
             Held-out likes of the same users and items, in the same formats; their AUC is measured after each epoch.
         on_iteration
@@ -140,24 +155,88 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         """
         begin = time.perf_counter()
         self._check_parameters()
-        likes, held_out = _with_validation(user_items, validation)
-        _check_rankable(likes, verify=self.verify_negative_samples)
+        origin = self._origin(init)
+        likes, held_out = with_validation(user_items, validation)
+        check_rankable(likes, verify=self.verify_negative_samples)
+        start_seed = int(self.random_state)
+        known = None
+        if origin is not None:
+            start_seed, known = origin._start_seed, origin._factors
+            shape = max(likes.n_users, len(known.users)), max(likes.n_items, len(known.items))
+            likes, held_out = likes.extended(shape), None if held_out is None else held_out.extended(shape)
+        start = RankingFactors.at_random(likes, int(self.factors), start_seed, known)
+        seed = self._call_seed(origin)
         self._forget()
         with RankingSolver(
             likes,
             held_out,
-            factors=int(self.factors),
+            start,
             rate=float(self.learning_rate),
             regularization=float(self.regularization),
             verify=bool(self.verify_negative_samples),
             workers=self.n_workers,
-            seed=int(self.random_state),
+            seed=seed,
             threads=self._threads,
             team=self._team(),
         ) as solver:
-            self._likes = likes
+            self._begin_call(origin)
+            self._likes, self._start_seed = KnownLikes(likes, ItemLog()), start_seed
             self.n_features_in_ = likes.n_items
             self._train(solver, on_iteration, seconds=time.perf_counter() - begin)
+        return self
+
+    def partial_fit(self, user_items: Any, y: Any = None) -> Self:
+        """Go on learning from a batch of likes, in one pass.
+
+        Takes time in proportion to the batch, however large the model; on one thread. Users and items may be new. The
+        likes are visited in random order, and other items are drawn from all likes so far, by popularity. The same
+        batches give the same bits, also if the model was saved and loaded between them. A batch that fails changes
+        nothing, nor does one without likes. A batch adds a record to `history_`, which keeps the last 1,000.
+
+        Parameters
+        ----------
+        user_items, y
+            As in `fit`; there may be no likes.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            As in `fit`; for ids far beyond the known ones.
+        """
+        begin = time.perf_counter()
+        self._check_parameters()
+        origin = self._origin(self if self._is_fitted else None)
+        users, items, shape = interactions(user_items)
+        if len(users) == 0:
+            return self
+        if origin is None:
+            likes, seed = KnownLikes(Likes.none(0, 0), ItemLog()), int(self.random_state)
+            online = OnlineRanking(RankingFactors.none(int(self.factors)), likes, seed)
+        else:
+            likes, seed = self._likes, self._start_seed
+            online = self._online or OnlineRanking(self._factors, likes, seed)
+        earlier = len(likes.later)
+        try:
+            batch = online.step(
+                users,
+                items,
+                shape,
+                rate=float(self.learning_rate),
+                regularization=float(self.regularization),
+                verify=bool(self.verify_negative_samples),
+                seed=self._call_seed(origin),
+            )
+            self._check_finite(batch.figures, batch.factors.users, batch.factors.items, batch.factors.biases)
+        except BaseException:
+            likes.later.shorten(earlier)
+            raise
+        with self._changing():
+            online.take(batch)
+            self._likes, self._start_seed = likes, seed
+            self._publish(online.factors)
+            self._online, self.n_features_in_ = online, batch.n_items
+            self._begin_call(origin)
+            self._add_record(time.perf_counter() - begin, len(users), **_means(batch.figures, len(users)))
         return self
 
     def _check_parameters(self) -> None:
@@ -176,7 +255,7 @@ class BayesianPersonalizedRanking(IterativeEstimator):
             raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
 
     def _publish(self, learnt: RankingFactors) -> None:
-        self._factors = learnt
+        self._factors, self._online = learnt, None
         self.user_factors_, self.item_factors_, self.item_biases_ = learnt.users, learnt.items, learnt.biases
 
     # -- recommendations -----------------------------------------------------------------------------------
@@ -222,11 +301,11 @@ class BayesianPersonalizedRanking(IterativeEstimator):
             For ids that were not in the range of the training data, and other invalid arguments.
         """
         self._check_fitted()
-        users, is_one = _ids("userid", userid, len(self._factors.users))
+        users, is_one = checked_ids("userid", userid, len(self._factors.users))
         excluded = self._excluded(users, user_items, filter_already_liked_items)
         return self._best(
             self._factors.users[users], self._factors.items, self._factors.biases, N, excluded,
-            _Choice("items", items, filter_items), is_one,
+            Choice("items", items, filter_items), is_one,
         )  # fmt: skip
 
     def _excluded(self, users: NDArray[np.int64], user_items: Any, leave_out: bool) -> Likes:
@@ -234,7 +313,7 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         if not leave_out:
             return Likes.none(len(users), n_items)
         if user_items is None:
-            return self._likes.select(users)
+            return self._likes.select(users, n_items)
         shape = getattr(user_items, "shape", None)
         if shape != (len(users), n_items):
             raise ArgumentError(
@@ -255,7 +334,7 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         Parameters and results are as in `recommend`, with an item or an array of items in place of users.
         """
         self._check_fitted()
-        return self._similar("itemid", itemid, self._factors.items, N, _Choice("items", items, filter_items))
+        return self._similar("itemid", itemid, self._factors.items, N, Choice("items", items, filter_items))
 
     def similar_users(
         self,
@@ -269,10 +348,10 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         Parameters and results are as in `recommend`.
         """
         self._check_fitted()
-        return self._similar("userid", userid, self._factors.users, N, _Choice("users", users, filter_users))
+        return self._similar("userid", userid, self._factors.users, N, Choice("users", users, filter_users))
 
-    def _similar(self, name: str, ids: Any, rows: NDArray[np.float32], most: int, choice: "_Choice") -> Ranked:
-        numbers, is_one = _ids(name, ids, len(rows))
+    def _similar(self, name: str, ids: Any, rows: NDArray[np.float32], most: int, choice: Choice) -> Ranked:
+        numbers, is_one = checked_ids(name, ids, len(rows))
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
         return self._best(
@@ -286,7 +365,7 @@ class BayesianPersonalizedRanking(IterativeEstimator):
         biases: NDArray[np.float32] | None,
         most: int,
         excluded: Likes,
-        choice: "_Choice",
+        choice: Choice,
         is_one: bool,
     ) -> Ranked:
         if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
@@ -319,8 +398,8 @@ class BayesianPersonalizedRanking(IterativeEstimator):
             Held-out likes, as in `fit`, of the same users and items.
         """
         self._check_fitted()
-        held_out = Likes.of(user_items, (self._likes.n_users, self._likes.n_items))
-        return mean_auc(self._factors, self._likes, held_out, self._team())
+        shape = len(self._factors.users), len(self._factors.items)
+        return mean_auc(self._factors, self._likes.all(*shape), Likes.of(user_items, shape), self._team())
 
     # -- files ---------------------------------------------------------------------------------------------
 
@@ -329,71 +408,35 @@ class BayesianPersonalizedRanking(IterativeEstimator):
             "users": self._factors.users,
             "items": self._factors.items,
             "biases": self._factors.biases,
-            "liked_offsets": self._likes.offsets,
-            "liked_items": self._likes.items,
+            "liked_offsets": self._likes.first.offsets,
+            "liked_items": self._likes.first.items,
+            "later_users": self._likes.later.users,
+            "later_items": self._likes.later.items,
         }
-        return {}, arrays
+        rest = {"start_seed": self._start_seed, "first_items": self._likes.first.n_items}
+        return rest | self._saved_call(), arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
+        are_numbers = all(array.dtype == np.float32 for array in (users, items, biases))
         fit_together = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
-        if not fit_together or biases.shape != items.shape[:1]:
+        if not are_numbers or not fit_together or biases.shape != items.shape[:1]:
             raise ValueError("the factors do not fit together")
-        self._likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], len(items))
-        if self._likes.n_users != len(users):
+        likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], int(parameters["first_items"]))
+        if likes.n_users > len(users) or likes.n_items > len(items):
             raise ValueError("the likes do not fit the factors")
+        later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], len(users), len(items))
+        self._likes, self._start_seed = KnownLikes(likes, later), int(parameters["start_seed"])
         self.n_features_in_ = len(items)
+        self._restore_call(parameters)
         self._publish(RankingFactors(users, items, biases))
 
 
-class _Choice:
-    """Of which items (or users) the best are wanted: some, or all but some."""
-
-    def __init__(self, name: str, only: ArrayLike | None, without: ArrayLike | None):
-        if only is not None and without is not None:
-            raise ArgumentError(f"{name} and filter_{name} exclude each other: give one of them")
-        self._name, self._only, self._without = name, only, without
-
-    def among(self, count: int) -> NDArray[np.int64] | None:
-        """Return the ids to choose from, ascending; None: all of `count`."""
-        if self._only is not None:
-            ids = np.unique(_ids(self._name, self._only, count)[0])
-            if len(ids) == 0:
-                raise ArgumentError(f"{self._name} is empty: give the ids to choose from, or leave it away")
-            return ids
-        if self._without is None or np.size(self._without) == 0:
-            return None
-        return np.setdiff1d(np.arange(count), _ids(f"filter_{self._name}", self._without, count)[0])
-
-
-def _ids(name: str, given: Any, count: int) -> tuple[NDArray[np.int64], bool]:
-    """Return valid ids as an array, and whether a single one was given."""
-    ids = np.asarray(given)
-    if ids.ndim > 1 or (ids.dtype.kind not in "iu" and ids.size > 0):
-        raise ArgumentError(f"{name}={given!r}: give a whole number, or a one-dimensional array of them")
-    wrong = np.atleast_1d((ids < 0) | (ids >= count))
-    if wrong.any():
-        raise InputError(f"{name}: id {np.atleast_1d(ids)[wrong][0]} is outside 0 … {count - 1}")
-    return np.atleast_1d(ids).astype(np.int64), ids.ndim == 0
-
-
-def _with_validation(user_items: Any, validation: Any) -> tuple[Likes, Likes | None]:
-    """Return likes and held-out likes of as many users and items as either has."""
-    likes = Likes.of(user_items)
-    if validation is None:
-        return likes, None
-    held_out = Likes.of(validation)
-    shape = max(likes.n_users, held_out.n_users), max(likes.n_items, held_out.n_items)
-    return likes.extended(shape), held_out.extended(shape)
-
-
-def _check_rankable(likes: Likes, *, verify: bool) -> None:
-    if len(likes.items) == 0:
-        raise InputError("there are no likes: every weight is 0, or nothing was given")
-    if likes.n_items < 2:
-        raise InputError("there is one item only: nothing to rank it against")
-    if verify and int(likes.of_users[likes.of_users > 0].min()) == likes.n_items:
-        raise InputError(
-            f"every user with likes likes all {likes.n_items} items: there is nothing to rank them against; "
-            "leave out weak interactions, or set verify_negative_samples=False"
-        )
+def _means(figures: NDArray[np.float64], likes: int) -> dict[str, float]:
+    """Return the entries of a record."""
+    steps = max(likes - figures[SKIPPED], 1)
+    return {
+        "objective": float(figures[LOG_LIKELIHOOD] / steps),
+        "correct": float(figures[CORRECT] / steps),
+        "skipped": float(figures[SKIPPED] / likes),
+    }

@@ -2,6 +2,7 @@
 
 import numbers
 import time
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.metrics import r2_score
 
 from strads.dds import dvector
 from strads.errors import ArgumentError, InputError
-from strads.models._iterative import IterativeEstimator, OnIteration, Solver
+from strads.models._continuing import ContinuedEstimator
+from strads.models._iterative import OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
     check_n_jobs,
@@ -20,8 +22,10 @@ from strads.models._parameters import (
     check_whole_numbers,
 )
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
-from strads.models.factorization.factor_tables import FactorTables
+from strads.models.factorization.factor_tables import FactorTables, InitialFactors
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
+from strads.models.factorization.item_log import ItemLog
+from strads.models.factorization.online import OnlineTables
 from strads.models.factorization.rated_items import RatedItems
 from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
 from strads.models.held_out import held_out
@@ -30,7 +34,7 @@ _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
 
 
-class MatrixFactorization(RegressorMixin, IterativeEstimator):
+class MatrixFactorization(RegressorMixin, ContinuedEstimator):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
     Minimizes Σ [(score − prediction)² + λ(‖w‖² + ‖h‖² + biases²)] over the ratings, by stochastic gradient descent or
@@ -110,6 +114,7 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
     """
 
     _early_stopping_figure = "validation_rmse"
+    _must_agree = ("n_components", "solver", "step", "biases")
 
     def __init__(
         self,
@@ -148,6 +153,11 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _tables: FactorTables
+    _initial: InitialFactors
+    _rated: RatedItems | None
+    _online: OnlineTables | None = None  # between calls of partial_fit
+
     # -- training ------------------------------------------------------------------------------------------
 
     def fit(
@@ -155,6 +165,7 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         X: Any,
         y: ArrayLike | None = None,
         *,
+        init: "MatrixFactorization | None" = None,
         validation: Any = None,
         on_iteration: OnIteration | None = None,
     ) -> Self:
@@ -165,6 +176,9 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         X, y
             A SciPy sparse matrix of scores (users × items); or `fit((users, items), scores)` or
             `fit(pairs, scores)` with an (n, 2) integer array; or a dvector of records user, item, score.
+        init
+            A fitted model, possibly this one, from whose factors, biases and μ to start; it does not change. Users and
+            items that it does not know start as in a fresh fit. Only for `solver="sgd"`.
         validation
             Held-out ratings, as a sparse matrix, a dvector, or a tuple (pairs, scores); measured after each epoch.
             By default a random `validation_fraction` of X if `early_stopping` is set.
@@ -185,13 +199,69 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         `on_iteration` to keep intermediate results.
         """
         self._check_parameters()
+        origin = self._origin(init)
         ratings, held = self._split(as_ratings(X, y), validation)
         data = ratings.to_numpy()
-        self._forget()
-        tables = self._start(data, *self._shape(X, data, held))
+        seed = self._call_seed(origin)
+        tables = self._start(data, self._shape(X, data, held), origin)
         start = time.perf_counter()
-        with self._make_solver(ratings, held, tables) as solver:
+        with self._make_solver(ratings, held, tables, seed) as solver:
             self._train(solver, on_iteration, seconds=time.perf_counter() - start)
+        return self
+
+    def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Go on learning from a batch of ratings, in one pass with the step size `learning_rate`.
+
+        Takes time in proportion to the batch, however large the model. Users and items may be new: those up to the
+        largest id get a row, which starts as in a fresh fit. μ is the mean score of the first call, and
+        `early_stopping` has no effect. The same batches give the same bits, on any number of threads and nodes, and
+        also if the model was saved and loaded between them. A batch that fails changes nothing, nor does an empty one.
+        A batch adds a record to `history_`, which keeps the last 1,000.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`; there may be no ratings.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            As in `fit`; for ids far beyond the known ones; with `solver="ccd"`.
+        """
+        self._check_parameters()
+        origin = self._origin(self if self._is_fitted else None)
+        if self.solver != "sgd":
+            raise ArgumentError('partial_fit needs solver="sgd"')
+        ratings = as_ratings(X, y, allow_empty=True)
+        if len(ratings) == 0:
+            return self
+        begin = time.perf_counter()
+        data = ratings.to_numpy()
+        online, mean, initial = self._online, 0.0, None
+        if origin is None:
+            mean, initial = self._first(data)
+            online = OnlineTables(FactorTables.random(0, 0, int(self.n_components), mean, initial), initial)
+        elif online is None:
+            online = OnlineTables(self._tables, self._initial)
+        batch = online.prepare(data, self._shape(X, data, None))
+        seed = self._call_seed(origin)
+        solver = self._stochastic(
+            batch.ratings, None, batch.tables, StepSize(float(self.learning_rate), False, 1), seed
+        )
+        epoch = solver.run_epoch(1)
+        self._check_finite(epoch.objective, *batch.tables.arrays)
+        with self._changing():
+            if initial is not None:
+                self.mean_, self._initial, self.n_features_in_ = mean, initial, 2
+                self._rated = RatedItems.of(data[:0], 0) if self.remember_ratings else None
+            online.take(batch)
+            self._online, self._tables = online, online.tables
+            if self._rated is not None:
+                self._rated.later.append(data["user"].astype(np.int32), data["item"].astype(np.int32))
+            self._begin_call(origin)
+            self._add_record(
+                time.perf_counter() - begin, epoch.samples, objective=float(epoch.objective or 0.0), **epoch.figures
+            )
         return self
 
     def _check_parameters(self) -> None:
@@ -206,6 +276,8 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         check_share(self, "validation_fraction")
         check_n_jobs(self.n_jobs)
         check_whole_numbers(self, "random_state", least=0)
+        if self.random_state >= 1 << 63:
+            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
 
     def _split(self, ratings: dvector, validation: Any) -> tuple[dvector, dvector | None]:
         if isinstance(validation, tuple) and len(validation) != 2:
@@ -228,23 +300,30 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
             shapes.append((int(held["user"].max()) + 1, int(held["item"].max()) + 1))
         return max(users for users, _ in shapes), max(items for _, items in shapes)
 
-    def _start(self, data: NDArray[Any], n_users: int, n_items: int) -> FactorTables:
-        """Set what is known before training, and return the initial factors."""
+    def _first(self, data: NDArray[Any]) -> tuple[float, InitialFactors]:
+        """Return what the first ratings determine for good: μ, and how factors start."""
         scale = float(data["score"].mean(dtype=np.float64))
-        self.mean_ = scale if self.biases else 0.0
-        self.n_features_in_ = 2
-        self._rated = RatedItems.of(data, n_users) if self.remember_ratings else None
-        return FactorTables.random(
-            n_users,
-            n_items,
-            int(self.n_components),
-            self.mean_,
-            biases=self.biases,
-            scale=scale,
-            seed=int(self.random_state),
-        )
+        initial = InitialFactors.of(int(self.n_components), scale, biases=self.biases, seed=int(self.random_state))
+        return scale if self.biases else 0.0, initial
 
-    def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables) -> Solver:
+    def _start(self, data: NDArray[Any], shape: tuple[int, int], origin: "MatrixFactorization | None") -> FactorTables:
+        """Forget an earlier fit, set what is known before training, and return the initial factors."""
+        if origin is None:
+            self._forget()
+            self.mean_, self._initial = self._first(data)
+            tables = FactorTables.random(*shape, int(self.n_components), self.mean_, self._initial)
+        else:
+            if self.solver != "sgd":
+                raise ArgumentError('init needs solver="sgd": "ccd" minimizes from its own start')
+            tables = origin._tables.grown(*shape, origin._initial)
+            self._forget()
+            self.mean_, self._initial = origin.mean_, origin._initial
+        self.n_features_in_ = 2
+        self._rated = RatedItems.of(data, len(tables.users)) if self.remember_ratings else None
+        self._begin_call(origin)
+        return tables
+
+    def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables, seed: int) -> Solver:
         regularization = float(self.regularization)
         if self.solver == "ccd":
             return CoordinateDescentSolver(
@@ -255,16 +334,22 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
                 biases=self.biases,
                 threads=self._threads,
             )
+        step_size = StepSize(float(self.learning_rate), self.learning_rate_schedule == "linear", int(self.max_iter))
+        return self._stochastic(ratings, held, tables, step_size, seed)
+
+    def _stochastic(
+        self, ratings: dvector, held: dvector | None, tables: FactorTables, step_size: StepSize, seed: int
+    ) -> StochasticGradientSolver:
         return StochasticGradientSolver(
             ratings,
             held,
             tables,
             step=self.step,
-            step_size=StepSize(float(self.learning_rate), self.learning_rate_schedule == "linear", int(self.max_iter)),
-            regularization=regularization,
+            step_size=step_size,
+            regularization=float(self.regularization),
             biases=self.biases,
             threads=self._threads,
-            seed=int(self.random_state),
+            seed=seed,
         )
 
     def _advice_on_divergence(self) -> str:
@@ -272,7 +357,7 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         return f"{slower}scale the scores"
 
     def _publish(self, learnt: FactorTables) -> None:
-        self._tables = learnt.at_home()
+        self._tables, self._online = learnt.at_home(), None
 
     # -- what was learnt -----------------------------------------------------------------------------------
 
@@ -380,15 +465,22 @@ class MatrixFactorization(RegressorMixin, IterativeEstimator):
         users, items = self._tables.arrays
         arrays: dict[str, NDArray[Any]] = {"users": users, "items": items}
         if self._rated is not None:
+            later = self._rated.later
             arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
-        return {"mean": self.mean_, "rank": self._tables.rank}, arrays
+            arrays |= {"later_users": later.users, "later_items": later.items}
+        rest = {"mean": self.mean_, "rank": self._tables.rank, "initial": asdict(self._initial)}
+        return rest | self._saved_call(), arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items = arrays["users"], arrays["items"]
         self.n_features_in_, self.mean_, self._rated = 2, float(parameters["mean"]), None
-        self._tables = FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_)
+        self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
+        self._initial = InitialFactors(**parameters["initial"])
+        self._restore_call(parameters)
         if "rated_items" in arrays:
-            self._rated = RatedItems.from_arrays(arrays["rated_offsets"], arrays["rated_items"], len(users), len(items))
+            shape = len(users), len(items)
+            later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], *shape)
+            self._rated = RatedItems.from_arrays(arrays["rated_offsets"], arrays["rated_items"], later, *shape)
 
 
 def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:

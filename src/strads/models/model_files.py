@@ -5,7 +5,7 @@ import os
 import secrets
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 
 _HEADER = "header"
-_VERSION = 1
+_VERSION = 2  # 1 did not hold what models need to go on learning
 
 
 def save_model(
@@ -44,7 +44,7 @@ def save_model(
 def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
     """Open a file that replaces `target` when the context ends, and is removed if it fails.
 
-    Its permissions are those of new files under the umask.
+    Its permissions are those of new files under the umask. What it holds is on the disk before it gets its name.
 
     Parameters
     ----------
@@ -60,10 +60,25 @@ def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
     try:
         with unfinished as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, target)
+        _keep_name(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _keep_name(folder: Path) -> None:
+    """Bring a renaming in a folder to the disk, where the system can do so."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # of file systems that cannot: the file itself is on the disk
+            os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The parameters of a biased factorization: one table for users and one for items."""
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.dds import dvector
+from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.matrix_factorization import (
     BIAS,
     EXTRA_COLUMNS,
@@ -15,8 +17,44 @@ from strads.models.kernels.matrix_factorization import (
     SQUARES,
     predict_pairs,
 )
+from strads.rng.philox import mixed_key
 
 _CHUNK = 1 << 16  # pairs that a thread predicts at a time
+_START = 1  # purpose of random numbers
+
+
+@dataclass(frozen=True)
+class InitialFactors:
+    """What a row holds before the first step; it depends on the seed, the table and the row's number alone.
+
+    With biases the factors are small. Without, they are positive with products near the mean score: otherwise all
+    factors would first have to find the common sign of the scores.
+
+    Attributes
+    ----------
+    spread : float
+        Standard deviation of the factors, or of those whose magnitudes they are.
+    positive : bool
+    seed : int
+    """
+
+    spread: float
+    positive: bool
+    seed: int
+
+    @classmethod
+    def of(cls, rank: int, scale: float, *, biases: bool, seed: int) -> Self:
+        """Choose the spread for scores with the mean `scale`."""
+        return cls(0.1 if biases else float(np.sqrt(max(abs(scale), 0.01) / rank)), not biases, seed)
+
+    def fill(self, rows: NDArray[np.float32], rank: int, table: int, first: int = 0) -> None:
+        """Write rows of the table of users (0) or items (1), whose numbers start at `first`."""
+        key = np.uint64(mixed_key(np.uint64(self.seed), np.uint64(_START), np.uint64(table)))
+        widest = math.sqrt(3.0) * self.spread  # of a uniform distribution
+        draw_rows(rows, first, rank, 0.0 if self.positive else -widest, widest, key)
+        rows[:, rank:] = 0.0
+        rows[:, rank + SQUARES] = 1.0
+        rows[:, rank + NORM] = np.square(rows[:, :rank]).sum(1)
 
 
 @dataclass(frozen=True)
@@ -39,27 +77,22 @@ class FactorTables:
     mean: float
 
     @classmethod
-    def random(
-        cls, n_users: int, n_items: int, rank: int, mean: float, *, biases: bool, scale: float, seed: int
-    ) -> Self:
-        """Start from random factors.
+    def random(cls, n_users: int, n_items: int, rank: int, mean: float, start: "InitialFactors") -> Self:
+        """Start from random factors."""
+        tables = [np.empty((rows, rank + EXTRA_COLUMNS), np.float32) for rows in (n_users, n_items)]
+        for number, table in enumerate(tables):
+            start.fill(table, rank, number)
+        return cls(dvector(tables[0], copy=False), dvector(tables[1], copy=False), rank, mean)
 
-        With biases they are small. Without, the factors are positive with products near `scale`, the mean score:
-        otherwise all factors would first have to find the common sign of the scores.
-        """
-        rng = np.random.default_rng(seed)
-        spread = 0.1 if biases else np.sqrt(max(abs(scale), 0.01) / rank)
+    def grown(self, n_users: int, n_items: int, start: "InitialFactors") -> Self:
+        """Return a copy with at least so many rows; the new ones are those that `random` makes."""
         tables = []
-        for rows in (n_users, n_items):
-            table = np.zeros((rows, rank + EXTRA_COLUMNS), np.float32)
-            table[:, :rank] = rng.standard_normal((rows, rank), dtype=np.float32)
-            table[:, :rank] *= spread
-            if not biases:
-                np.abs(table, out=table)
-            table[:, rank + SQUARES] = 1.0
-            table[:, rank + NORM] = np.square(table[:, :rank]).sum(1)
-            tables.append(dvector(table, copy=False))
-        return cls(tables[0], tables[1], rank, mean)
+        for number, (known, rows) in enumerate(zip(self.arrays, (n_users, n_items), strict=True)):
+            table = np.empty((max(len(known), rows), known.shape[1]), np.float32)
+            table[: len(known)] = known
+            start.fill(table[len(known) :], self.rank, number, len(known))
+            tables.append(table)
+        return type(self).from_arrays(tables[0], tables[1], self.rank, self.mean)
 
     @classmethod
     def from_arrays(cls, users: NDArray[np.float32], items: NDArray[np.float32], rank: int, mean: float) -> Self:
@@ -68,11 +101,11 @@ class FactorTables:
         Raises
         ------
         ValueError
-            If their shapes do not match the rank.
+            If they are not float32, or their shapes do not match the rank.
         """
         for table in (users, items):
             if table.ndim != 2 or table.shape[1] != rank + EXTRA_COLUMNS or table.dtype != np.float32:
-                raise ValueError(f"a table of shape {table.shape} does not hold {rank} factors a row")
+                raise ValueError(f"a table of {table.dtype}, {table.shape}, does not hold {rank} factors a row")
         return cls(dvector(users, copy=False), dvector(items, copy=False), rank, mean)
 
     @property

@@ -13,7 +13,7 @@ RATING = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
 _MAX_ID = np.iinfo(np.int32).max
 
 
-def as_ratings(X: Any, y: Any = None) -> dvector:
+def as_ratings(X: Any, y: Any = None, *, allow_empty: bool = False) -> dvector:
     """Convert ratings to a dvector of (user, item, score) records; such a dvector is returned unchanged.
 
     Parameters
@@ -25,6 +25,8 @@ def as_ratings(X: Any, y: Any = None) -> dvector:
         user, item, score.
     y
         Scores, shape (n,), for the array forms of X.
+    allow_empty
+        Whether there may be no ratings.
 
     Raises
     ------
@@ -34,12 +36,12 @@ def as_ratings(X: Any, y: Any = None) -> dvector:
     if isinstance(X, dvector):
         if y is not None:
             raise ArgumentError("a dvector of ratings holds its scores: leave y away")
-        return _check(_from_records(X))
+        return _check(_from_records(X), allow_empty)
     if scipy.sparse.issparse(X):
         if y is not None:
             raise ArgumentError("a sparse matrix of ratings holds its scores: leave y away")
         matrix = X.tocoo()
-        return _check(_pack(matrix.row, matrix.col, matrix.data))
+        return _check(_pack(matrix.row, matrix.col, matrix.data), allow_empty)
     if y is None:
         raise ArgumentError(
             "give ratings as a SciPy sparse matrix, as fit((users, items), scores), or as a dvector of records "
@@ -49,7 +51,7 @@ def as_ratings(X: Any, y: Any = None) -> dvector:
     scores = np.asarray(y)
     if len(scores) != len(users):
         raise InputError(f"{len(users)} pairs of user and item, but {len(scores)} scores")
-    return _check(_pack(users, items, scores))
+    return _check(_pack(users, items, scores), allow_empty)
 
 
 def as_pairs(X: Any) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
@@ -106,8 +108,10 @@ def _pack(users: NDArray[Any], items: NDArray[Any], scores: NDArray[Any]) -> dve
     return dvector(records, copy=False)
 
 
-def _check(ratings: dvector) -> dvector:
+def _check(ratings: dvector, allow_empty: bool) -> dvector:
     if len(ratings) == 0:
+        if allow_empty:
+            return ratings
         raise InputError("there are no ratings")
     data = ratings.to_numpy()
     check_ids("user", data["user"], _MAX_ID)

@@ -119,7 +119,7 @@ def _reject_likes(users, n_rows, likes, others):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, cache=True, error_model="numpy")
-def _make_steps(users, rows, others, W, H, biases, rate, regularization, figures):  # type: ignore[no-untyped-def]
+def make_steps(users, rows, others, W, H, biases, rate, regularization, figures):  # type: ignore[no-untyped-def]
     """Make a step for each triple (u, i, j): with x = w_u·(h_i − h_j) + b_i − b_j, ascend ln σ(x) − λ/2 ‖θ‖².
 
     Rendle et al. 2009, figure 4. Σ ln σ(x) is computed as logarithms of products, of which there are few.
@@ -189,7 +189,7 @@ def rank_cell(users, rows, W, H, biases, table, likes, verify, rate, regularizat
         _draw(table, key, first, others)
         if verify:
             _reject_likes(users[some], len(H), likes, others)
-        _make_steps(users[some], rows[some], others, W, H, biases, rate, regularization, figures)
+        make_steps(users[some], rows[some], others, W, H, biases, rate, regularization, figures)
 
 
 @njit(nogil=True, cache=True)

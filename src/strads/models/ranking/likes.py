@@ -69,9 +69,11 @@ class Likes:
         Raises
         ------
         ValueError
-            If they are no such lists.
+            If they are no such lists, or of another dtype.
         """
-        rising = len(offsets) > 0 and bool((np.diff(offsets) >= 0).all())
+        rising = (
+            offsets.ndim == 1 and len(offsets) > 0 and items.dtype == np.int32 and bool((np.diff(offsets) >= 0).all())
+        )
         in_range = len(items) == 0 or (items.min() >= 0 and items.max() < n_items)
         if not (rising and in_range and offsets[0] == 0 and offsets[-1] == len(items)):
             raise ValueError("the liked items do not fit together")
@@ -129,6 +131,45 @@ class Likes:
         """Return a sparse array of ones, users × items."""
         ones = np.ones(len(self.items), np.int8)
         return scipy.sparse.csr_array((ones, self.items, self.offsets), shape=(self.n_users, self.n_items))
+
+
+def with_validation(user_items: Any, validation: Any) -> tuple[Likes, Likes | None]:
+    """Return likes and held-out likes of as many users and items as either has."""
+    likes = Likes.of(user_items)
+    if validation is None:
+        return likes, None
+    held_out = Likes.of(validation)
+    shape = max(likes.n_users, held_out.n_users), max(likes.n_items, held_out.n_items)
+    return likes.extended(shape), held_out.extended(shape)
+
+
+def check_rankable(likes: Likes, *, verify: bool) -> None:
+    """Reject likes that rank nothing."""
+    if len(likes.items) == 0:
+        raise InputError("there are no likes: every weight is 0, or nothing was given")
+    if likes.n_items < 2:
+        raise InputError("there is one item only: nothing to rank it against")
+    if verify and int(likes.of_users[likes.of_users > 0].min()) == likes.n_items:
+        raise InputError(
+            f"every user with likes likes all {likes.n_items} items: there is nothing to rank them against; "
+            "leave out weak interactions, or set verify_negative_samples=False"
+        )
+
+
+def interactions(X: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, int]]:
+    """Return users and items of likes, each pair once, and the shape of the matrix, or up to the largest ids.
+
+    Takes time in proportion to the likes, whatever the ids are. Parameters and errors are those of `Likes.of`.
+    """
+    users, items, weights = _entries(X)
+    check_ids("user", users, _MAX_ID)
+    check_ids("item", items, _MAX_ID)
+    if weights is not None:
+        _check_weights(users, items, weights)
+        users, items = users[weights != 0], items[weights != 0]
+    pairs = np.unique(users.astype(np.int64) << 32 | items.astype(np.int64))
+    shape = X.shape if scipy.sparse.issparse(X) else (_count(users), _count(items))
+    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), shape
 
 
 def _entries(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.models._iterative import Epoch, Solver
+from strads.models.kernels.initial_rows import draw_row_numbers
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
 from strads.models.ranking.dealing import count_workers, deal
 from strads.models.ranking.evaluation import mean_auc
@@ -21,6 +22,7 @@ from strads.models.ranking.program import (
     collected,
     rows_in_memory,
 )
+from strads.rng.philox import mixed_key
 from strads.schmp import StaticEngine
 
 _USERS, _ORDER, _FACTORS = 2, 3, 4  # purposes of random numbers, as is 1 in the program
@@ -43,21 +45,52 @@ class RankingFactors:
     biases: NDArray[np.float32]
 
     @classmethod
-    def at_random(cls, likes: Likes, factors: int, seed: int) -> "RankingFactors":
-        """Draw initial values from −1/2 to 1/2, divided by their number; those without likes are 0, and stay 0."""
-        rng = np.random.default_rng((seed, _FACTORS))
+    def none(cls, factors: int) -> "RankingFactors":
+        """Return tables without users and items."""
+        return cls(np.zeros((0, factors), np.float32), np.zeros((0, factors), np.float32), np.zeros(0, np.float32))
+
+    @classmethod
+    def at_random(
+        cls, likes: Likes, factors: int, seed: int, known: "RankingFactors | None" = None
+    ) -> "RankingFactors":
+        """Return initial values: those known, if there are any, and of others with likes random ones."""
+        known = known or cls.none(factors)
         tables = []
-        for counts in (likes.of_users, likes.of_items):
-            table = rng.random((len(counts), factors), dtype=np.float32)
-            table -= np.float32(0.5)
-            table /= np.float32(factors)
-            table[counts == 0] = 0.0
+        for number, (counts, old) in enumerate(((likes.of_users, known.users), (likes.of_items, known.items))):
+            table = np.zeros((len(counts), factors), np.float32)
+            table[: len(old)] = old
+            liked = np.flatnonzero(counts)
+            rows = table[liked]
+            start_rows(rows, liked, number, seed)
+            table[liked] = rows
             tables.append(table)
-        return cls(tables[0], tables[1], np.zeros(likes.n_items, np.float32))
+        biases = np.zeros(likes.n_items, np.float32)
+        biases[: len(known.biases)] = known.biases
+        return cls(tables[0], tables[1], biases)
 
     def copy(self) -> "RankingFactors":
         """Return independent arrays with the same content."""
         return RankingFactors(self.users.copy(), self.items.copy(), self.biases.copy())
+
+
+def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: int) -> None:
+    """Draw the rows that are 0, so had no likes, from −1/2 to 1/2, divided by the number of factors.
+
+    Parameters
+    ----------
+    rows : float32 ndarray of shape (n, factors)
+        Some rows of the table of users (0) or of items (1); changed.
+    numbers : integer ndarray of shape (n,)
+        The numbers of these rows: with the seed, they determine what is drawn.
+    table : int
+    seed : int
+    """
+    factors = rows.shape[1]
+    key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_FACTORS), np.uint64(table)))
+    new = np.flatnonzero(~rows.any(axis=1))
+    drawn = np.empty((len(new), factors), np.float32)
+    draw_row_numbers(drawn, numbers[new].astype(np.int64), factors, -0.5 / factors, 0.5 / factors, key)
+    rows[new] = drawn
 
 
 class RankingSolver(Solver):
@@ -68,8 +101,8 @@ class RankingSolver(Solver):
     likes : Likes
     held_out : Likes, optional
         On which the AUC is measured after each epoch.
-    factors : int
-        Number of factors.
+    start : RankingFactors
+        Initial values.
     rate, regularization : float
         η and λ.
     verify : bool
@@ -87,8 +120,8 @@ class RankingSolver(Solver):
         self,
         likes: Likes,
         held_out: Likes | None,
+        start: RankingFactors,
         *,
-        factors: int,
         rate: float,
         regularization: float,
         verify: bool,
@@ -98,9 +131,8 @@ class RankingSolver(Solver):
         team: ThreadTeam,
     ):
         self._likes, self._held_out = likes, held_out
-        self._factors, self._team = factors, team
+        self._factors, self._team = start.users.shape[1], team
         count = workers or count_workers(likes)
-        start = RankingFactors.at_random(likes, factors, seed)
         program = RankingRotation(
             count,
             ItemRows(np.arange(likes.n_items), rows_in_memory(start.items), start.biases),

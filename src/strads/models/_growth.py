@@ -1,0 +1,72 @@
+"""Arrays that grow, and how far they may: more rows take amortized constant time each."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import InputError
+
+_FREE_ROWS, _ROWS_A_SAMPLE = 1_000_000, 100
+
+
+class GrowingArray:
+    """An array with room for more rows at its end.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, …)
+        The first rows, whose memory is used until it is too small.
+    """
+
+    def __init__(self, rows: NDArray[Any]):
+        self._memory = rows
+        self._count = len(rows)
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows, as a view: further changes show in it until the memory becomes too small."""
+        return self._memory[: self._count]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def room(self, count: int) -> NDArray[Any]:
+        """Return a view of the memory of the first `count` rows; those beyond `len` are of unknown content."""
+        if count > len(self._memory):
+            larger = np.empty((max(count, len(self._memory) * 3 // 2), *self._memory.shape[1:]), self._memory.dtype)
+            larger[: self._count] = self.rows
+            self._memory = larger
+        return self._memory[:count]
+
+    def resize(self, count: int) -> None:
+        """Make `count` the number of rows, which `room` has made ready; or remove the last ones."""
+        self._count = count
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append rows."""
+        end = self._count + len(rows)
+        self.room(end)[self._count :] = rows
+        self._count = end
+
+
+def check_growth(what: str, known: int, wanted: int, samples: int) -> None:
+    """Reject ids that would make a table grow out of proportion: by more than 1 M rows, its size, and 100 a sample.
+
+    The bound depends on the data alone, not on the memory here, so that replicas agree.
+
+    Parameters
+    ----------
+    what : str
+        Of which the ids are.
+    known, wanted : int
+        Numbers of rows.
+    samples : int
+        Of the batch.
+    """
+    most = 2 * known + _FREE_ROWS + _ROWS_A_SAMPLE * samples
+    if wanted > most:
+        raise InputError(
+            f"{what} id {wanted - 1} is far beyond the {known:,} known and the {samples:,} samples given: every id up "
+            f"to the largest one gets a row, and at most {most:,} rows are allowed here; number new ones consecutively"
+        )

@@ -1,0 +1,43 @@
+"""Random initial rows of tables: each a function of the key and its number, so that tables can grow row by row."""
+
+import numpy as np
+from numba import njit
+
+from strads.rng.philox import philox4x32
+
+_LOW, _HALF, _BYTE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(8)
+
+
+@njit(nogil=True, cache=True)
+def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped-def]
+    """Draw `columns` numbers of each row, uniformly from low … high.
+
+    The same row gets the same numbers whatever else is drawn: they depend on its number, the column and the key alone
+    (Philox4x32-10; Salmon et al. 2011). Four columns share a counter.
+
+    Parameters
+    ----------
+    table : float32 ndarray of shape (rows, width)
+        Of which the first `columns` columns are written.
+    first : int
+        Number of the table's row 0.
+    columns : int
+    low, high : float64
+    key : uint64
+    """
+    scale = (high - low) * 2.0**-24
+    for row in range(len(table)):
+        number = np.uint64(first + row)
+        for column in range(0, columns, 4):
+            words = philox4x32(
+                np.uint64(column >> 2), np.uint64(0), number & _LOW, number >> _HALF, key & _LOW, key >> _HALF
+            )
+            for place in range(min(4, columns - column)):
+                table[row, column + place] = low + scale * (np.int64(words[place] >> _BYTE) + 0.5)
+
+
+@njit(nogil=True, cache=True)
+def draw_row_numbers(table, rows, columns, low, high, key):  # type: ignore[no-untyped-def]
+    """As `draw_rows`, for table rows that have the numbers `rows`, in any order."""
+    for place in range(len(rows)):
+        draw_rows(table[place : place + 1], rows[place], columns, low, high, key)

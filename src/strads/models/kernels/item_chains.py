@@ -1,0 +1,33 @@
+"""Chains of the entries of each user in a log: `last[user]` is the last one, `before[entry]` the one before; or −1."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def link(users, start, before, last):  # type: ignore[no-untyped-def]
+    """Add entries of these users, numbered from `start`, to the chains."""
+    for place in range(len(users)):
+        before[start + place] = last[users[place]]
+        last[users[place]] = start + place
+
+
+@njit(nogil=True, cache=True)
+def unlink(users, count, before, last):  # type: ignore[no-untyped-def]
+    """Take the entries from number `count` on out of the chains."""
+    for entry in range(len(users) - 1, count - 1, -1):
+        last[users[entry]] = before[entry]
+
+
+@njit(nogil=True, cache=True)
+def walk(items, before, entry):  # type: ignore[no-untyped-def]
+    """Return the items of a chain, from an entry backwards."""
+    count, place = 0, entry
+    while place >= 0:
+        count += 1
+        place = before[place]
+    found = np.empty(count, np.int32)
+    for k in range(count):
+        found[k] = items[entry]
+        entry = before[entry]
+    return found

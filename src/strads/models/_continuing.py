@@ -53,8 +53,9 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         if not init._is_fitted:
             raise ArgumentError("init is not fitted: call its fit, or load a saved model")
         for name in self._must_agree:
-            if (wanted := getattr(self, name)) != (found := init._made_with[name]):
-                raise ArgumentError(f"{name}={wanted!r}, but the model to go on from was fitted with {name}={found!r}")
+            wanted, found = (json.dumps(plain({name: value})) for value in (getattr(self, name), init._made_with[name]))
+            if wanted != found:
+                raise ArgumentError(f"the model to go on from was fitted with other parameters: {found}, not {wanted}")
         return init
 
     def _call_seed(self, origin: Self | None) -> int:

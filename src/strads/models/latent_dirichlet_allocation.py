@@ -2,30 +2,34 @@
 
 import json
 import numbers
+import time
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 
 from strads.errors import ArgumentError, InputError
-from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._continuing import ContinuedEstimator
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
 from strads.models.corpora.corpus import Corpus, as_corpus
+from strads.models.corpora.documents import NothingGiven
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.counts import TopicCounts
+from strads.models.topics.further import FurtherDocuments, FurtherSolver
 from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.priors import Priors, check_priors
 from strads.models.topics.solver import GibbsSolver
-from strads.models.topics.training import MOST_WORKERS, TopicTraining
+from strads.models.topics.training import MOST_WORKERS, EarlierCounts, TopicTraining, count_workers
 
 _SAMPLERS = ("auto", "sparse", "dense")
 _LEARNT = ("no", "symmetric", "asymmetric")
 
 
-class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
+class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
     """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
 
     Repeatedly draws the topic of every token from its distribution given all others,
@@ -94,6 +98,11 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
     (1, 2)
     """
 
+    _must_agree = ("n_components", "doc_topic_prior", "topic_word_prior")
+    _counts: TopicCounts
+    _priors: Priors
+    _numbers: dict[str, int] | None = None  # of the words, while batches come
+
     def __init__(
         self,
         n_components: int = 10,
@@ -130,6 +139,7 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
         X: Any,
         y: Any = None,
         *,
+        init: "LatentDirichletAllocation | None" = None,
         vocabulary: Iterable[str] | None = None,
         on_iteration: OnIteration | None = None,
     ) -> Self:
@@ -142,6 +152,10 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
             numbers; or a `Corpus`, which also reads files.
         y
             Ignored.
+        init
+            A fitted model, possibly this one, which these are further documents for; it does not change. The topics of
+            its own documents stay counted as they are, and so do its priors; words may be new. The log-likelihood is
+            not computed.
         vocabulary
             The words of the columns of X, if X does not contain them.
         on_iteration
@@ -159,7 +173,7 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
         After Ctrl-C the current iteration is completed; the model then holds what was learnt, and can be used and
         saved. After the loss of a node it does not: call `save` in `on_iteration` to keep intermediate results.
         """
-        self._fit(X, vocabulary, on_iteration, transform=False)
+        self._fit(X, init, vocabulary, on_iteration, transform=False)
         return self
 
     def fit_transform(
@@ -167,41 +181,130 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
         X: Any,
         y: Any = None,
         *,
+        init: "LatentDirichletAllocation | None" = None,
         vocabulary: Iterable[str] | None = None,
         on_iteration: OnIteration | None = None,
     ) -> NDArray[np.float32]:
         """Fit to documents and return their topic mixtures according to the last draw, (documents, K), float32."""
-        mixtures = self._fit(X, vocabulary, on_iteration, transform=True)
+        mixtures = self._fit(X, init, vocabulary, on_iteration, transform=True)
         assert mixtures is not None
         return mixtures
 
     def _fit(
         self,
         X: Any,
+        init: "LatentDirichletAllocation | None",
         vocabulary: Iterable[str] | None,
         on_iteration: OnIteration | None,
         *,
         transform: bool,
     ) -> NDArray[np.float32] | None:
         priors = self._check_parameters()
+        origin = self._origin(init)
         corpus = as_corpus(X, vocabulary)
-        self._forget()
-        training = TopicTraining(
+        if origin is not None:
+            documents = origin._further(corpus)
+            solver: GibbsSolver = self._further_solver(documents, origin, self.n_workers)
+            n_words, words = documents.n_words, origin._words_with(documents)
+            self._forget()
+        else:
+            self._forget()
+            training = self._training(corpus, priors, self.n_workers, int(self.random_state))
+            solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
+            n_words, words = corpus.n_words, corpus.vocabulary
+        del corpus
+        with solver:
+            self._begin_call(origin)
+            self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
+            self.start_seconds_ = solver.training.start_seconds
+            self._train(solver, on_iteration, seconds=self.start_seconds_)
+            return solver.training.mixtures() if transform else None
+
+    def _training(
+        self, corpus: Corpus, priors: Priors, workers: int | None, seed: int, earlier: EarlierCounts | None = None
+    ) -> TopicTraining:
+        return TopicTraining(
             corpus,
             priors,
             sampler=self.sampler,
             start=self.start,
-            workers=self.n_workers,
+            workers=workers,
             synchronizations=self.synchronizations,
-            seed=int(self.random_state),
+            seed=seed,
             threads=self._threads,
+            earlier=earlier,
         )
-        self.n_features_in_, self.vocabulary_ = corpus.n_words, corpus.vocabulary
-        del corpus
-        self.start_seconds_ = training.start_seconds
-        with GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter) as solver:
-            self._train(solver, on_iteration, seconds=training.start_seconds)
-            return training.mixtures() if transform else None
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from further documents: as `fit` with `init`, but the history is continued.
+
+        The topics of these documents' tokens are drawn `max_iter` times, those of earlier documents stay. Sampling
+        takes time in proportion to the batch; its counts are then merged into the model's, which are copied once.
+        Words may be new: they get the next numbers. The same batches give the same bits, on any number of threads and
+        nodes, and also if the model was saved and loaded between them. A batch that fails changes nothing, nor does
+        one without words. A batch adds a record to `history_`, which keeps the last 1,000.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`; there may be no documents, or empty ones.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            As in `fit`; if the model knows words by name and X has others by number, or the reverse.
+        """
+        begin = time.perf_counter()
+        priors = self._check_parameters()
+        origin = self._origin(self if self._is_fitted else None)
+        try:
+            corpus = as_corpus(X)
+        except NothingGiven:
+            return self
+        model = self._without_topics(corpus, priors) if origin is None else origin
+        documents = model._further(corpus)
+        workers = self.n_workers or count_workers(corpus.n_tokens)
+        with self._further_solver(documents, model, workers) as solver:
+            for number in range(1, int(self.max_iter) + 1):
+                epoch = solver.run_epoch(number)
+            learnt = solver.learnt()
+        with self._changing():
+            self.vocabulary_, self._numbers = model._words_with(documents), model._numbers
+            if self._numbers is not None:
+                known = documents.n_words - len(documents.new)
+                self._numbers |= {word: known + number for number, word in enumerate(documents.new)}
+            self.n_features_in_ = documents.n_words
+            self._begin_call(origin)
+            self._add_record(time.perf_counter() - begin, epoch.samples, **epoch.figures)
+            self._publish(learnt)
+        return self
+
+    def _without_topics(self, corpus: Corpus, priors: Priors) -> "LatentDirichletAllocation":
+        """Return a model without words, which knows words as a corpus does."""
+        model = clone(self)
+        model.vocabulary_, model.n_features_in_ = None if corpus.vocabulary is None else [], 0
+        model._counts, model._priors = TopicCounts.none(len(priors.alpha)), priors
+        return model
+
+    def _further(self, corpus: Corpus) -> FurtherDocuments:
+        if self.vocabulary_ is not None and self._numbers is None:
+            self._numbers = {word: number for number, word in enumerate(self.vocabulary_)}
+        return FurtherDocuments.of(corpus, self.n_features_in_, self._numbers)
+
+    def _words_with(self, documents: FurtherDocuments) -> list[str] | None:
+        """Return the vocabulary with the documents' new words."""
+        if self.vocabulary_ is None or not documents.new:
+            return self.vocabulary_
+        return [*self.vocabulary_, *documents.new]
+
+    def _further_solver(
+        self, documents: FurtherDocuments, model: "LatentDirichletAllocation", workers: int | None
+    ) -> FurtherSolver:
+        counts = model._counts
+        earlier = EarlierCounts(documents.counts_before(counts), counts.totals, documents.n_words)
+        seed = self._call_seed(model if model._calls else None)
+        training = self._training(documents.corpus, model._priors, workers, seed, earlier)
+        return FurtherSolver(training, documents, counts, int(self.max_iter))
 
     def _check_parameters(self) -> Priors:
         check_whole_numbers(self, "n_components", "max_iter")
@@ -304,11 +407,12 @@ class LatentDirichletAllocation(TransformerMixin, IterativeEstimator):
         }
         if self.vocabulary_ is not None:
             arrays["vocabulary"] = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
-        return {"beta": self._priors.beta, "n_words": self.n_features_in_}, arrays
+        return {"beta": self._priors.beta, "n_words": self.n_features_in_} | self._saved_call(), arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.n_features_in_ = int(parameters["n_words"])
-        self.vocabulary_ = None
+        self.vocabulary_, self._numbers = None, None
+        self._restore_call(parameters)
         if "vocabulary" in arrays:
             self.vocabulary_ = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
             if len(self.vocabulary_) != self.n_features_in_:

@@ -21,7 +21,7 @@ from strads.models.corpora.counts import (
     rises_within,
     tokens_of_documents,
 )
-from strads.models.corpora.documents import TWO_OR_MORE, count_words, read_lines
+from strads.models.corpora.documents import TWO_OR_MORE, NothingGiven, count_words, read_lines
 from strads.models.corpora.uci_bag_of_words import looks_like_uci, read_uci
 from strads.models.corpora.vocabulary import UnknownWords, check_fits, check_vocabulary, warn_of_unknown
 from strads.models.held_out import held_out
@@ -364,9 +364,9 @@ def _checked(vocabulary: Iterable[str] | None) -> list[str] | None:
 def _filled(corpus: Any) -> Any:
     """Reject a corpus without tokens."""
     if corpus.n_documents == 0:
-        raise InputError("there are no documents")
+        raise NothingGiven("there are no documents")
     if len(corpus.counts) == 0:
-        raise InputError(f"all {corpus.n_documents} documents are empty")
+        raise NothingGiven(f"all {corpus.n_documents} documents are empty")
     return corpus
 
 

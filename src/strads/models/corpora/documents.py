@@ -20,6 +20,10 @@ TWO_OR_MORE = r"(?u)\b\w\w+\b"
 _BLOCK_BYTES = 1 << 20
 
 
+class NothingGiven(InputError):
+    """There are no documents or sentences, or they have no words."""
+
+
 def count_words(
     documents: Iterable[Any],
     vocabulary: Any = None,
@@ -57,7 +61,7 @@ def count_words(
     except ValueError as error:
         _explain(error, words)
     if matrix.shape[0] == 0:
-        raise InputError("there are no documents")
+        raise NothingGiven("there are no documents")
     words.unknown.warn()
     names: NDArray[Any] = vectorizer.get_feature_names_out()
     return counts_of_sparse(matrix), names.tolist() if vocabulary is None else vocabulary
@@ -189,8 +193,8 @@ def _explain(error: ValueError, words: _Words) -> NoReturn:
         raise ArgumentError(f'document {words.documents} is NaN, no text: an empty document is ""') from error
     if text.startswith("empty vocabulary"):
         if words.documents == 0:
-            raise InputError("there are no documents") from error
-        raise InputError(
+            raise NothingGiven("there are no documents") from error
+        raise NothingGiven(
             f"none of the {words.documents} documents has a word: are they empty, or do they have stop words only?"
         ) from error
     if text.startswith(("After pruning", "max_df corresponds")):

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from strads.dds.files import FilePath
-from strads.errors import ArgumentError, InputError
-from strads.models.corpora.documents import documents_of, read_blocks_of_lines
+from strads.errors import ArgumentError
+from strads.models.corpora.documents import NothingGiven, documents_of, read_blocks_of_lines
 
 TOKENS = ("words", "whitespace")
 _NOT_IN_WORDS = r"[^\pL\pM\pN_]+"  # RE2
@@ -77,7 +77,7 @@ class Sentences:
         while batch := list(islice(remaining, _BATCH)):
             reader.read(batch)
         if not reader.sentences:
-            raise InputError("there are no sentences")
+            raise NothingGiven("there are no sentences")
         return cls(*reader.result())
 
     @classmethod

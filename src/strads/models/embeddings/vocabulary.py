@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import InputError
+from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences
 
 
@@ -53,7 +54,7 @@ def choose_words(sentences: Sentences, min_count: int, most: int | None) -> Word
     kept = np.flatnonzero((counts >= min_count) & (counts > 0))
     if len(kept) == 0:
         if not sentences.n_tokens:
-            raise InputError(f"none of the {len(sentences):,} sentences has a word: are they empty?")
+            raise NothingGiven(f"none of the {len(sentences):,} sentences has a word: are they empty?")
         rarest = int(counts.max())
         raise InputError(
             f"no word occurs min_count={min_count} times in {sentences.n_tokens:,} tokens (the most frequent one "

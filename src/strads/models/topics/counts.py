@@ -32,6 +32,11 @@ class TopicCounts:
         self.totals: NDArray[np.int64] = np.bincount(by_word.indices, by_word.data, by_word.shape[1]).astype(np.int64)
 
     @classmethod
+    def none(cls, topics: int) -> "TopicCounts":
+        """Return the counts of no words."""
+        return cls(scipy.sparse.csr_array((0, topics), dtype=np.int32))
+
+    @classmethod
     def from_blocks(
         cls, words: Sequence[NDArray[np.int32]], blocks: Sequence[Rows], n_words: int, topics: int
     ) -> "TopicCounts":

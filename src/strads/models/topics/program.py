@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_zeros
@@ -87,6 +88,20 @@ class WordBlock:
         """Create empty rows for words with these frequencies in the corpus."""
         return cls(empty_words(frequencies, topics, sparse))
 
+    @classmethod
+    def of(cls, rows: scipy.sparse.csr_array, frequencies: NDArray[np.int64], *, sparse: bool) -> Self:
+        """Create rows with these counts, n_wk, and room for further tokens with these frequencies."""
+        topics = rows.shape[1]
+        sizes = np.diff(rows.indptr).astype(np.int32)
+        if not sparse:
+            words = empty_words(frequencies, topics, sparse)
+            assert isinstance(words, DenseWords)
+            words.counts[:, :topics] = rows.toarray()
+            return cls(words)
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(np.minimum(frequencies + sizes, topics), out=offsets[1:])
+        return cls(unpack_words(offsets, sizes, rows.indices.astype(np.uint16), rows.data.astype(np.int32)))
+
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if isinstance(self.words, SparseWords):
             places = np.diff(self.words.offsets).astype(np.int32)
@@ -136,6 +151,8 @@ class WordRotation(Program):
     seed : int
     random_start : bool
         Whether the tokens have a topic from the start.
+    totals : int64 ndarray of shape (K,)
+        n_k before the first token.
 
     Attributes
     ----------
@@ -156,6 +173,7 @@ class WordRotation(Program):
         sparse: bool,
         seed: int,
         random_start: bool,
+        totals: NDArray[np.int64],
     ):
         self.workers = workers
         self.n_words = n_words
@@ -164,7 +182,7 @@ class WordRotation(Program):
         self.sparse = sparse
         self.seed = seed
         self.random_start = random_start
-        self.totals = np.zeros(len(priors.alpha), np.int64)
+        self.totals = totals
         self.iteration = 0
         self.synchronized = 0
         self.s_errors: list[float] = []

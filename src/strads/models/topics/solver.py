@@ -23,33 +23,37 @@ class GibbsSolver(Solver):
     """
 
     def __init__(self, training: TopicTraining, learn_priors: str, evaluate_every: int, max_iter: int):
-        self._training = training
+        self.training = training
         self._learn_priors = learn_priors
         self._evaluate_every, self._max_iter = evaluate_every, max_iter
 
     def run_epoch(self, number: int) -> Epoch:
         """Draw all topics, and every 10 epochs the priors that fit them."""
-        nodes = self._training.iterate()
+        nodes = self.training.iterate()
         if self._learn_priors != "no" and number % _LEARN_EVERY == 0:
-            self._training.learn_priors(symmetric=self._learn_priors == "symmetric")
-        return Epoch(number * self._training.n_tokens, figures={"s_error": self._training.s_error}, nodes=nodes)
+            self.training.learn_priors(symmetric=self._learn_priors == "symmetric")
+        return Epoch(number * self.training.n_tokens, figures={"s_error": self.training.s_error}, nodes=nodes)
 
     def evaluate(self, number: int) -> dict[str, float]:
         """Return the log-likelihood, and the same per token as the objective."""
         if not self._evaluate_every or (number % self._evaluate_every and number != self._max_iter):
             return {}
-        found = self._training.log_likelihood()
-        return {"log_likelihood": found, "objective": found / self._training.n_tokens}
+        found = self.training.log_likelihood()
+        return {"log_likelihood": found, "objective": found / self.training.n_tokens}
 
     def learnt(self) -> tuple[TopicCounts, Priors]:
         """Return the word-topic counts, copied from the nodes, and the priors."""
-        return self._training.counts(), self._training.priors
+        return self.learnt_counts(), self.training.priors
+
+    def learnt_counts(self) -> TopicCounts:
+        """Return the word-topic counts, copied from the nodes."""
+        return self.training.counts()
 
     @property
     def is_intact(self) -> bool:
         """Whether the counts are those at the end of an iteration."""
-        return self._training.is_intact
+        return self.training.is_intact
 
     def close(self) -> None:
         """Release everything on the nodes."""
-        self._training.close()
+        self.training.close()

@@ -1,5 +1,6 @@
 """One training run of LDA on the Static Engine: from a corpus to counts."""
 
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,8 +23,28 @@ from strads.schmp import StaticEngine
 
 MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block
 _WORKERS = 16
+_TOKENS_A_WORKER = 20_000  # of a small batch: sampling them takes 20 times as long as the rounds of an iteration
 _PRIOR_STEPS = 5
 _ROUNDS = 4  # rounds between two synchronizations
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierCounts:
+    """What a model has counted before the documents of a training run.
+
+    Attributes
+    ----------
+    rows : TopicCounts
+        Counts of the words of the corpus.
+    totals : int64 ndarray of shape (K,)
+        n_k over all words.
+    n_words : int
+        Size of the model's vocabulary, of which the corpus may have only some words.
+    """
+
+    rows: TopicCounts
+    totals: NDArray[np.int64]
+    n_words: int
 
 
 class TopicTraining:
@@ -44,6 +65,8 @@ class TopicTraining:
     seed : int
     threads : int, optional
         Threads of a single process.
+    earlier : EarlierCounts, optional
+        Counts of earlier documents, to which those of the corpus are added.
     """
 
     def __init__(
@@ -57,6 +80,7 @@ class TopicTraining:
         synchronizations: int | None,
         seed: int,
         threads: int | None,
+        earlier: EarlierCounts | None = None,
     ):
         self.priors = priors
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
@@ -69,12 +93,13 @@ class TopicTraining:
         program = WordRotation(
             count,
             priors,
-            corpus.n_words,
+            corpus.n_words if earlier is None else earlier.n_words,
             corpus.n_tokens,
             synchronizations=min(count, synchronizations or -(-count // _ROUNDS)),
             sparse=sparse,
             seed=seed,
             random_start=start == "random",
+            totals=np.zeros(topics, np.int64) if earlier is None else earlier.totals,
         )
         parts = [
             DocumentPart.empty(*tokens_of(corpus, self._grid, worker), topics, sparse=sparse) for worker in range(count)
@@ -82,13 +107,18 @@ class TopicTraining:
         if start == "random":
             for worker, part in enumerate(parts):
                 part.draw_uniformly(seed, worker)
-        frequencies = self._grid.word_tokens
-        blocks = [
-            WordBlock.empty(frequencies[self._grid.words_of(block)], topics, sparse=sparse) for block in range(count)
-        ]
+        blocks = [self._block(block, topics, sparse, earlier) for block in range(count)]
         self._engine = StaticEngine(program, parts, [blocks], threads=threads)
         self.start_seconds = self._engine.iterate().seconds
         self.s_error = 0.0
+
+    def _block(self, block: int, topics: int, sparse: bool, earlier: EarlierCounts | None) -> WordBlock:
+        """Return a block of words before the first token."""
+        words = self._grid.words_of(block)
+        frequencies = self._grid.word_tokens[words]
+        if earlier is None:
+            return WordBlock.empty(frequencies, topics, sparse=sparse)
+        return WordBlock.of(earlier.rows.by_word[words], frequencies, sparse=sparse)
 
     def iterate(self) -> tuple[NodeStatistics, ...]:
         """Draw the topic of every token once; returns statistics of each node."""
@@ -155,6 +185,11 @@ class TopicTraining:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def count_workers(tokens: int) -> int:
+    """Number of logical workers for a batch: it depends on the data alone, so that the result does not on threads."""
+    return max(1, min(_WORKERS, tokens // _TOKENS_A_WORKER))
 
 
 def _check_lengths(lengths: NDArray[np.int64], topics: int) -> None:

@@ -421,4 +421,6 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         shape = (self.n_features_in_, len(priors.alpha))
         matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
         matrix.check_format()
+        if matrix.dtype != np.int32 or not matrix.has_canonical_format:
+            raise ValueError("the counts are no rising lists of int32 numbers")
         self._publish((TopicCounts(matrix), priors))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from typing import Any, Self
 
 import numpy as np
@@ -10,19 +11,22 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError
-from strads.models._iterative import IterationRecord, IterativeEstimator, OnIteration
+from strads.models._continuing import ContinuedEstimator
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number
+from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
 from strads.models.embeddings.training import MOST_WORKERS, Text, Vectors, Word2VecSolver
 from strads.models.embeddings.vocabulary import WordCounts, choose_words, extended
+from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.word_windows import MAX_WINDOW
 from strads.models.word_vectors import WordPairEvaluation, Words, WordVectors
 from strads.rng.philox import mixed_key
 
-_INITIAL, _LATER = 3, 4  # purposes of random streams
+_INITIAL = 3  # purpose of a random stream
 
 
-class Word2Vec(IterativeEstimator):
+class Word2Vec(ContinuedEstimator):
     """Learns vectors of words: skip-gram or continuous bag of words, with negative sampling (Mikolov et al. 2013).
 
     Parameters have the names and meanings of gensim's. With `deterministic=True`, the result depends only on the text,
@@ -94,6 +98,10 @@ class Word2Vec(IterativeEstimator):
     ['dog', 'sat']
     """
 
+    _must_agree = ("vector_size", "sg")
+    _words: WordCounts
+    _outputs: NDArray[np.float32]
+    _start_seed: int
     _passes: int | None = None  # during training
 
     def __init__(
@@ -139,7 +147,9 @@ class Word2Vec(IterativeEstimator):
 
     # -- training ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, on_iteration: OnIteration | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, init: "Word2Vec | None" = None, on_iteration: OnIteration | None = None
+    ) -> Self:
         """Learn the vectors of the words of a text.
 
         Parameters
@@ -150,6 +160,9 @@ class Word2Vec(IterativeEstimator):
             digits and underscores: `Sentences` has options. The text is read once, and takes 4 bytes a word.
         y
             Ignored.
+        init
+            A fitted model, possibly this one, from whose vectors to start; it does not change. Counts of its words
+            grow by those of this text, and words that are new get a vector if they occur here `min_count` times.
         on_iteration
             Called with the record of each pass; fitting stops when it returns True.
 
@@ -161,43 +174,66 @@ class Word2Vec(IterativeEstimator):
             If a node is lost.
         """
         self._check_parameters()
+        origin = self._origin(init)
         sentences = as_sentences(X, self.max_vocab_size)
-        words = choose_words(sentences, self.min_count, self.max_final_vocab)
+        words = self._words_of(sentences, origin)
+        start, epochs, start_seed = self._start(words, origin), int(self.epochs), self._seed_of_rows(origin)
+        seed = self._call_seed(origin)
         self._forget()
-        start = self._extend(Vectors(*np.zeros((2, 0, self.vector_size), np.float32)), len(words))
-        self._run(sentences, words, start, int(self.epochs), int(self.random_state), on_iteration)
+        with self._solver_of(sentences, words, start, epochs, seed) as solver:
+            self._words, self._start_seed, self._passes = words, start_seed, epochs
+            self._begin_call(origin)
+            try:
+                self._train(solver, on_iteration)
+            finally:
+                del self._passes
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Pass over more text once, with the learning rate falling from `alpha` to `min_alpha`.
 
         Words that occur there `min_count` times and are new get a vector; counts of known words, on which subsampling
-        and negatives depend, grow. The first call is a `fit` of one pass.
+        and negatives depend, grow. The first call is a `fit` of one pass. The same texts give the same bits, on any
+        number of threads and nodes, and also if the model was saved and loaded between them. A text that fails changes
+        nothing, nor does one without words that have or get a vector. A text adds a record to `history_`, which keeps
+        the last 1,000.
 
         Parameters
         ----------
         X, y
-            As in `fit`.
+            As in `fit`; there may be no sentences, or empty ones.
         """
+        begin = time.perf_counter()
         self._check_parameters()
-        sentences = as_sentences(X, self.max_vocab_size)
-        seed = int(self.random_state)
-        if not self._is_fitted:
-            words = choose_words(sentences, self.min_count, self.max_final_vocab)
-            known, history = Vectors(*np.zeros((2, 0, self.vector_size), np.float32)), []
-        else:
-            words = WordCounts(self.vocabulary_, self.word_counts_)
-            words = extended(words, sentences, self.min_count, self.max_final_vocab)
-            known, history = Vectors(self.vectors_, self._outputs), self.history_
-            seed = int(mixed_key(np.uint64(seed), np.uint64(_LATER), np.uint64(len(history))))
-            if known.inputs.shape[1] != self.vector_size:
-                raise ArgumentError(
-                    f"vector_size={self.vector_size}: the model has vectors of {known.inputs.shape[1]} dimensions"
-                )
-        self._run(sentences, words, self._extend(known, len(words)), 1, seed, None)
-        self.history_ = history + [_later(record, history) for record in self.history_]
-        self.n_iter_ = len(self.history_)
+        origin = self._origin(self if self._is_fitted else None)
+        try:
+            sentences = as_sentences(X, self.max_vocab_size)
+            words = self._words_of(sentences, origin)
+        except NothingGiven:
+            return self
+        if origin is not None and words.counts.sum() == origin.word_counts_.sum():
+            return self
+        start, start_seed = self._start(words, origin), self._seed_of_rows(origin)
+        with self._solver_of(sentences, words, start, 1, self._call_seed(origin)) as solver:
+            epoch = solver.run_epoch(1)
+            assert epoch.objective is not None
+            self._check_finite(epoch.objective)
+            learnt = solver.learnt()
+        with self._changing():
+            self._words, self._start_seed = words, start_seed
+            self._begin_call(origin)
+            self._add_record(time.perf_counter() - begin, epoch.samples, objective=epoch.objective)
+            self._publish(learnt)
         return self
+
+    def _words_of(self, sentences: Sentences, origin: "Word2Vec | None") -> WordCounts:
+        """Return the words that get a vector, those of a model first."""
+        if origin is None:
+            return choose_words(sentences, self.min_count, self.max_final_vocab)
+        return extended(origin._words, sentences, self.min_count, self.max_final_vocab)
+
+    def _seed_of_rows(self, origin: "Word2Vec | None") -> int:
+        return int(self.random_state) if origin is None else origin._start_seed
 
     def _check_parameters(self) -> None:
         check_whole_numbers(self, "vector_size", "window", "min_count", "negative", "epochs")
@@ -225,26 +261,20 @@ class Word2Vec(IterativeEstimator):
         if not self.deterministic and not cluster.current().is_local:
             raise ArgumentError("deterministic=False shares memory: it needs a single process, not several nodes")
 
-    def _extend(self, known: Vectors, count: int) -> Vectors:
-        """Append rows up to `count`: word vectors drawn from ±0.5 / d, context vectors of 0."""
+    def _start(self, words: WordCounts, origin: "Word2Vec | None") -> Vectors:
+        """Return a model's vectors, and of new words word vectors drawn from ±0.5 / d, context vectors of 0."""
         size = int(self.vector_size)
-        shape = count - len(known.inputs), size
-        rng = np.random.default_rng((int(self.random_state), _INITIAL, len(known.inputs)))
-        drawn = (rng.random(shape, np.float32) - np.float32(0.5)) / np.float32(size)
-        return Vectors(
-            np.concatenate([known.inputs, drawn]), np.concatenate([known.outputs, np.zeros(shape, np.float32)])
-        )
+        inputs, outputs = np.zeros((2, len(words), size), np.float32)
+        known = 0 if origin is None else len(origin.vectors_)
+        if origin is not None:
+            inputs[:known], outputs[:known] = origin.vectors_, origin._outputs
+        key = np.uint64(mixed_key(np.uint64(self._seed_of_rows(origin)), np.uint64(_INITIAL), np.uint64(0)))
+        draw_rows(inputs[known:], known, size, -0.5 / size, 0.5 / size, key)
+        return Vectors(inputs, outputs)
 
-    def _run(
-        self,
-        sentences: Sentences,
-        words: WordCounts,
-        start: Vectors,
-        epochs: int,
-        seed: int,
-        on_iteration: OnIteration | None,
-    ) -> None:
-        self._words = words
+    def _solver_of(
+        self, sentences: Sentences, words: WordCounts, start: Vectors, epochs: int, seed: int
+    ) -> Word2VecSolver:
         settings = {
             "window": int(self.window),
             "shrink_windows": bool(self.shrink_windows),
@@ -255,7 +285,7 @@ class Word2Vec(IterativeEstimator):
             "epochs": epochs,
             "seed": seed,
         }
-        with Word2VecSolver(
+        return Word2VecSolver(
             Text(sentences, words, float(self.sample), float(self.ns_exponent)),
             start,
             settings,
@@ -263,12 +293,7 @@ class Word2Vec(IterativeEstimator):
             deterministic=bool(self.deterministic),
             workers=self.n_workers,
             threads=self._threads,
-        ) as solver:
-            self._passes = epochs
-            try:
-                self._train(solver, on_iteration)
-            finally:
-                del self._passes
+        )
 
     @property
     def max_iter(self) -> int:  # type: ignore[override]
@@ -313,7 +338,7 @@ class Word2Vec(IterativeEstimator):
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         words = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
-        return {}, {
+        return {"start_seed": self._start_seed} | self._saved_call(), {
             "vectors": self.vectors_,
             "outputs": self._outputs,
             "counts": self.word_counts_,
@@ -323,18 +348,14 @@ class Word2Vec(IterativeEstimator):
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         words = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
         vectors = Vectors(arrays["vectors"], arrays["outputs"])
-        self._words = WordCounts(words, arrays["counts"])
-        if (
-            not len(words) == len(arrays["counts"]) == len(vectors.inputs)
-            or vectors.inputs.shape != vectors.outputs.shape
-        ):
+        tables = arrays["vectors"], arrays["outputs"]
+        are_vectors = all(table.dtype == np.float32 and table.ndim == 2 for table in tables)
+        counts = arrays["counts"]
+        are_counts = counts.dtype == np.int64 and counts.ndim == 1 and (len(counts) == 0 or counts.min() >= 0)
+        if not are_vectors or not are_counts or tables[0].shape != tables[1].shape:
+            raise ValueError("vectors or counts are none")
+        if not len(words) == len(set(words)) == len(counts) == len(vectors.inputs):
             raise ValueError("the words do not fit the vectors")
+        self._words, self._start_seed = WordCounts(words, counts), int(parameters["start_seed"])
+        self._restore_call(parameters)
         self._publish(vectors)
-
-
-def _later(record: IterationRecord, history: list[IterationRecord]) -> IterationRecord:
-    """Count a record on from an earlier history."""
-    if not history:
-        return record
-    last = history[-1]
-    return record | {name: record[name] + last[name] for name in ("iteration", "seconds", "samples")}

@@ -177,7 +177,7 @@ class _Reader:
 
     def _flat(self, batch: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return the tokens of a batch, and how many each sentence has."""
-        first = next((each for each in batch if isinstance(each, str) or each is None or len(each)), "")
+        first = next((each for each in batch if isinstance(each, str) or not hasattr(each, "__len__") or len(each)), "")
         if not isinstance(first, str):
             return self._flat_lists(batch)
         for number, text in enumerate(batch):

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz lint types clean
+.PHONY: demo test test-all fuzz replicas lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,13 @@ SEED ?= 0
 JOBS ?= 2
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --bodies $(BODIES) --scenarios $(SCENARIOS) --jobs $(JOBS)
+
+# Models that are fed a log of batches, on different threads and nodes, killed and restarted; BATCHES=… KILLS=… choose how
+# often, for each of the four models.
+BATCHES ?= 1000
+KILLS ?= 50
+replicas: $(VENV)/.installed
+	$(BIN)/python tests/replicas --seed $(SEED) --batches $(BATCHES) --kills $(KILLS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

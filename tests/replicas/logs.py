@@ -26,15 +26,22 @@ _EMPTY, _ONE, _FIT = 17, 11, 97  # every how many batches one is empty, has one 
 def feed(model: Any, name: str, seed: int, number: int) -> Any:
     """Return the model after a batch of its log."""
     batch = batch_of(name, seed, number)
-    if number % _FIT == _FIT - 1:
+    if is_fit(number):
         return MODELS[name](model.n_jobs).fit(*batch, init=model)
     return model.partial_fit(*batch)
+
+
+def is_fit(number: int) -> bool:
+    """Whether a batch is learnt by `fit` with `init`, which needs some rows."""
+    return number % _FIT == _FIT - 1
 
 
 def batch_of(name: str, seed: int, number: int) -> tuple[Any, ...]:
     """Return the arguments of `partial_fit` for a batch; later ones have new users, items or words."""
     rng = np.random.default_rng((seed, number))
-    rows = 0 if number % _EMPTY == _EMPTY - 2 else 1 if number % _ONE == _ONE - 1 else int(rng.integers(20, 120))
+    rows = int(rng.integers(20, 120))
+    if not is_fit(number):
+        rows = 0 if number % _EMPTY == _EMPTY - 2 else 1 if number % _ONE == _ONE - 1 else rows
     if name in ("lda", "word2vec"):
         return ([_text(rng, number) for _ in range(rows)],)
     users, items = rng.integers(0, 40 + number, rows), rng.integers(0, 30 + number // 2, rows)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster.interrupts import interrupted_later
@@ -119,3 +120,16 @@ class ContinuedEstimator(IterativeEstimator, ABC):
             total.update(f"{name} {array.dtype.str} {array.shape}".encode())
             total.update(np.ascontiguousarray(array).data)
         return total.hexdigest()
+
+
+def check_tables(*tables: NDArray[Any]) -> None:
+    """Reject tables of a file that are not finite float32 numbers.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    for table in tables:
+        if table.dtype != np.float32 or not math.isfinite(table.sum(dtype=np.float64)):
+            raise ValueError("the tables hold something else than finite float32 numbers")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError
-from strads.models._continuing import ContinuedEstimator
+from strads.models._continuing import ContinuedEstimator, check_tables
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
 from strads.models.factorization.item_log import ItemLog
@@ -418,9 +418,9 @@ class BayesianPersonalizedRanking(ContinuedEstimator):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
-        are_numbers = all(array.dtype == np.float32 for array in (users, items, biases))
+        check_tables(users, items, biases)
         fit_together = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
-        if not are_numbers or not fit_together or biases.shape != items.shape[:1]:
+        if not fit_together or biases.shape != items.shape[:1]:
             raise ValueError("the factors do not fit together")
         likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], int(parameters["first_items"]))
         if likes.n_users > len(users) or likes.n_items > len(items):

@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 
 from strads.dds import dvector
 from strads.errors import ArgumentError, InputError
-from strads.models._continuing import ContinuedEstimator
+from strads.models._continuing import ContinuedEstimator, check_tables
 from strads.models._iterative import OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
@@ -473,6 +473,7 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items = arrays["users"], arrays["items"]
+        check_tables(users, items)
         self.n_features_in_, self.mean_, self._rated = 2, float(parameters["mean"]), None
         self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
         self._initial = InitialFactors(**parameters["initial"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError
-from strads.models._continuing import ContinuedEstimator
+from strads.models._continuing import ContinuedEstimator, check_tables
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number
 from strads.models.corpora.documents import NothingGiven
@@ -348,12 +348,12 @@ class Word2Vec(ContinuedEstimator):
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         words = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
         vectors = Vectors(arrays["vectors"], arrays["outputs"])
-        tables = arrays["vectors"], arrays["outputs"]
-        are_vectors = all(table.dtype == np.float32 and table.ndim == 2 for table in tables)
         counts = arrays["counts"]
-        are_counts = counts.dtype == np.int64 and counts.ndim == 1 and (len(counts) == 0 or counts.min() >= 0)
-        if not are_vectors or not are_counts or tables[0].shape != tables[1].shape:
-            raise ValueError("vectors or counts are none")
+        check_tables(*vectors)
+        if vectors.inputs.ndim != 2 or vectors.inputs.shape != vectors.outputs.shape:
+            raise ValueError("the two tables of vectors do not fit together")
+        if counts.dtype != np.int64 or counts.ndim != 1 or (counts < 0).any():
+            raise ValueError("the counts are no numbers from 0")
         if not len(words) == len(set(words)) == len(counts) == len(vectors.inputs):
             raise ValueError("the words do not fit the vectors")
         self._words, self._start_seed = WordCounts(words, counts), int(parameters["start_seed"])

@@ -1,5 +1,6 @@
 """The promise of `async_for`, checked: the result of a serial order, or a `StradsError` and tables as before."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,33 @@ import numpy as np
 
 import strads
 from strads.rng.numbers import NumbersOfTask, RandomNumbers
+from strads.schedule.plan import Plan
+from strads.schedule.records.pools import Pools
+
+
+class Table(np.ndarray):  # type: ignore[type-arg]
+    """An array from which `rng.near` draws the rows of one job."""
+
+    near_pool: Any = None
+
+
+class Drawing:
+    """What plain Python works on, with the rows that `rng.near` draws at each place of the recorded order."""
+
+    def __init__(self, plan: Plan, body: Callable[..., Any], plain: list[Any]):
+        names = list(inspect.signature(getattr(body, "py_func", body)).parameters)[1:]
+        self.near: dict[int, Pools] = {
+            p: plan.details["near"][name] for p, name in enumerate(names) if name in plan.details.get("near", {})
+        }
+        self.job = np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
+        self.plain = [a.view(Table) if p in self.near else a for p, a in enumerate(plain)]
+
+    def at(self, place: int) -> list[Any]:
+        """Return the arguments for a task."""
+        for position, pools in self.near.items():
+            own = slice(pools.low[self.job[place]], pools.high[self.job[place]])
+            self.plain[position].near_pool = pools.rows[own], pools.share[own], pools.other[own]
+        return self.plain
 
 
 def contents(arguments: tuple[Any, ...]) -> list[Any]:
@@ -48,12 +76,13 @@ def run_or_refuse(indices: Any, body: Callable[..., Any], *arguments: Any, **opt
         assert_contents(arguments, plain, f"after {error!r} of {body.__name__}")
         return error
     assert statistics.order is not None
-    for k in statistics.order.tolist():
+    drawing = Drawing(statistics.plan, body, plain)
+    for place, k in enumerate(statistics.order.tolist()):
         for argument in plain:
             if isinstance(argument, NumbersOfTask):
                 argument.begin(k)
         try:
-            body(k, *plain)
+            body(k, *drawing.at(place))
         except Exception as error:
             raise AssertionError(f"strads gave a result where {body.__name__}({k}, …) fails in Python") from error
     assert_contents(arguments, plain, f"after {body.__name__}")

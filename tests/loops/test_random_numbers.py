@@ -284,9 +284,49 @@ def from_numpy(k, x):
     x[k] = np.random.normal()  # noqa: NPY002
 
 
-@pytest.mark.parametrize("body", [from_python, from_numpy])
+def halves(n):
+    return n if n < 2 else halves(n // 2) + np.random.random()  # noqa: NPY002
+
+
+def from_recursion(k, x):
+    x[k] = halves(k)
+
+
+outside = strads.random(3)
+
+
+def from_a_global(k, x):
+    x[k] = outside.random()
+
+
+def down(n):
+    return outside.random() if n == 0 else down(n - 1)
+
+
+def from_a_global_in_recursion(k, x):
+    x[k] = down(3)
+
+
+@pytest.mark.parametrize("body", [from_python, from_numpy, from_recursion])
 def test_other_random_numbers_are_refused(body):
-    refuse(strads.CompileError, range(10), body, strads.dvector.zeros(10))
+    error = run_or_refuse(range(10), body, strads.dvector.zeros(10))
+    assert isinstance(error, strads.CompileError)
+    assert "pass rng = strads.random(seed)" in str(error)
+
+
+@pytest.mark.parametrize("body", [from_a_global, from_a_global_in_recursion])
+def test_random_numbers_are_an_argument(body):
+    error = run_or_refuse(range(10), body, strads.dvector.zeros(10))
+    assert isinstance(error, strads.CompileError)
+    assert "pass rng to the loop" in str(error)
+
+
+def test_the_plan_of_drawn_rows_says_what_would_last():
+    A = strads.dvector(np.arange(TASKS) % ROWS)
+    W, rng = strads.dvector.zeros(ROWS, dtype=np.int64), strads.random(9)
+    assert "with rng.near(W) the plan would last" in async_for(range(TASKS), into_any_row, A, W, rng).plan.explain()
+    locked = async_for(range(TASKS), into_any_row, A, W, rng, strategy="locked").plan.explain()
+    assert "strategy='auto', with rng.near(table)" in locked
 
 
 def choose_from_rows(k, x, rng):

@@ -21,11 +21,14 @@ class Cast:
         Position of each argument whose accesses are recorded → number of its table in the records.
     by_element
         Arguments for which elements are recorded rather than rows; with ghosts only.
+    near
+        Tables whose rows are drawn by `near`, or indexed by such rows → their group.
     """
 
     roles: tuple[Role, ...]
     table_of: dict[int, int]
     by_element: frozenset[int]
+    near: Mapping[int, int]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
@@ -39,11 +42,18 @@ class Cast:
             if role.is_recorded
         }
         elements = facts.by_element if by_element else frozenset[int]()
-        return cls(roles, table_of, elements, facts.reads_count_as_writes | facts.volatile)
+        # A row that may be drawn has one owner at a time, even if tasks only read it.
+        as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
+        return cls(roles, table_of, elements, facts.near, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""
         return [position for position, role in enumerate(self.roles) if role in roles]
+
+    def near_tables(self) -> list[frozenset[int]]:
+        """Return the tables of each group, by their numbers in the records."""
+        groups = sorted(set(self.near.values()))
+        return [frozenset(self.table_of[p] for p, group in self.near.items() if group == g) for g in groups]
 
     def in_plan_order(self, segments: Mapping[int, int]) -> frozenset[int]:
         """Return the positions of arguments stored in plan order, and of those that define their segments."""

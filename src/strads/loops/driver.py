@@ -24,12 +24,14 @@ from strads.errors import AccessPatternError, NodeFailure
 from strads.loops.arguments import check_call, map_of, overlaps, table_of
 from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, contents, kind_key
+from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.preparation import prepare
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
 from strads.rng.numbers import RandomNumbers
+from strads.schedule.strategies.dealing import DEAL_EVERY, Deal
 
 _MAX_KEPT = 8
 
@@ -47,6 +49,7 @@ class _KeptLoop:
     contents: dict[int, Hashable]
     wanders: bool  # whether tasks left their recorded rows in an earlier call
     changes: bool  # whether the data that determine the rows changed since the previous call
+    deal: Deal  # how rows are dealt to blocks
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
 
     def serves(self, call: "_Call") -> bool:
@@ -57,6 +60,7 @@ class _KeptLoop:
             and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
             and self._holds_for(contents(call.arguments, self.facts.deciding))
             and self.indices == call.indices
+            and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
         )
 
@@ -93,6 +97,7 @@ class _Call:
         self.overlaps = overlaps(self.arguments)
         kinds = tuple(map(kind_key, self.arguments))
         self.key = fingerprint(self.body), self.options, kinds, self.overlaps
+        self.deal = _deal_of(self.arguments)
 
 
 def run_loop(
@@ -197,6 +202,8 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
     if kept is None:
         kept = _prepare(call, wanders=wanders or any(k.wanders for k in _kept.copy() if k.key == call.key))
     try:
+        if kept.facts.is_dealt and kept.deal != call.deal:
+            _deal_anew(call, kept)
         yield kept, is_new
     finally:
         with _keeping:
@@ -231,12 +238,12 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         alone = "a task has left the rows that were recorded for it"
     held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
     name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
-    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, alone, changes, replaces)
+    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, alone, changes, call.deal, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)
-    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, held, wanders, changes, users=1)
+    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, held, wanders, changes, call.deal, users=1)
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
@@ -258,6 +265,23 @@ def _retire_outdated(call: _Call) -> _KeptLoop | None:
         if idle:
             _kept.remove(idle[-1])
     return idle[-1] if idle else None
+
+
+def _deal_of(arguments: tuple[Any, ...]) -> Deal:
+    """Return the deal that a call uses: it changes every few calls, with the random numbers."""
+    numbers = next((argument for argument in arguments if isinstance(argument, RandomNumbers)), None)
+    return () if numbers is None else (numbers.seed, numbers.calls // DEAL_EVERY)
+
+
+def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
+    references = tuple(reference(call.cluster, argument) for argument in call.arguments)
+    try:
+        results = call.cluster.run(deal_anew, kept.name, references, kept.facts, call.deal, call.options.team)
+    except BaseException:
+        _drop(kept)  # some nodes may have the new plan, others the old one
+        raise
+    kept.facts = next(facts for facts in results if facts is not None)
+    kept.deal = call.deal
 
 
 def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:

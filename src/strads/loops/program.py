@@ -199,7 +199,7 @@ class LoopProgram:
         owned = schedule.ownership
         blocks = () if owned is None else tuple(owned.block_of)
         dtype = None if schedule.indices is None else schedule.indices.dtype
-        checks = self.live_roles(checking), self.checks_parts(bound, checking)
+        checks = self.live_roles(checking), self.checks_parts(bound, checking), self.is_near(checking)
         key = (schedule.plan.locks is not None, dtype, blocks, checks)
         if key not in self._workers:
             fastmath = self._fastmath(checking)
@@ -235,10 +235,16 @@ class LoopProgram:
                 boundscheck=checks_parts or None,
             )
             self._live_bodies[key] = self._task(body)
-        arguments = zip(roles, bound.arguments, strict=True)
+        near = self.cast.near if self.is_near(checking) else {}
+        arguments = enumerate(zip(roles, bound.arguments, strict=True))
         return self._live_bodies[key], tuple(
-            live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts) for role, a in arguments
+            live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts, near=position in near)
+            for position, (role, a) in arguments
         )
+
+    def is_near(self, checking: Checking) -> bool:
+        """Whether jobs draw rows that they own; in a run of one job on one node, those are all."""
+        return checking is Checking.OWNERS and bool(self.cast.near)
 
     def _fastmath(self, checking: Checking) -> set[str] | bool:
         """Return the fast-math flags of a run: none if sums affect what was recorded or checked beforehand."""

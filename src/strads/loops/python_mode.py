@@ -5,7 +5,7 @@ traceback gives the line.
 """
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -24,6 +24,7 @@ from strads.loops.indices import LoopIndices
 from strads.rng.numbers import NumbersOfTask
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.pools import Pools
 
 _INT64 = np.iinfo(np.int64)
 
@@ -54,12 +55,22 @@ class _Record(np.record):  # type: ignore[misc]
             super().__setattr__(name, value)
 
 
+class _Pool:
+    """The rows of a table that the tasks of a job draw."""
+
+    def __init__(self, pools: Pools, job: int):
+        own = slice(pools.low[job], pools.high[job])
+        self.arrays = pools.rows[own], pools.share[own], pools.other[own]
+        self.members = frozenset(self.arrays[0].tolist())
+
+
 @dataclass
 class _Task:
     """The accesses allowed to the current task, and those that it has made."""
 
     index: int
     recorded: set[tuple[int, int]] | None  # pairs (table, row); None: everything is allowed
+    near: dict[int, _Pool] = field(default_factory=dict)  # by table
     seen: set[tuple[int, int]] = field(default_factory=set)
 
 
@@ -99,6 +110,12 @@ class CheckedTable(NDArrayOperatorsMixin):
     def shape(self) -> tuple[int, ...]:
         """(rows, …); (rows,) for ragged rows."""
         return (len(self),) if self._argument.ragged else self._argument.dense.shape
+
+    @property
+    def near_pool(self) -> Any:
+        """The rows that the running job draws; see `NumbersOfTask.near`."""
+        pool = None if self._number is None else self._task.near.get(self._number)
+        return None if pool is None else pool.arrays
 
     @property
     def ndim(self) -> int:
@@ -142,7 +159,9 @@ class CheckedTable(NDArrayOperatorsMixin):
         if self._number is not None:
             access = (self._number, position)
             self._task.seen.add(access)
-            if self._task.recorded is not None and access not in self._task.recorded:
+            pool = self._task.near.get(self._number)
+            drawn = pool is not None and position in pool.members
+            if self._task.recorded is not None and access not in self._task.recorded and not drawn:
                 rows = sorted(row for table, row in self._task.recorded if table == self._number)
                 raise _Unrecorded(
                     f"it touches {self._argument.row_name(position)} of {self._argument.name!r}; "
@@ -275,12 +294,14 @@ def run_checked(
     indices: LoopIndices,
     plan: Plan,
     records: AccessRecords,
+    pools: Sequence[Pools],
     *,
     exact: bool,
 ) -> None:
     """Run a loop in the interpreter, in the order of its plan; every access is checked.
 
-    `exact`: whether a task makes all accesses that were recorded.
+    `pools`: for each group of tables, the rows that `near` draws. `exact`: whether a task makes all accesses that were
+    recorded.
 
     Raises
     ------
@@ -293,12 +314,14 @@ def run_checked(
     function = plain_function(body)
     guarded = {cast.table_of[position] for position in cast.with_role(Role.GUARDED)}
     with np.errstate(all="ignore"):
-        for first, last in pairwise(plan.offsets.tolist()):
+        for job, (first, last) in enumerate(pairwise(plan.offsets.tolist())):
+            own_pools = [_Pool(of_group, job) for of_group in pools]
+            near = {cast.table_of[position]: own_pools[group] for position, group in cast.near.items()}
             of_tasks = [records.of_task(int(task)) for task in plan.order[first:last]]
             # As in a compiled run: rows that another task of the job touches are allowed if values select them.
             of_job = {access for own in of_tasks for access in own if access[0] in guarded}
             for position, own in zip(plan.order[first:last].tolist(), of_tasks, strict=True):
-                task = _Task(indices[position], own | of_job)
+                task = _Task(indices[position], own | of_job, near)
                 _run_task(function, task, arguments, tables, "")
                 if exact:
                     _check_complete(task, {access for access in own if access[0] not in guarded}, bound, cast.table_of)

@@ -13,6 +13,7 @@ from strads.cluster import ThreadTeam
 from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, stoppable
 from strads.engine.views import recording
 from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
+from strads.engine.views.near import NearRecorded, group_token
 from strads.engine.views.recorded_rows import SCRATCH_FULL, ghost_fill
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
@@ -109,6 +110,7 @@ class Recorder:
                 scratch=scratch,
                 keyed=argument.keyed,
                 by_element=not scratch and position in cast.by_element,
+                near=position in cast.near,
             )
             for position, (role, argument) in enumerate(arguments)
         )
@@ -352,6 +354,8 @@ class Recorder:
                 storages[position] = self._recording_storage(position, argument, tag, log, copies)
             else:
                 storages[position] = read_only(argument.raw)
+        for position, group in self.cast.near.items():
+            storages[position] = NearRecorded(storages[position], group_token(group))
         return bound.by_key([storages[position] for position in range(len(bound.arguments))])
 
     def _recording_storage(

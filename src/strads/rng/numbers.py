@@ -48,6 +48,9 @@ def random(seed: int = 0) -> RandomNumbers:
     `strads.weights` made. Each number is a function of the seed, the number of the call, the loop index, and how many
     numbers the task has drawn before (Philox4x32-10; Salmon et al. 2011).
 
+    `rng.near(table)` or `rng.near(table, weights)` is a row of a table that the loop may write: drawn from the rows
+    that no other thread uses meanwhile, such as the block that the thread works on. So the loop keeps its plan.
+
     Parameters
     ----------
     seed : int, default 0
@@ -100,12 +103,12 @@ def weights(values: Any) -> NDArray[np.void]:
         raise InputError("all weights are 0: nothing can be drawn")
     scaled = found / largest  # so that the sum does not overflow
     table = np.zeros(len(found), [("share", np.float64), ("other", np.int64)])
-    _fill_aliases(scaled * (len(found) / scaled.sum()), table["share"], table["other"])
+    fill_aliases(scaled * (len(found) / scaled.sum()), table["share"], table["other"])
     return table
 
 
 @njit(nogil=True, cache=True)
-def _fill_aliases(scaled, share, other):  # type: ignore[no-untyped-def]
+def fill_aliases(scaled, share, other):  # type: ignore[no-untyped-def]
     """Divide each entry between an index with less than the mean weight and one with more."""
     n = len(scaled)
     small, large = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -131,6 +134,12 @@ def _fill_aliases(scaled, share, other):  # type: ignore[no-untyped-def]
     for i in range(smalls):
         if scaled[small[i]] <= 0.0:
             share[small[i]], other[small[i]] = 0.0, large[0] if larges > 0 else np.argmax(scaled)
+
+
+def given_weights(table: NDArray[np.void]) -> NDArray[np.float64]:
+    """Return the weights from which `weights` made a table, scaled to a mean of 1."""
+    n = len(table)
+    return table["share"] + np.bincount(np.clip(table["other"], 0, n - 1), 1.0 - table["share"], n)
 
 
 # What a draw makes of two random words; the same functions serve compiled bodies and the interpreter.
@@ -162,6 +171,15 @@ def standard_normal(words):  # type: ignore[no-untyped-def]
     return radius * np.cos(2.0 * np.pi * unit_interval(words[1]))
 
 
+@njit(nogil=True, cache=True)
+def entry_of_pool(words, first, count, share, other):  # type: ignore[no-untyped-def]
+    """An entry of the pool `first..first + count - 1`, with the weights of an alias table if it is not empty."""
+    entry = first + below(words[0], np.int64(count))
+    if len(share) > 0 and unit_interval(words[1]) >= share[np.uint64(entry)]:
+        entry = first + other[np.uint64(entry)]
+    return np.uint64(entry)
+
+
 def unit_number(words: Any, one: Any) -> Any:
     """A number in [0, 1) with the precision of `one`."""
     return (
@@ -182,7 +200,7 @@ def _compiled_unit_number(words, one):  # type: ignore[no-untyped-def]
 
 def check_table(table: Any) -> None:
     """Reject at compile time what `weights` has not made."""
-    data = table if isinstance(table, types.Array) else getattr(table, "data", table)
+    data = table.member("data") if hasattr(table, "member") else table  # a view, whose accesses are checked
     dtype = getattr(data, "dtype", None)
     if not isinstance(dtype, types.Record) or not {"share", "other"} <= dtype.fields.keys():
         raise TypingError("rng.choice draws from a table made by strads.weights(w): pass that to the loop")
@@ -232,3 +250,17 @@ class NumbersOfTask:
     def choice(self, table: Any) -> int:
         """Draw an index with the weights of a table."""
         return chosen(self._words(), np.asarray(table))
+
+    def near(self, table: Any, weights: Any = None) -> int:
+        """Draw a row from those in the attribute `near_pool` of a table, else from all rows.
+
+        It holds the arrays `rows`, `share` and `other` of one pool, see `Pools`.
+        """
+        pool = getattr(table, "near_pool", None)
+        if pool is None and weights is not None:
+            return chosen(self._words(), np.asarray(weights))
+        if pool is None:
+            return integer_between(self._words(), np.int64(0), np.int64(len(table)))
+        rows, share, other = pool
+        drawn = share if weights is not None else share[:0]
+        return int(rows[entry_of_pool(self._words(), np.int64(0), len(rows), drawn, other)])

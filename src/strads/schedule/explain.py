@@ -39,7 +39,8 @@ def _locks(plan: "Plan") -> list[str]:
     if plan.lane is not None:
         lines.append(f"lanes: {int(plan.lane.max(initial=-1)) + 1}")
     if plan.locks is not None:
-        lines.append(f"locks: {plan.locks.count:,}; the result depends on timing, that of any other strategy does not")
+        lines.append(f"locks: {plan.locks.count:,}; the result depends on timing")
+        lines.append("for the same result in every run: strategy='auto', with rng.near(table) for rows drawn at random")
     return lines
 
 

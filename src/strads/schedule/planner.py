@@ -1,6 +1,6 @@
 """Decides what may run concurrently: from access records to a plan (DESIGN §4.4, thesis §7.2.4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import as_sparse, chosen
 from strads.schedule.strategies.buckets import buckets
 from strads.schedule.strategies.components import components
+from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.independent import independent
 from strads.schedule.strategies.locked import locked
 from strads.schedule.strategies.precedence import no_precedence
@@ -61,6 +62,8 @@ def build_plan(
     in_order: bool = False,
     streams: bool = False,
     certain: float = 1.0,
+    near: Sequence[frozenset[int]] = (),
+    deal: Deal = (),
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
 
@@ -89,13 +92,18 @@ def build_plan(
         Whether tasks read data that are stored in the order of the loop and are not copied into that of the plan.
     certain
         The share of the accesses that are made unconditionally, not only under conditions that the loop changes.
+    near
+        Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
+    deal
+        Determines how the rows of these tables are dealt to blocks, and the seed of that.
 
     Returns
     -------
     Plan
         Deterministic, except under locks: the result is that of one serial order, whatever the timing. Its
         `details` hold, where the strategy provides them: `work` of each job; by table name, the number of `blocks`
-        and their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; and `rejected`.
+        and their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; `rejected`; and for
+        `near` the `deck`, from which other plans can be dealt.
 
     Raises
     ------
@@ -108,9 +116,11 @@ def build_plan(
         raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain)
+    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain, tuple(near), deal)
     if problem.tasks == 0:
         return _one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
+    if near and strategy in ("wavefront", "locked"):
+        raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows of their own")
     if strategy != "auto":
         return _forced(problem, strategy)
     some = np.concatenate([np.asarray(tasks) for tasks in some_tasks(records.tasks)])
@@ -168,6 +178,9 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
     for strategy in _candidates(in_order=in_order, streams=streams):
+        if problem.near and strategy == "wavefront":
+            rejected[strategy] = "its jobs own no rows from which near could draw"
+            continue
         try:
             plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)
         except PlanError as error:

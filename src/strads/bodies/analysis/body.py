@@ -1,7 +1,7 @@
 """The facts about a body on which recording, planning and compilation rely."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from strads.bodies.analysis.effects import Access, Decision, Effects
 from strads.bodies.analysis.inlining import Branch, inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
+from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.numbers import Numbers
 from strads.bodies.analysis.outcomes import MOST_SETS, Outcomes, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
@@ -69,6 +70,15 @@ class BodyAnalysis:
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
         set.
+    repeats
+        Whether volatile conditions determine how often a task accesses a row that it certainly accesses.
+    drawn
+        Written tables (not relaxed) with rows chosen by random numbers, other than by `near`.
+    near
+        Written tables whose rows `near` draws, or that are indexed by such rows → number of their group. Accesses to
+        such rows are neither fixed nor volatile: the run draws among rows that the job owns.
+    weights
+        Number of a group → the table of weights that are used for it.
     with_outcomes
         The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
     """
@@ -92,6 +102,10 @@ class BodyAnalysis:
     volatile_line: int = 0
     certain_share: float = 1.0
     outcomes: tuple[Outcomes, ...] = ()
+    repeats: bool = False
+    drawn: frozenset[int] = frozenset()
+    near: Mapping[int, int] = field(default_factory=dict)
+    weights: Mapping[int, int] = field(default_factory=dict)
     with_outcomes: "BodyAnalysis | None" = None
 
 
@@ -156,7 +170,7 @@ def analyse_body(
         return found
 
     facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random).facts(), same)
-    unexact = facts.volatile or facts.reads_count_as_writes
+    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
         other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, inlined.branches)
         better = _spread(other.facts(), same)
@@ -210,6 +224,9 @@ class _Conclusion:
         # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
         # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
         self.undecided = self.changing | set(random)
+        self.random = frozenset(random)
+        self.near, self.weights = near_groups(body, self.effects, self.conflicting, self.kinds)
+        self.effects = replace(self.effects, accesses={a for a in self.effects.accesses if not self._is_near(a)})
 
     def facts(self) -> BodyAnalysis:
         """Conclude."""
@@ -251,7 +268,15 @@ class _Conclusion:
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             volatile_line=min((access.line for access in volatile), default=0),
+            repeats=any(self._is_volatile(access) for access in logged),
+            drawn=frozenset(a.argument for a in logged if a.sources & self.random),
+            near=self.near,
+            weights=self.weights,
         )
+
+    def _is_near(self, access: Access) -> bool:
+        """Whether the job certainly owns the row, because `near` has drawn it."""
+        return access.near in self.near and access.argument in self.near
 
     def _as_logged(self, access: Access) -> Access:
         """Reconnaissance logs a row whose reference is taken as written: its further use is not tracked."""
@@ -303,14 +328,17 @@ class _Conclusion:
         # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
         ends = (self.effects.loops, self.effects.raises)
         sources = set().union(*(end for end in ends if not end & self.undecided))
-        for access in self.effects.accesses:
-            # Otherwise the run checks it too, or it needs no check.
-            if access.argument in self.conflicting or not (self._is_volatile(access) or access.exists):
+        accesses = list(self.effects.accesses)
+        for access in accesses:
+            # Otherwise the run checks it too, or it needs no check, or the task has accessed the row before.
+            fixed = not self._is_volatile(access)
+            covered = not fixed and self._is_covered(access, accesses)
+            if (access.argument in self.conflicting and not covered) or (fixed and not access.exists):
                 sources |= access.sources | access.control
         for inner in self.effects.inner:
             if not self._is_volatile(inner):  # otherwise the run checks it in any case
                 sources |= inner.sources | inner.control
-        return {source for source in sources - self.changing if source >= 0}
+        return {source for source in sources - self.changing if source >= 0}.union(self.weights.values())
 
     def _rounding_decides(self) -> bool:
         """Whether rounding affects an access; if values that the loop changes affect it, the run is checked anyway."""
@@ -382,7 +410,7 @@ class _WithOutcomes(_Conclusion):
             self.changing |= set(random)
         branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
         self._sets = OutcomeSets(branches)
-        effects = dataflow.effects
+        effects = self.effects
         # Rows come first: other indices can be checked in the run.
         recorded = {self._reached(access, MOST_SETS) for access in _in_order(effects.accesses)}
         inner = {self._reached(decision, 2) for decision in _in_order(effects.inner)}
@@ -437,6 +465,8 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         volatile=all_with(facts.volatile),
         volatile_reads=all_with(facts.volatile_reads),
         reads_count_as_writes=all_with(facts.reads_count_as_writes),
+        drawn=all_with(facts.drawn),
+        near={p: facts.near[first] for p, first in enumerate(same) if first in facts.near},
     )
 
 

@@ -27,6 +27,8 @@ class Access:
         An array A such that the row, or each row of a slice, is in A[k]:A[k + 1].
     element
         Whether it is an element T[i, j], with an index for each axis.
+    near
+        The table of which `near` has drawn the row.
     exists
         Whether the row certainly exists.
     place
@@ -44,6 +46,7 @@ class Access:
     by_next_index: bool
     segment: int | None
     element: bool
+    near: int | None
     exists: bool
     place: tuple[int, int]
     line: int
@@ -82,6 +85,8 @@ class Effects:
         Arguments that an operation without a rule may write.
     escapes
         Tables that are used other than row by row.
+    near
+        Tables of which `near` draws rows, with the table of weights, or None.
     """
 
     accesses: set[Access] = field(default_factory=set)
@@ -91,3 +96,4 @@ class Effects:
     writes: dict[int, int] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
+    near: set[tuple[int, int | None]] = field(default_factory=set)

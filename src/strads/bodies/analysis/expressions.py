@@ -11,6 +11,7 @@ from numba.core import ir
 
 from strads.bodies.analysis import calls
 from strads.bodies.analysis.calls import Effect
+from strads.bodies.analysis.inlining import constants_of
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.numbers import Numbers
@@ -35,6 +36,7 @@ from strads.bodies.analysis.values import (
 )
 from strads.bodies.compile_errors import compile_error
 from strads.dds.user_functions import ById, is_helper
+from strads.rng.numbers import RandomNumbers
 
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
 _UNSAFE = {
@@ -45,6 +47,14 @@ _UNSAFE = {
 _GLOBAL_DRAW = (
     "random numbers of NumPy or Python would differ with the number of threads: pass rng = strads.random(seed) to "
     "the loop, and call rng.random(), rng.integers(n), rng.normal() or rng.choice(table)"
+)
+_NOT_AN_ARGUMENT = (
+    "random numbers are an argument of the loop, not a global or a variable of an outer function: with "
+    "rng = strads.random(seed), pass rng to the loop, and to the functions that draw"
+)
+_NEAR = (
+    "rng.near(table) draws a row of a dvector of numbers, rows or records that is an argument of the loop; "
+    "rng.near(table, weights) draws it with weights made by strads.weights, which are another argument"
 )
 _UNSAFE_FUNCTIONS = ("as_strided", "carray", "farray", "address_as_void_pointer")
 
@@ -90,6 +100,8 @@ class Expressions:
         """Return the value of the right-hand side of an assignment to a variable."""
         if isinstance(node, ir.Var):
             return self.variable(node)
+        if isinstance(node, ir.Global | ir.FreeVar) and isinstance(node.value, RandomNumbers):
+            raise compile_error(node.loc.filename, node.loc.line, _NOT_AN_ARGUMENT)
         if isinstance(node, ir.Const | ir.Global | ir.FreeVar):
             return self._constant(node.value)
         if isinstance(node, ir.Arg):
@@ -333,6 +345,8 @@ class Expressions:
             raise compile_error(node.loc.filename, node.loc.line, reason)
         effect = calls.effect_of(callee.constant)
         if callee.constant is NOT_CONSTANT or effect is None:
+            if is_helper(callee.constant):
+                _refuse_draws(callee.constant)
             if callee.constant is NOT_CONSTANT or is_helper(callee.constant):
                 self._memory.touch_anything(everything)
             return self._opaque([callee, *everything])
@@ -478,6 +492,8 @@ class Expressions:
         memory = self._memory
         everything = arguments + list(keywords.values())
         if any(is_random(local) for local in locals_of(owner)):
+            if name == "near":
+                return self._draw_near(owner, arguments, keywords, node)
             return self._draw(name, owner, arguments, keywords)
         if not owner.is_memory:
             return self._scalar_method(name, owner, everything)
@@ -528,6 +544,24 @@ class Expressions:
             memory.decide(Value(), memory.length(arguments[0]))
             return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
         return self._opaque([owner, *operands])
+
+    def _draw_near(self, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
+        """Process `rng.near(table, weights)`: which row it is, is known only when a job runs."""
+        memory, operands = self._memory, arguments + list(keywords.values())
+        tables = [_table_of(value) for value in operands]
+        if not arguments or len(operands) > 2 or set(keywords) - {"weights"} or None in tables:
+            raise compile_error(node.loc.filename, node.loc.line, _NEAR)
+        table, weights = tables[0], tables[1] if len(tables) > 1 else None
+        assert table is not None
+        if memory.kinds[table].keyed or memory.kinds[table].ragged:
+            raise compile_error(node.loc.filename, node.loc.line, _NEAR)
+        memory.effects.near.add((table, weights))
+        for value in operands:
+            memory.decide(Value(), memory.length(value))  # of an empty table it raises
+        for value in operands[1:]:
+            memory.escape(value)
+        sources = memory.draw(owner) | {OPAQUE}
+        return Value(sources=sources, below=memory.size(arguments[0]), near=table)
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""
@@ -585,10 +619,23 @@ _RULES: dict[str, Any] = {
 }
 
 
+def _table_of(value: Value) -> int | None:
+    """Return the table that a value is, as a whole; None if it may be anything else."""
+    found = parts(value)
+    return found[0].argument if len(value.references) == 1 and found and found[0].whole else None
+
+
 def _draws_from_a_global(function: Any) -> bool:
     """Whether a function draws from a generator of NumPy's or Python's that all threads share."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, np.random.RandomState | np.random.Generator | random.Random)
+
+
+def _refuse_draws(helper: Any) -> None:
+    """Refuse a function that is not inlined if it draws random numbers that are no argument of the loop."""
+    for value, loc in constants_of(helper):
+        if isinstance(value, RandomNumbers) or _draws_from_a_global(value):
+            raise compile_error(loc.filename, loc.line, _GLOBAL_DRAW if callable(value) else _NOT_AN_ARGUMENT)
 
 
 def _stop_of(arguments: list[Value]) -> Size | None:

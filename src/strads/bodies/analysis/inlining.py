@@ -6,7 +6,7 @@ calls. Calls that cannot be inlined (recursion, `*args`) remain calls for which 
 
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,6 +190,26 @@ def _names_function(value: Any, functions: set[str]) -> bool:
     if isinstance(value, ir.Var):
         return value.name in functions
     return isinstance(value, ir.Global | ir.FreeVar) and is_helper(value.value)
+
+
+def constants_of(function: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the globals that a function, and the user's functions that it calls, use, each with its place."""
+    waiting, seen = [getattr(function, "py_func", function)], set[types.CodeType]()
+    while waiting:
+        callee = waiting.pop()
+        if callee.__code__ in seen:
+            continue
+        seen.add(callee.__code__)
+        blocks = _frontend(callee).blocks
+        definitions = _definitions(blocks)
+        for block in blocks.values():
+            for statement in block.find_insts(ir.Assign):
+                value = _resolve(statement.target.name, definitions)
+                if value is not None:
+                    yield value, statement.loc
+                plain = value.py_func if isinstance(value, Dispatcher) else value
+                if isinstance(plain, types.FunctionType) and is_helper(plain):
+                    waiting.append(plain)
 
 
 def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:

@@ -174,7 +174,7 @@ class Memory:
             return  # Numba refuses to write it
         if local.is_array:  # it holds copies of numbers, not references
             value = Value(sources=self.sources(value))
-        value = replace(value.with_sources(self.control), number=None)
+        value = replace(value.with_sources(self.control), number=None, near=None)
         self._contents[local.place] = join(self._contents.get(local.place), value)
 
     def put(self, container: Value, value: Value, *, resizes: bool) -> None:
@@ -308,6 +308,7 @@ class Memory:
                 number is not None and number == self.next_index,
                 row.segment,
                 is_row and bool(inner) and self._is_element(part, index),
+                row.near if is_row and not part.keyed else None,
                 is_row and self._fit(row, container) == frozenset(),
                 self.place,
                 self.line,
@@ -396,6 +397,7 @@ class Memory:
                         False,
                         None,
                         False,
+                        None,
                         False,
                         self.place,
                         self.line,

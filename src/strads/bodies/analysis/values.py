@@ -66,6 +66,7 @@ class Value:
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
     segment: int | None = None  # an array A such that the value is in A[k]:A[k + 1], or is this slice
+    near: int | None = None  # a table of which `near` has drawn this row
     iterator: int | None = None  # for an iterator that can be consumed only once: the block that created it
 
     def __eq__(self, other: object) -> bool:
@@ -89,6 +90,7 @@ class Value:
             self.is_slice,
             self.is_shape,
             self.segment,
+            self.near,
             self.iterator,
         )
 
@@ -149,5 +151,6 @@ def join(first: "Value | None", second: Value) -> Value:
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
         segment=first.segment if first.segment == second.segment else None,
+        near=first.near if first.near == second.near else None,
         iterator=first.iterator if first.iterator == second.iterator else UNKNOWN_BLOCK,
     )

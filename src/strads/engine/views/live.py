@@ -21,11 +21,10 @@ from strads.engine.views.kinds import (
     make_ragged,
     make_segmented,
 )
+from strads.engine.views.near import near_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED
-
-PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
+from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION
 
 
 class Guarded(NamedTuple):
@@ -153,10 +152,12 @@ _PLAIN = {True: _plain_views(True), False: _plain_views(None)}
 _RAGGED = {True: _ragged_views(True), False: _ragged_views(None)}
 
 
-def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False) -> Any | None:
+def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False, near: bool = False) -> Any | None:
     """Return the constructor of a body's view of an argument, or None if the body sees the storage itself.
 
-    With `checks`, the second index of `T[i, j]` is checked, too.
+    With `checks`, the second index of `T[i, j]` is checked, too; with `near`, rows of the table can be drawn.
     """
     constructor = (_RAGGED if ragged else _PLAIN)[checks][role]
+    if near:
+        return near_view(constructor, checks or None)
     return keyed_view(constructor) if keyed else constructor

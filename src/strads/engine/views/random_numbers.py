@@ -14,7 +14,8 @@ RandomType, make_random = define_view("Random", "key", "one", "stream", "drawn")
 
 
 @register_jitable
-def _next_words(view):  # type: ignore[no-untyped-def]
+def next_words(view):  # type: ignore[no-untyped-def]
+    """Draw two random words."""
     count = view.drawn[0]
     view.drawn[0] = count + 1
     return random_words(view.key, view.stream, np.uint64(count))
@@ -22,13 +23,13 @@ def _next_words(view):  # type: ignore[no-untyped-def]
 
 @overload_method(RandomType, "random")
 def _random(view):  # type: ignore[no-untyped-def]
-    return lambda view: unit_number(_next_words(view), view.one)
+    return lambda view: unit_number(next_words(view), view.one)
 
 
 @overload_method(RandomType, "normal")
 def _normal(view):  # type: ignore[no-untyped-def]
     kind = view.member("one")
-    return lambda view: kind(standard_normal(_next_words(view)))
+    return lambda view: kind(standard_normal(next_words(view)))
 
 
 @overload_method(RandomType, "integers")
@@ -37,11 +38,11 @@ def _integers(view, low, high=None):  # type: ignore[no-untyped-def]
         if not isinstance(bound, types.Integer | types.NoneType | types.Omitted) and bound is not None:
             raise TypingError("rng.integers takes whole numbers")
     if high is None or isinstance(high, types.NoneType | types.Omitted):
-        return lambda view, low, high=None: integer_between(_next_words(view), np.int64(0), low)
-    return lambda view, low, high=None: integer_between(_next_words(view), low, high)
+        return lambda view, low, high=None: integer_between(next_words(view), np.int64(0), low)
+    return lambda view, low, high=None: integer_between(next_words(view), low, high)
 
 
 @overload_method(RandomType, "choice")
 def _choice(view, table):  # type: ignore[no-untyped-def]
     check_table(table)
-    return lambda view, table: chosen(_next_words(view), table)
+    return lambda view, table: chosen(next_words(view), table)

@@ -23,6 +23,7 @@ from strads.engine.views.kinds import (
     make_scratch,
 )
 from strads.engine.views.live import ragged_view
+from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.types import INLINED, bind_with, local_counters
@@ -98,6 +99,14 @@ def _scratch_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
+def _silent_scratch_view(storage, context):  # type: ignore[no-untyped-def]
+    s = storage
+    return make_scratch(
+        (s.data, np.uint8(s.tag | SILENT), s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots)
+    )
+
+
+@njit(**INLINED)
 def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
     s = storage
     data = make_ragged((s.data[0], s.data[1]))
@@ -105,12 +114,14 @@ def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 def recording_view(
-    role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False
+    role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False, near: bool = False
 ) -> Any | None:
     """Return the constructor of a body's view of an argument during reconnaissance, or None."""
     if by_element:
         return _elements_view
     constructor = _recording_view(role, ragged=ragged, scratch=scratch)
+    if near:
+        return near_recorded_view(constructor, _silent_scratch_view if scratch else _silent_ghost_view)
     return keyed_view(constructor) if keyed else constructor
 
 

@@ -15,6 +15,9 @@ from numba.extending import intrinsic, make_attribute_wrapper, models, register_
 INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED = {**INNER, "forceinline": True}
 
+# Items of the context of a task in a run; see `live`.
+PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
+
 
 class ViewType(types.Type):
     """Base of all view types; `members` are the Numba types of the fields, in order."""

@@ -15,6 +15,7 @@ from strads.engine.plans.replicas import Replicas
 from strads.engine.plans.rotation import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.live import Guarded
+from strads.engine.views.near import Near, group_token
 from strads.engine.views.roles import Checking, Role
 from strads.errors import StradsError
 from strads.loops.arguments import (
@@ -107,7 +108,8 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
     summing = replace(bound, arguments=tuple(sums.get(p, argument) for p, argument in enumerate(bound.arguments)))
     try:
         indices, plan = loop.spec.indices, loop.part.plan
-        run_checked(program.body, summing, program.cast, indices, plan, loop.records, exact=not loop.outcomes)
+        checked = program.body, summing, program.cast, indices, plan, loop.records, loop.pools
+        run_checked(*checked, exact=not loop.outcomes)
     except BaseException:
         for rows, values in before:
             rows[...] = values
@@ -167,9 +169,14 @@ class _Call:
         role = self.roles[position]
         if role in IN_PLAN_ORDER:
             return self.in_order.storage(position)
+        storage = argument.raw if position in self.program.facts.written else read_only(argument.raw)
         if role is Role.GUARDED:
-            return self._guarded(position, argument)
-        return argument.raw if position in self.program.facts.written else read_only(argument.raw)
+            storage = self._guarded(position, argument)
+        if position in self.program.cast.near and self.program.is_near(self.loop.checking):
+            group = self.program.cast.near[position]
+            rows, low, high, share, other = read_only(self.loop.pools[group].arrays)
+            return Near(storage, argument.raw, rows, low, high, share, other, group_token(group))
+        return storage
 
     def _guarded(self, position: int, argument: TableArgument) -> Guarded:
         ownership, table = self.loop.schedule.ownership, self.program.cast.table_of[position]

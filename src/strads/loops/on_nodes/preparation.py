@@ -13,13 +13,13 @@ from strads.bodies.functions import plain_function
 from strads.bodies.source_location import describe
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
-from strads.engine.plans.executor import Schedule
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
-from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
+from strads.errors import BodyIndexError, BodyKeyError, CompileError, PlanError, StradsError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.placing import Placed, check_near, notes_on_pools, placed_on_nodes, pools_of, schedule_of
 from strads.loops.on_nodes.recording import (
     find_chain,
     find_crowded_row,
@@ -29,18 +29,16 @@ from strads.loops.on_nodes.recording import (
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
-from strads.schedule.nodes.assignment import Assignment, assign, renumbered
-from strads.schedule.nodes.placement import NodePlan, place
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.planner import ALONE, build_plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.ownership import Ownership, ownership
 from strads.schedule.records.parts import concatenated, nothing_recorded
-from strads.schedule.strategies.lanes import with_barriers, with_lanes
+from strads.schedule.records.pools import Pools
+from strads.schedule.strategies.dealing import deck_of
 
-_STRETCH = 1 << 16  # tasks
+_ALL_ROWS = "its order counts, and rng.near draws from all rows"
 _ONE_THREAD = "one thread could only follow its order"
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
@@ -56,6 +54,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)
+    check_near(program, bound)
     ahead = None
     chosen = program.with_outcomes(bound)
     if chosen is not None:
@@ -67,7 +66,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     largest = _largest(memory)
     records = node.comm.gather(ahead.records)
     recorded = time.perf_counter()
-    facts, parts, kept = None, None, None
+    facts, parts, kept, deck = None, None, None, None
     aligned: dict[int, tuple[Hashable, Any]] = {}
     if records is not None:
         whole = concatenated(records)
@@ -78,7 +77,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
         if copy_in_order is not None and plan.order is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
-        kept = whole if spec.options.keep_records else None
+        deck = deck_of(plan)
+        kept = whole if spec.options.keep_records or deck is not None else None
         facts = LoopFacts(
             plan=plan,
             bounds=placing,
@@ -92,9 +92,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             reconnaissance_seconds=recorded - start - ahead.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
         )
-    part, owned = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
-    is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
-    schedule = Schedule(part.plan, None if is_in_order else spec.indices.at(part.tasks), owned)
+    part, owned, near = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
+    schedule = schedule_of(spec, part, owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
     checking = Checking.OWNERS
     if node.size == 1 and part.plan.strategy == "sequential":
@@ -103,15 +102,17 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         spec,
         part,
         schedule,
+        near,
         first,
         bool(program.facts.outcomes),
         checking,
         ahead.failure,
         kept,
+        deck,
         memory=memory,
         aligned=aligned,
     )
-    if is_in_order:
+    if schedule.indices is None:
         loop.memory.clear()  # nothing has to be copied
     node.store[spec.name] = loop
     return facts
@@ -164,6 +165,8 @@ def _look_ahead(
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     # The planner detects crowded rows and chains itself: detecting them here saves the records.
     alone = spec.alone
+    if in_order and program.cast.near and spec.options.strategy == "auto":
+        alone = alone or _ALL_ROWS
     if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
         alone = alone or _ONE_THREAD
     if may_be_alone and not alone:
@@ -174,7 +177,8 @@ def _look_ahead(
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
         return known(nothing, alone, checks_all=True)
-    room, keep = memory.get(_largest(memory)), not (alone and may_be_alone)
+    keep = not (alone and may_be_alone)
+    room = None if program.cast.near else memory.get(_largest(memory))  # records are kept if rows are dealt anew
     if outcomes:
         records = record_with_outcomes(node, program, bound, indices, shards, team, room, keep=keep)
         return None if records is None else known(records, alone)
@@ -211,6 +215,12 @@ def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
     notes = []
     if facts.outcomes:
         notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
+    for position in sorted(facts.drawn):
+        name = bound.arguments[position].name
+        notes.append(
+            f"rows of {name} are drawn, and known only when a call begins: each call records and plans anew; "
+            f"with rng.near({name}) the plan would last"
+        )
     guarded = ", ".join(bound.arguments[position].name for position in cast.with_role(Role.GUARDED))
     if ahead.checks_all:
         notes.append("checked in the run: every access, as nothing was recorded")
@@ -222,14 +232,6 @@ def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
 
 def _largest(memory: dict[int, NDArray[Any]]) -> int:
     return max(memory, key=lambda position: memory[position].nbytes, default=-1)
-
-
-def _is_counting(tasks: NDArray[np.integer]) -> bool:
-    """Whether tasks are in the order of the loop; returns early if they are not."""
-    starts = range(0, len(tasks), _STRETCH)
-    return all(
-        np.array_equal(part := tasks[start : start + _STRETCH], np.arange(start, start + len(part))) for start in starts
-    )
 
 
 def _room_for_copies(
@@ -264,7 +266,7 @@ def _plan_order_copy(
     """
     tasks = len(spec.indices)
     fits = spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous
-    if not fits or program.cast.with_role(Role.GUARDED):
+    if not fits or program.cast.near or program.cast.with_role(Role.GUARDED):
         return None
     return PlanOrderCopy(as_records(table), as_records(room), np.empty(tasks, index_dtype(tasks)))
 
@@ -297,7 +299,7 @@ def _plan(
     team: ThreadTeam,
     copy_in_order: PlanOrderCopy | None,
     ahead: _Ahead,
-) -> tuple[Plan, dict[int, NDArray[np.int64]], list[tuple[NodePlan, Ownership | None]]]:
+) -> Placed:
     """Plan and place the loop: returns the plan, the preferred layout of tables, and each node's part."""
     options, threads = spec.options, node.size * team.size
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
@@ -310,6 +312,8 @@ def _plan(
         copy_in_order=copy_in_order,
         in_order=options.order == "sequential",
         certain=program.facts.certain_share,
+        near=program.cast.near_tables(),
+        deal=spec.deal,
         streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),
     )
     if ahead.alone:
@@ -318,48 +322,31 @@ def _plan(
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         plan = build_plan(records, threads=1, strategy="sequential")
         plan = replace(plan, reason=f"{ALONE}: {_ONE_THREAD}")
-    plan.details["notes"] = _notes(ahead, bound)
-    guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
-    if node.size == 1:
-        if program.cast.has_relaxed:
-            plan = plan.with_lanes(threads)
-        elif options.micro_sync:
-            plan = with_barriers(plan)
-        owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
-        return plan, {}, [(NodePlan(plan, plan.order, np.arange(plan.jobs), (), ()), owned)]
-    plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, team.size)
-    owned = ownership(plan, records, guarded, one_node=False) if guarded else None
-    placed = place(plan, assignment.node_of, assignment.units, node.size, team.size)
-    return plan, wanted, [(part, None if owned is None else _of_part(owned, plan, part)) for part in placed]
+    near, plan = _pools(program, bound, records, plan, options.strategy)
+    plan.details["notes"] = [*_notes(ahead, bound), *notes_on_pools(program, bound, plan, near)]
+    return placed_on_nodes(node, options, program, plan, records, near, shards, team.size)
 
 
-def _assigned(
-    node: Node,
-    plan: Plan,
-    program: LoopProgram,
-    records: AccessRecords,
-    shards: dict[int, Shard],
-    micro_sync: bool,
-    lanes: int,
-) -> tuple[Plan, Assignment, dict[int, NDArray[np.int64]]]:
-    """Assign the jobs to nodes; if requested, merge them into lanes or separate them by barriers."""
-    position_of = {table: position for position, table in reversed(program.cast.table_of.items())}
-    bounds = [shards[position_of[table]].bounds for table in range(len(records.tables))]
-    assignment = assign(plan, records, bounds, node.size)
-    wanted = {position_of[table]: cut for table, cut in assignment.bounds.items()}
-    if program.cast.has_relaxed:
-        laned = with_lanes(plan, node.size * lanes, assignment.node_of, node.size)
-        return laned, renumbered(assignment, plan, laned, lanes), wanted
-    if micro_sync:
-        parted = with_barriers(plan)
-        return parted, renumbered(assignment, plan, parted), wanted
-    return plan, assignment, wanted
-
-
-def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
-    """Return the ownership of a node's jobs or, under row locks, which do not span nodes, of its tasks."""
-    of_part = owned.of_jobs(part.jobs)
-    return of_part if plan.locks is None else replace(of_part, offsets=owned.offsets, claims=owned.claims)
+def _pools(
+    program: LoopProgram, bound: BoundArguments, records: AccessRecords, plan: Plan, strategy: str
+) -> tuple[tuple[Pools, ...], Plan]:
+    """Return the rows that each job may draw, and the plan, which is another one if some job could draw none."""
+    found = pools_of(program, bound, records, plan)
+    filled = np.diff(plan.offsets) > 0
+    lacking = [group for group, of_group in enumerate(found) if np.any(of_group.sizes[filled] == 0)]
+    if not lacking:
+        return found, plan
+    names = " and ".join(bound.arguments[p].name for p, group in program.cast.near.items() if group == lacking[0])
+    reason = (
+        f"rng.near draws from the rows of {names} that a job owns, and some job owns none: "
+        "let each task also touch a row of it by a fixed index"
+    )
+    if strategy not in ("auto", "sequential"):
+        raise PlanError(f"{strategy} cannot serve this loop: {reason}")
+    if min(records.tables[table].rows for group in program.cast.near_tables() for table in group) == 0:
+        return found, plan
+    plan = replace(build_plan(records, threads=1, strategy="sequential"), reason=f"{ALONE}: {reason}")
+    return pools_of(program, bound, records, plan), plan
 
 
 def _placed(

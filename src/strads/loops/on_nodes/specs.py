@@ -17,6 +17,8 @@ from strads.loops.indices import LoopIndices
 from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.pools import Pools
+from strads.schedule.strategies.dealing import Deal, Deck, deck_of
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class LoopSpec:
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
     alone: str = ""  # why it has to run in order as one job, else empty
     changes: bool = False  # whether the data that determine its rows have changed since the last call
+    deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
 
 
@@ -105,6 +108,11 @@ class LoopFacts:
     reconnaissance_seconds: float
     planning_seconds: float
 
+    @property
+    def is_dealt(self) -> bool:
+        """Whether another deal of rows to blocks gives another plan."""
+        return deck_of(self.plan) is not None
+
 
 @dataclass(frozen=True)
 class NodeResult:
@@ -136,11 +144,13 @@ class NodeLoop:
     spec: LoopSpec
     part: NodePlan
     schedule: Schedule
+    pools: tuple[Pools, ...]  # of each group of tables that `near` draws from
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
     checking: Checking = Checking.OWNERS
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
-    records: AccessRecords | None = None  # kept only for the interpreter
+    records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew
+    deck: Deck | None = None  # on node 0: the plans of other deals
     attached: tuple[Any, ...] | None = None
     departures: list[TransferBuffer] = field(default_factory=list)
     arrivals: list[TransferBuffer] = field(default_factory=list)

@@ -30,7 +30,13 @@ class Assignment:
     bounds: dict[int, NDArray[np.int64]]
 
 
-def assign(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
+def assign(
+    plan: Plan,
+    records: AccessRecords,
+    bounds: list[NDArray[np.int64]],
+    nodes: int,
+    near: frozenset[int] = frozenset(),
+) -> Assignment:
     """Assign the jobs of a plan to nodes.
 
     Parameters
@@ -43,6 +49,8 @@ def assign(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], 
         Current row bounds of each recorded table on the nodes.
     nodes
         Number of nodes.
+    near
+        Tables of which a job may draw any row that it owns; one job that runs the loop owns all.
 
     Notes
     -----
@@ -51,11 +59,15 @@ def assign(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], 
     the grid of blocks). Other plans are split by stage into parts of equal work. Row locks do not span nodes: a
     locked plan runs on node 0.
     """
+    if plan.strategy == "rotation" and "members" in plan.details:
+        return _assign_dealt(plan, records, bounds, nodes)
     if plan.strategy == "rotation" and "cells" in plan.details:
         return _assign_rotation(plan, records, bounds, nodes)
     node_of = _balanced(plan, nodes)
-    tables = range(len(records.tables))
-    return Assignment(node_of, _row_units(plan, records, list(tables), bounds), {})
+    whole = sorted(near) if plan.strategy == "sequential" else []
+    tables = [table for table in range(len(records.tables)) if table not in whole]
+    units = [_row_units(plan, records, tables, bounds), *(_whole_units(plan, t, bounds[t]) for t in whole)]
+    return Assignment(node_of, _joined(units), {})
 
 
 def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
@@ -81,6 +93,58 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
     if others:
         parts.append(_row_units(plan, records, others, bounds))
     return Assignment(node_of, _joined(parts), found)
+
+
+def _assign_dealt(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
+    """Assign a rotation whose blocks are sets of fine ones, which travel one by one and lie in order between loops.
+
+    So neither the layout of the tables nor the node of a task changes when rows are dealt anew.
+    """
+    cells, cuts, members, axis_of = (plan.details[name] for name in ("cells", "bounds", "members", "axis_of"))
+    assert isinstance(cells, np.ndarray)
+    assert isinstance(cuts, dict)
+    assert isinstance(members, tuple)
+    assert isinstance(axis_of, dict)
+    numbers = {shape.name: number for number, shape in enumerate(records.tables)}
+    blocks = [int(member.max()) + 1 for member in members]
+    stays = [len(member) == count for member, count in zip(members, blocks, strict=True)]
+    size = [records.tables[numbers[n]].rows * records.tables[numbers[n]].row_bytes for n in cuts]
+    pinned = max(range(len(cuts)), key=lambda axis: (stays[axis], size[axis]))
+    node_of_block = _equal_work(cells[:, pinned], plan.work, blocks[pinned], nodes)
+    found: dict[int, NDArray[np.int64]] = {}
+    parts = []
+    for name, axis in axis_of.items():
+        cut, member, table = list(cuts.values())[axis], members[axis], numbers[name]
+        fine = len(member)
+        home = (np.arange(fine) * nodes // fine).astype(np.int32)
+        if axis == pinned and stays[axis]:
+            home = node_of_block
+        found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
+        found[table][-1] = records.tables[table].rows
+        parts.append(_fine_units(table, cut, home, member, cells[:, axis]))
+    others = [table for table in range(len(records.tables)) if table not in found]
+    if others:
+        parts.append(_row_units(plan, records, others, bounds))
+    return Assignment(node_of_block[cells[:, pinned]], _joined(parts), found)
+
+
+def _fine_units(
+    table: int,
+    cut: NDArray[np.int64],
+    home: NDArray[np.int32],
+    member: NDArray[np.int32],
+    block: NDArray[np.int32],
+) -> Units:
+    """Make a unit of each fine block; the jobs of the block that it belongs to use it."""
+    jobs = np.argsort(block, kind="stable")
+    first, last = (np.searchsorted(block[jobs], member, side) for side in ("left", "right"))
+    counts = last - first
+    unit = np.repeat(np.arange(len(member)), counts)
+    entries = np.arange(len(unit)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    users = np.stack([unit, jobs[entries]], axis=1).astype(np.int64)
+    fine = len(member)
+    several = np.diff(cut) > 1
+    return Units(np.full(fine, table, np.int32), cut[:-1], cut[1:], home, several, np.ones(fine, bool), users)
 
 
 def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:
@@ -130,6 +194,17 @@ def _units_read_elsewhere(
     home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
     no = np.zeros(len(rows), bool)
     return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, no, no, users)
+
+
+def _whole_units(plan: Plan, table: int, bounds: NDArray[np.int64]) -> Units:
+    """Make a unit of each node's rows of a table that all jobs use."""
+    home = np.flatnonzero(np.diff(bounds) > 0)
+    users = np.stack(np.meshgrid(np.arange(len(home)), np.arange(plan.jobs), indexing="ij"), axis=-1).reshape(-1, 2)
+    numbers = np.full(len(home), table, np.int32)
+    written = np.ones(len(home), bool)
+    several = np.diff(bounds)[home] > 1
+    low, high = bounds[home], bounds[home + 1]
+    return Units(numbers, low, high, home.astype(np.int32), several, written, users.astype(np.int64))
 
 
 def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: list[NDArray[np.int64]]) -> Units:

@@ -93,7 +93,11 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node:
             continue
         base[table] = units
         cut = _cut(plan, records, table) if one_node and plan.strategy == "buckets" else None
-        if cut is None:
+        dealt = _dealt(plan, records, table)
+        if dealt is not None:
+            block_of[table] = dealt
+            units += int(dealt.max(initial=-1)) + 1
+        elif cut is None:
             units += records.tables[table].rows
         else:
             block_of[table] = block_lookup(cut, np.arange(len(cut) - 1, dtype=np.int32)).astype(np.int32)
@@ -117,12 +121,21 @@ def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | 
     return cuts.get(names[table])
 
 
+def _dealt(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int32] | None:
+    """Return the block of each row of a table whose blocks are sets of fine ones: a job has all of its block."""
+    axis_of, members, cuts = (plan.details.get(name) for name in ("axis_of", "members", "bounds"))
+    axis = axis_of.get(records.tables[table].name) if isinstance(axis_of, dict) else None
+    if axis is None or not isinstance(members, tuple) or not isinstance(cuts, dict):
+        return None
+    return block_lookup(list(cuts.values())[axis], members[axis]).astype(np.int32)
+
+
 def _cells(
     plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the block of each job of a rotation, if it contains all rows of the table that the job touches."""
     cells, cuts, cut = plan.details.get("cells"), plan.details.get("bounds"), _cut(plan, records, table)
-    if cut is None or not isinstance(cells, np.ndarray) or not isinstance(cuts, dict):
+    if cut is None or not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or "members" in plan.details:
         return None
     block = cells[:, list(cuts).index(records.tables[table].name)]
     low, high = cut[block].astype(np.int64), cut[block + 1].astype(np.int64)

@@ -15,6 +15,7 @@ from strads.schedule.records.cost import HANDOVER, TASK, nanoseconds_per_task
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
+from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
@@ -34,6 +35,8 @@ class Problem:
     parallel: Parallel
     copy_in_order: PlanOrderCopy | None
     certain: float = 1.0  # the share of the accesses that are made unconditionally
+    near: tuple[frozenset[int], ...] = ()  # groups of tables from which rows are drawn
+    deal: Deal = ()  # how their rows are dealt to blocks
 
     @classmethod
     def of(
@@ -44,6 +47,8 @@ class Problem:
         parallel: Parallel,
         copy_in_order: PlanOrderCopy | None = None,
         certain: float = 1.0,
+        near: tuple[frozenset[int], ...] = (),
+        deal: Deal = (),
     ) -> "Problem":
         """Find the accesses in `records` that can conflict.
 
@@ -54,7 +59,8 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        return cls(records.tables, found, tables_of, records.tasks, threads, seed, parallel, copy_in_order, certain)
+        loop = records.tables, found, tables_of, records.tasks
+        return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal)
 
     @cached_property
     def touches(self) -> Touches:

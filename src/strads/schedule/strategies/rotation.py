@@ -10,6 +10,7 @@ from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, reason_of
 from strads.schedule.strategies.precedence import chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
@@ -17,6 +18,7 @@ BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH = 2.0  # parallelism with which no other strategy is considered
+ROWS_NEAR, FEWEST_NEAR = 64, 8  # of a table from which rows are drawn: rows of a block, and blocks unless it has fewer
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
 
 
@@ -64,13 +66,15 @@ def rotation(problem: Problem) -> Plan:
         If the records are not uniform, or tasks touch two rows of a table, or more than three tables.
     """
     columns = _one_column_a_table(problem)
+    if problem.near:
+        return _deck(problem, columns).deal(problem.deal)
     cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
     shape = tuple(len(cut) - 1 for cut in cuts)
     keys, counts, bounds = _keys(problem, columns, cuts, shape)
     sizes = counts.sum(axis=0, dtype=np.int64)
     present = np.flatnonzero(sizes)
     cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)  # (jobs, k): blocks of each job
-    stage = _diagonal(cells, max(shape))
+    stage = diagonal(cells, max(shape))
     priority = np.lexsort((present, -sizes[present], stage))
     cells = cells[priority]
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
@@ -84,11 +88,51 @@ def rotation(problem: Problem) -> Plan:
         "blocks": dict(zip(names, shape, strict=True)),
         "bounds": dict(zip(names, cuts, strict=True)),
         "cells": cells,
-        "bottleneck": _bottleneck(names, shape),
+        "bottleneck": bottleneck(names, shape),
     }
-    reason = _reason(names, shape, np.unique(stage, return_counts=True)[1])
+    reason = reason_of(names, shape, np.unique(stage, return_counts=True)[1])
     compact = np.unique(stage[priority], return_inverse=True)[1]
     return problem.plan("rotation", reason, groups, compact, precedence, details)
+
+
+def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
+    """Group the tasks by fine blocks of the tables that rows are drawn from."""
+    axis_of = _axis_of_tables(problem, columns)
+    near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.near)}
+    most = _blocks(problem, columns)
+    blocks = [min(most, _near_blocks(problem, c)) if axis in near else most for axis, c in enumerate(columns)]
+    grain = 1 if not near else min(GRAIN, int((MOST_KEYS / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
+    wanted = [b * grain if axis in near else b for axis, b in enumerate(blocks)]
+    cuts = [_cut(problem, column, fine) for column, fine in zip(columns, wanted, strict=True)]
+    shape = tuple(len(cut) - 1 for cut in cuts)
+    dealt = [min(b, fine) if axis in near else fine for axis, (b, fine) in enumerate(zip(blocks, shape, strict=True))]
+    keys, counts, bounds = _keys(problem, columns, cuts, shape)
+    sizes = counts.sum(axis=0, dtype=np.int64)
+    present = np.flatnonzero(sizes)
+    order, _ = group_by_key(keys, counts, present, bounds, problem.parallel)
+    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)
+    tables = problem.tables
+    names = [tables[problem.column_tables[column]].name for column in columns]
+    axes = {tables[table].name: axis for table, axis in axis_of.items()}
+    return Deck(order, sizes[present], cells, tuple(dealt), dict(zip(names, cuts, strict=True)), axes)
+
+
+def _axis_of_tables(problem: Problem, axes: tuple[int, ...]) -> dict[int, int]:
+    """Axis of each table that rotates."""
+    found, tables = problem.found, problem.tables
+    axis_of: dict[int, int] = {}
+    for column in problem.columns or ():
+        table = problem.column_tables[column]
+        for axis, first in enumerate(axes):
+            alike = tables[problem.column_tables[first]].rows == tables[table].rows
+            if alike and (first == column or columns_equal(found.rows, found.arity, first, column)):
+                axis_of.setdefault(table, axis)
+    return axis_of
+
+
+def _near_blocks(problem: Problem, column: int) -> int:
+    """Most blocks of a table from which rows are drawn: few rows to choose from would teach little."""
+    return max(FEWEST_NEAR, problem.tables[problem.column_tables[column]].rows // ROWS_NEAR)
 
 
 def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
@@ -162,28 +206,3 @@ def _keys(
 
     problem.parallel(fill, len(counts))
     return keys, counts, bounds
-
-
-def _diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
-    """Stage of each cell: (b₁ − b₀, b₂ − b₀) modulo `side`; cells of one stage differ in every block."""
-    stage = np.zeros(len(cells), np.int64)
-    for axis in range(1, cells.shape[1]):
-        stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
-    return stage
-
-
-def _bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
-    axis = int(np.argmin(shape))
-    plural = "s" if shape[axis] > 1 else ""
-    return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
-
-
-def _reason(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.intp]) -> str:
-    rows = " and ".join(f"one row of {name}" for name in names)
-    if len(set(shape)) == 1:
-        cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
-    else:
-        cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
-    stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
-    up_to = "" if np.all(stage_jobs == most) else "up to "
-    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"

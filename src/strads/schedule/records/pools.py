@@ -1,0 +1,206 @@
+"""The rows from which each job of a plan draws, if a loop's body calls `near`: rows that no other job uses meanwhile.
+
+A job of a rotation draws from its block. Of other plans, it draws from the rows that were recorded for its tasks. One
+job that runs the loop alone draws from all rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.rng.numbers import fill_aliases, given_weights
+from strads.schedule.nodes.assignment import job_of_task
+from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.parts import as_sparse
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Rows to be drawn from the tables of one group.
+
+    Attributes
+    ----------
+    rows
+        The pools, one after the other.
+    low, high : (jobs,)
+        Job j draws from `rows[low[j]:high[j]]`.
+    share, other
+        With weights, for each entry of `rows`: a draw picks an entry of the pool uniformly, and takes it with
+        probability `share`, else the one that is `other` entries from the pool's first. Empty without weights.
+    dealt
+        Whether pools are blocks of a `Deck`.
+    """
+
+    rows: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    share: NDArray[np.float64]
+    other: NDArray[np.int64]
+    dealt: bool = False
+
+    def of_jobs(self, jobs: NDArray[np.int64]) -> "Pools":
+        """Return the pools of the given jobs, in the given order; −1 denotes a job without tasks."""
+        return replace(self, low=np.append(self.low, 0)[jobs], high=np.append(self.high, 0)[jobs])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays, in their order."""
+        return self.rows, self.low, self.high, self.share, self.other
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each job's pool; shape (jobs,)."""
+        return self.high - self.low
+
+
+def pools(plan: Plan, records: AccessRecords, tables: frozenset[int], weights: NDArray[np.void] | None = None) -> Pools:
+    """Determine the rows from which the jobs of a plan draw.
+
+    Parameters
+    ----------
+    plan
+        The plan, before its jobs are merged into lanes or separated by barriers.
+    records
+        The rows that each task touches; all accesses to these tables must be recorded as writes.
+    tables
+        Tables that share row numbers, by their numbers in the records.
+    weights
+        Made by `strads.weights`, for the rows of these tables.
+    """
+    if plan.strategy == "sequential":
+        every = np.arange(min(records.tables[table].rows for table in tables))
+        whole = np.zeros(plan.jobs, np.int64), np.full(plan.jobs, len(every))
+        if weights is None:
+            return Pools(every, *whole, *_unweighted())
+        share, other = (weights[name][: len(every)] for name in ("share", "other"))
+        return Pools(every, *whole, share.copy(), np.clip(other, 0, len(every) - 1))
+    found = _blocks(plan, records, tables)
+    rows, offsets, pool = _recorded(plan, records, tables) if found is None else found
+    share, other = _unweighted() if weights is None else _aliases(rows, offsets, given_weights(weights))
+    return Pools(rows, offsets[pool], offsets[pool + 1], share, other, dealt=found is not None)
+
+
+def merged(found: Pools, old: Plan, new: Plan) -> Pools:
+    """Return the pools of a plan whose jobs run those of another, one after the other: their rows, concatenated.
+
+    With weights, too, a job draws as if it had drawn the old job first, in proportion to the sizes of their pools.
+    """
+    filled = np.flatnonzero(np.diff(old.offsets))
+    job = job_of_task(new)[old.order[old.offsets[filled]]]
+    by_job = np.argsort(job, kind="stable")
+    sizes = found.sizes[filled][by_job]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    low, high = (ends[np.searchsorted(job[by_job], np.arange(new.jobs), side)] for side in ("left", "right"))
+    starts = found.low[filled][by_job]
+    entries = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
+    share, other = found.share, found.other
+    if len(share):
+        share, other = share[entries], other[entries] + np.repeat(ends[:-1] - low[job[by_job]], sizes)
+    return replace(found, rows=found.rows[entries], low=low, high=high, share=share, other=other)
+
+
+def _unweighted() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    return np.empty(0), np.empty(0, np.int64)
+
+
+def _blocks(
+    plan: Plan, records: AccessRecords, tables: frozenset[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the rows and offsets of all blocks, and the block of each job, if the tables rotate together."""
+    axis_of, members, cells = (plan.details.get(name) for name in ("axis_of", "members", "cells"))
+    if not isinstance(axis_of, dict) or not isinstance(members, tuple) or not isinstance(cells, np.ndarray):
+        return None
+    axes = {axis_of.get(records.tables[table].name) for table in tables}
+    cuts = plan.details["bounds"]
+    assert isinstance(cuts, dict)
+    axis = axes.pop()
+    if axes or axis is None:
+        return None
+    cut, member = list(cuts.values())[axis], members[axis]
+    by_block = np.argsort(member, kind="stable")
+    sizes = np.diff(cut)[by_block]
+    rows = np.arange(cut[-1]) + np.repeat(cut[:-1][by_block] - np.cumsum(sizes) + sizes, sizes)
+    lengths = np.bincount(member, np.diff(cut)).astype(np.int64)
+    return rows, np.concatenate([[0], np.cumsum(lengths)]), cells[:, axis].astype(np.int64)
+
+
+def _recorded(
+    plan: Plan, records: AccessRecords, tables: frozenset[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that the tasks of each job touch in every one of the tables, the offsets, and the jobs."""
+    sparse = as_sparse(records)
+    place = np.full(len(records.tables), -1, np.int64)
+    place[sorted(tables)] = np.arange(len(tables))
+    last = np.full((len(tables), max(records.tables[table].rows for table in tables)), -1, np.int32)
+    rows, offsets = np.empty(len(sparse.rows), np.int64), np.zeros(plan.jobs + 1, np.int64)
+    _list_rows(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, place, last, rows, offsets)
+    return rows[: offsets[-1]].copy(), offsets, np.arange(plan.jobs)
+
+
+@njit(nogil=True, cache=True)
+def _list_rows(
+    starts: NDArray[np.int64],
+    touched: NDArray[np.integer],
+    tags: NDArray[np.uint8],
+    order: NDArray[np.integer],
+    jobs: NDArray[np.int64],
+    place: NDArray[np.int64],
+    last: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> None:
+    """List each job's rows once; `last` (tables, rows) is initially all −1: the last job that touches a row."""
+    end = 0
+    for job in range(len(jobs) - 1):
+        begin = end
+        for position in range(jobs[job], jobs[job + 1]):
+            task = order[position]
+            for access in range(starts[task], starts[task + 1]):
+                table, row = place[tags[access] >> 1], touched[access]
+                if table >= 0 and last[table, row] != job:
+                    last[table, row] = job
+                    if table == 0:
+                        rows[end] = row
+                        end += 1
+        kept = begin
+        for entry in range(begin, end):
+            in_all = True
+            for table in range(1, len(last)):
+                in_all &= last[table, rows[entry]] == job
+            if in_all:
+                rows[kept] = rows[entry]
+                kept += 1
+        end = kept
+        offsets[job + 1] = end
+
+
+def _aliases(
+    rows: NDArray[np.int64], offsets: NDArray[np.int64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the alias table of each pool; rows are equally likely if none of a pool has a weight."""
+    share, other = np.ones(len(rows)), np.zeros(len(rows), np.int64)
+    _fill(rows, offsets, weights, share, other)
+    return share, other
+
+
+@njit(nogil=True, cache=True)
+def _fill(
+    rows: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    share: NDArray[np.float64],
+    other: NDArray[np.int64],
+) -> None:
+    for pool in range(len(offsets) - 1):
+        first, last = offsets[pool], offsets[pool + 1]
+        own = np.empty(last - first)
+        total = 0.0
+        for entry in range(first, last):
+            own[entry - first] = weights[rows[entry]]
+            total += own[entry - first]
+        if total > 0:
+            fill_aliases(own * (len(own) / total), share[first:last], other[first:last])

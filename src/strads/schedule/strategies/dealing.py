@@ -1,0 +1,141 @@
+"""Dealing the rows of a rotation to other blocks, so that in time any two of them meet in one (Lerer et al. 2019).
+
+A table from which `near` draws rows is cut several times as finely as its blocks: a block is a few of the fine ones,
+chosen at random. Tasks are grouped by fine blocks once. To deal anew is to put these groups into another order, and to
+order the jobs: nothing is recorded, counted or sorted by task.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from strads.schedule.plan import Plan
+from strads.schedule.strategies.precedence import chain, parallelism
+
+GRAIN = 8  # fine blocks of a block
+DEAL_EVERY = 4  # calls
+
+Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
+
+
+@dataclass(frozen=True)
+class Deck:
+    """Tasks grouped by fine blocks, from which plans are dealt.
+
+    Attributes
+    ----------
+    order : (tasks,)
+        Tasks by group.
+    sizes : (groups,)
+        Tasks of each group.
+    cells : (groups, k)
+        Fine block of each axis of the grid.
+    blocks : (k,)
+        Number of blocks of each axis; not dealt if there are as many fine blocks.
+    cuts
+        Name of the first table of each axis → bounds of its fine blocks.
+    axis_of
+        Name of each table → its axis.
+    """
+
+    order: NDArray[np.integer]
+    sizes: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    blocks: tuple[int, ...]
+    cuts: dict[str, NDArray[np.int64]]
+    axis_of: dict[str, int]
+
+    def deal(self, deal: Deal) -> Plan:
+        """Return the plan of one deal."""
+        random = np.random.Generator(np.random.Philox(np.random.SeedSequence(deal)))
+        members = tuple(_dealt(len(cut) - 1, b, random) for b, cut in zip(self.blocks, self.cuts.values(), strict=True))
+        coarse = np.stack([member[self.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
+        job_key = np.ravel_multi_index(tuple(coarse.T), self.blocks)
+        present, job = np.unique(job_key, return_inverse=True)
+        sizes = np.bincount(job, self.sizes, len(present)).astype(np.int64)
+        cells = np.stack(np.unravel_index(present, self.blocks), axis=1).astype(np.int32)
+        stage = diagonal(cells, max(self.blocks))
+        priority = np.lexsort((present, -sizes, stage))
+        rank = np.empty(len(priority), np.int64)
+        rank[priority] = np.arange(len(priority))
+        sequence = np.argsort(rank[job], kind="stable")  # of the groups
+        cells, sizes = cells[priority], sizes[priority]
+        first_block = np.concatenate([[0], np.cumsum(self.blocks)]).astype(np.int32)
+        precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+        starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        order = np.empty_like(self.order)
+        _rearrange(self.order, starts, sequence, order)
+        names = list(self.cuts)
+        stages, stage_jobs = np.unique(stage, return_counts=True)
+        return Plan(
+            "rotation",
+            reason_of(names, self.blocks, stage_jobs),
+            order,
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.searchsorted(stages, stage[priority]).astype(np.int32),
+            *precedence,
+            parallelism=parallelism(sizes, precedence),
+            details={
+                "blocks": dict(zip(names, self.blocks, strict=True)),
+                "bounds": self.cuts,
+                "cells": cells,
+                "members": members,
+                "axis_of": self.axis_of,
+                "deck": self,
+                "bottleneck": bottleneck(names, self.blocks),
+                "work": sizes,
+            },
+        )
+
+
+def deck_of(plan: Plan) -> Deck | None:
+    """Return the deck that a plan was dealt from, or None."""
+    found = plan.details.get("deck")
+    return found if isinstance(found, Deck) else None
+
+
+def _dealt(fine: int, blocks: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Return the block of each fine block: all blocks have about as many."""
+    if fine == blocks:
+        return np.arange(fine, dtype=np.int32)
+    return random.permutation(np.arange(fine, dtype=np.int32) % blocks)
+
+
+@njit(nogil=True, cache=True)
+def _rearrange(
+    order: NDArray[np.integer], starts: NDArray[np.int64], sequence: NDArray[np.int64], target: NDArray[np.integer]
+) -> None:
+    end = 0
+    for group in sequence:
+        size = starts[group + 1] - starts[group]
+        target[end : end + size] = order[starts[group] : starts[group + 1]]
+        end += size
+
+
+def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
+    """Stage of each cell: (b₁ − b₀, b₂ − b₀) modulo `side`; cells of one stage differ in every block."""
+    stage = np.zeros(len(cells), np.int64)
+    for axis in range(1, cells.shape[1]):
+        stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
+    return stage
+
+
+def bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
+    """Name the table that has the fewest blocks."""
+    axis = int(np.argmin(shape))
+    plural = "s" if shape[axis] > 1 else ""
+    return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
+
+
+def reason_of(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.intp]) -> str:
+    """Say how a rotation works."""
+    rows = " and ".join(f"one row of {name}" for name in names)
+    if len(set(shape)) == 1:
+        cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
+    else:
+        cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
+    stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
+    up_to = "" if np.all(stage_jobs == most) else "up to "
+    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"

@@ -1,0 +1,173 @@
+"""Rows that a body draws from those that its job owns: `rng.near`."""
+
+import numpy as np
+import pytest
+from serial import run_or_refuse
+
+import strads
+from strads import async_for
+
+TASKS, USERS, ITEMS = 6000, 400, 300
+
+
+def one_more(k, pairs, U, C, rng, share):
+    U[pairs[k, 0]] += 1
+    C[pairs[k, 1]] += 1
+    for _ in range(2):
+        j = rng.near(C)
+        if j != pairs[k, 1]:
+            C[j] += U[pairs[k, 0]] % 5
+
+
+def weighted(k, pairs, U, C, rng, share):
+    i, o = pairs[k, 0], pairs[k, 1]
+    j = rng.near(C, share)
+    U[i] += C[o] % 7 + 2 * C[j]
+    C[j] += U[i] % 3
+    C[o] += 1
+
+
+def until_other(k, pairs, U, C, rng, share):
+    j = rng.near(C)
+    while j == pairs[k, 1]:
+        j = rng.near(C)
+    C[j] -= 1
+    C[pairs[k, 1]] += j
+    U[pairs[k, 0]] += rng.near(U) % 3
+
+
+def from_both(k, pairs, U, C, rng, share):
+    u, c = rng.near(U), rng.near(C, weights=share)
+    U[u] += C[c] % 4
+    C[pairs[k, 1]] += U[pairs[k, 0]]
+    C[c] += 1
+    U[pairs[k, 0]] %= 1000
+
+
+def other(rng, table, than):
+    for _ in range(3):
+        j = rng.near(table)
+        if j != than:
+            return j
+    return than
+
+
+def in_a_helper(k, pairs, U, C, rng, share):
+    o = pairs[k, 1]
+    j = other(rng, C, o)
+    C[o] += 1
+    C[j] += U[pairs[k, 0]] % 5
+    U[pairs[k, 0]] += 1
+
+
+def without_another_row(k, pairs, U, C, rng, share):
+    C[rng.near(C)] += U[pairs[k, 0]] % 3
+    U[pairs[k, 0]] += 1
+
+
+def both_ends(k, pairs, U, C, rng, share):
+    i, j = pairs[k, 0] % 300, pairs[k, 1]
+    C[i] += 1
+    C[j] += C[i] % 3
+    n = rng.near(C, share)
+    if n != i and n != j:
+        C[n] -= C[i] % 4
+
+
+def by_condition(k, pairs, U, C, rng, share):
+    if U[pairs[k, 0]] % 3 > 0:
+        C[rng.near(C)] += 1
+    elif rng.random() < 0.5:
+        C[pairs[k, 1]] += 2
+    U[pairs[k, 0]] += C[pairs[k, 1]]
+
+
+def of_all_rows(k, pairs, U, C, rng, share):
+    C[pairs[k, 1]] += pairs[rng.near(pairs), 0]
+    U[pairs[k, 0]] += rng.near(pairs)
+
+
+def beside_it(k, pairs, U, C, rng, share):
+    C[pairs[k, 1]] += 1
+    C[(rng.near(C) + 1) % len(C)] += U[pairs[k, 0]]
+    U[pairs[k, 0]] += 1
+
+
+BODIES = [
+    one_more,
+    weighted,
+    until_other,
+    from_both,
+    in_a_helper,
+    without_another_row,
+    both_ends,
+    by_condition,
+    of_all_rows,
+    beside_it,
+]
+
+
+def arguments(tasks=TASKS):
+    random = np.random.default_rng(0)
+    pairs = strads.dvector(
+        np.stack([random.integers(0, USERS, tasks), (ITEMS * random.random(tasks) ** 2)], 1).astype(int)
+    )
+    U, C = (strads.dvector.zeros(n, dtype=np.int64) for n in (USERS, ITEMS))
+    return pairs, U, C, strads.random(3), strads.weights(np.arange(ITEMS) % 5)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_result_is_that_of_the_recorded_order(body):
+    given = arguments()
+    for _ in range(6):  # rows are dealt anew before the fifth
+        assert run_or_refuse(range(TASKS), body, *given) is None
+    assert given[2].to_numpy().any()
+
+
+def totals(body, calls=6, tasks=TASKS, **options):
+    given = arguments(tasks)
+    for _ in range(calls):
+        async_for(range(tasks), body, *given, **options)
+    return np.concatenate([given[1].to_numpy(), given[2].to_numpy()])
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_same_bits_for_any_number_of_threads_and_in_the_interpreter(body):
+    expected = totals(body, threads=1)
+    for threads in (2, 5, 16):
+        np.testing.assert_array_equal(totals(body, threads=threads), expected)
+    few = 300
+    np.testing.assert_array_equal(totals(body, 5, few, mode="python"), totals(body, 5, few))
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("body", BODIES)
+def test_near_on_nodes(runtime, body):
+    given = arguments()
+    for _ in range(6):
+        assert run_or_refuse(range(TASKS), body, *given) is None
+
+
+def count_draws(k, pairs, C, even, by_weight, rng, share):
+    C[pairs[k, 1]] += 0
+    even[pairs[k, 1]] += 0
+    by_weight[pairs[k, 1]] += 0
+    for _ in range(20):
+        even[rng.near(C)] += 1
+        by_weight[rng.near(C, share)] += 1
+
+
+def test_each_row_of_a_block_has_its_share():
+    pairs, _, C, rng, _ = arguments(20 * TASKS)
+    even, by_weight = (strads.dvector.zeros(ITEMS, dtype=np.int64) for _ in range(2))
+    weights = np.arange(ITEMS) % 5
+    stats = async_for(range(len(pairs)), count_draws, pairs, C, even, by_weight, rng, strads.weights(weights))
+    assert stats.strategy == "rotation"
+    pools, expected = stats.plan.details["near"]["C"], np.zeros((2, ITEMS))
+    for job, tasks in enumerate(np.diff(stats.plan.offsets)):
+        rows = pools.rows[pools.low[job] : pools.high[job]]
+        expected[0, rows] += 20 * tasks / len(rows)
+        expected[1, rows] += 20 * tasks * weights[rows] / weights[rows].sum()
+    for found, of_row in zip((even, by_weight), expected, strict=True):
+        assert np.abs(found.to_numpy() - of_row).max() < 6 * np.sqrt(of_row.max())
+        assert found.to_numpy()[of_row == 0].sum() == 0

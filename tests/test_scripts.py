@@ -24,6 +24,7 @@ SMALL = {
     "mf_ccd": "--ratings 50000 --rank 4 --repeats 1 --without-peer",
     "mpi_by_hand": "--ratings 50000 --ranks 4 --epochs 1 --rounds 1",
     "parameter_server": "--only process --count 10 --rounds 1",
+    "partial_fit": "--scale 0.001 --batches 2",
     "regression": "--problems genes --ratios 10 --sides strads --limit 5 --repeats 1",
     "sync_for": "--rows 2000 --features 10 --batches 64 --epochs 1",
     "synchronization": "--ratings 50000 --rank 4 --epochs 1 --part 1",

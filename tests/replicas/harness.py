@@ -72,7 +72,8 @@ def compare(name: str, seed: int, batches: int, kills: int, folder: Path, every:
     while reached < batches:
         nodes, threads = rng.choice(_SETTINGS)
         arguments = name, seed, batches, str(folder / "killed"), every, nodes, threads
-        goal = reached + rng.randint(0, 2 * batches // (kills + 1)) if killed < kills else batches + 1
+        step = 2 * (batches - reached) // (kills - killed + 1)
+        goal = reached + rng.randint(0, step) if killed < kills else batches + 1
         until = time.monotonic() + rng.random() if rng.random() < _EARLY and killed < kills else None
         with _replica(*arguments) as (process, connection):
             found = list(_reports(connection, until)) if until else list(_up_to(goal, _reports(connection)))

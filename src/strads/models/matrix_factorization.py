@@ -1,18 +1,15 @@
 """Matrix factorization of ratings by parallel stochastic gradient descent or coordinate descent."""
 
-import numbers
 import time
 from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
 from strads.dds import dvector
-from strads.errors import ArgumentError, InputError
-from strads.models._continuing import ContinuedEstimator, check_tables
+from strads.errors import ArgumentError
+from strads.models._continuing import check_tables
 from strads.models._iterative import OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
@@ -26,15 +23,16 @@ from strads.models.factorization.factor_tables import FactorTables, InitialFacto
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
 from strads.models.factorization.item_log import ItemLog
 from strads.models.factorization.online import OnlineTables
+from strads.models.factorization.predictor import FactorPredictor
 from strads.models.factorization.rated_items import RatedItems
-from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
+from strads.models.factorization.ratings import as_ratings
 from strads.models.held_out import held_out
 
 _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
 
 
-class MatrixFactorization(RegressorMixin, ContinuedEstimator):
+class MatrixFactorization(FactorPredictor):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
     Minimizes Σ [(score − prediction)² + λ(‖w‖² + ‖h‖² + biases²)] over the ratings, by stochastic gradient descent or
@@ -153,9 +151,7 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    _tables: FactorTables
     _initial: InitialFactors
-    _rated: RatedItems | None
     _online: OnlineTables | None = None  # between calls of partial_fit
 
     # -- training ------------------------------------------------------------------------------------------
@@ -237,12 +233,7 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
             return self
         begin = time.perf_counter()
         data = ratings.to_numpy()
-        online, mean, initial = self._online, 0.0, None
-        if origin is None:
-            mean, initial = self._first(data)
-            online = OnlineTables(FactorTables.random(0, 0, int(self.n_components), mean, initial), initial)
-        elif online is None:
-            online = OnlineTables(self._tables, self._initial)
+        online = self._online_tables(data, origin)
         batch = online.prepare(data, self._shape(X, data, None))
         seed = self._call_seed(origin)
         solver = self._stochastic(
@@ -251,11 +242,11 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
         epoch = solver.run_epoch(1)
         self._check_finite(epoch.objective, *batch.tables.arrays)
         with self._changing():
-            if initial is not None:
-                self.mean_, self._initial, self.n_features_in_ = mean, initial, 2
-                self._rated = RatedItems.of(data[:0], 0) if self.remember_ratings else None
             online.take(batch)
             self._online, self._tables = online, online.tables
+            self.mean_, self._initial, self.n_features_in_ = online.mean, online.start, 2
+            if origin is None:
+                self._rated = RatedItems.of(data[:0], 0) if self.remember_ratings else None
             if self._rated is not None:
                 self._rated.later.append(data["user"].astype(np.int32), data["item"].astype(np.int32))
             self._begin_call(origin)
@@ -263,6 +254,13 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
                 time.perf_counter() - begin, epoch.samples, objective=float(epoch.objective or 0.0), **epoch.figures
             )
         return self
+
+    def _online_tables(self, data: NDArray[Any], origin: "MatrixFactorization | None") -> OnlineTables:
+        """Return tables with room for more rows: those of the model, or empty ones before the first ratings."""
+        if origin is not None:
+            return self._online or OnlineTables(self._tables, self._initial)
+        mean, initial = self._first(data)
+        return OnlineTables(FactorTables.random(0, 0, int(self.n_components), mean, initial), initial)
 
     def _check_parameters(self) -> None:
         check_whole_numbers(self, "n_components", "max_iter", "n_iter_no_change")
@@ -359,106 +357,6 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
     def _publish(self, learnt: FactorTables) -> None:
         self._tables, self._online = learnt.at_home(), None
 
-    # -- what was learnt -----------------------------------------------------------------------------------
-
-    @property
-    def user_factors_(self) -> NDArray[np.float32]:
-        """Factors of the users, (n_users, n_components)."""
-        self._check_fitted()
-        return self._tables.factors[0]
-
-    @property
-    def item_factors_(self) -> NDArray[np.float32]:
-        """Factors of the items, (n_items, n_components)."""
-        self._check_fitted()
-        return self._tables.factors[1]
-
-    @property
-    def user_biases_(self) -> NDArray[np.float32]:
-        """Biases of the users, (n_users,)."""
-        self._check_fitted()
-        return self._tables.biases[0]
-
-    @property
-    def item_biases_(self) -> NDArray[np.float32]:
-        """Biases of the items, (n_items,)."""
-        self._check_fitted()
-        return self._tables.biases[1]
-
-    # -- prediction ----------------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> NDArray[np.float32]:
-        """Predict scores.
-
-        Parameters
-        ----------
-        X
-            An (n, 2) integer array of user and item, a pair (users, items), or a sparse matrix whose stored
-            entries are the pairs.
-
-        Returns
-        -------
-        ndarray of shape (n,), float32
-
-        Raises
-        ------
-        InputError
-            For ids that were not in the training data's range.
-        """
-        self._check_fitted()
-        users, items = as_pairs(X)
-        check_ids("user", users, len(self._tables.users))
-        check_ids("item", items, len(self._tables.items))
-        return self._tables.predict(users, items, self._team())
-
-    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination R² of the prediction; the arguments are those of `fit`."""
-        ratings = as_ratings(X, y).to_numpy()
-        predicted = self.predict((ratings["user"], ratings["item"]))
-        return float(r2_score(ratings["score"], predicted, sample_weight=sample_weight))
-
-    def rmse(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Root mean squared error of the prediction; the arguments are those of `fit`."""
-        ratings = as_ratings(X, y).to_numpy()
-        return _rmse(ratings["score"], self.predict((ratings["user"], ratings["item"])))
-
-    def recommend(
-        self, user: int, n: int = 10, *, exclude_rated: bool = True
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the items with the highest predicted scores.
-
-        Parameters
-        ----------
-        user
-            Id of the user.
-        n
-            Largest number of items to return.
-        exclude_rated
-            Whether to leave out the items that the user rated in the training data (needs `remember_ratings`).
-
-        Returns
-        -------
-        items : ndarray of shape (≤ n,), int64
-            Best first.
-        scores : ndarray of shape (≤ n,), float32
-        """
-        self._check_fitted()
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-            raise ArgumentError(f"n={n!r}: give a whole number of items, 1 or more")
-        if isinstance(user, bool) or not isinstance(user, numbers.Integral):
-            raise ArgumentError(f"user={user!r}: give the id of one user, a whole number")
-        if not 0 <= user < len(self._tables.users):
-            raise InputError(f"user id {user} is outside 0 … {len(self._tables.users) - 1}")
-        scores = self._tables.predict_all(int(user))
-        candidates = np.ones(len(scores), bool)
-        if exclude_rated:
-            if self._rated is None:
-                raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
-            candidates[self._rated.of_user(int(user))] = False
-        items = np.flatnonzero(candidates)
-        best = np.argsort(-scores[items], kind="stable")[:n]
-        return items[best], scores[items[best]]
-
     # -- files ---------------------------------------------------------------------------------------------
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -482,7 +380,3 @@ class MatrixFactorization(RegressorMixin, ContinuedEstimator):
             shape = len(users), len(items)
             later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], *shape)
             self._rated = RatedItems.from_arrays(arrays["rated_offsets"], arrays["rated_items"], later, *shape)
-
-
-def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
-    return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))

@@ -18,17 +18,23 @@ class OnlineTables:
         Held in this process; their memory is used, and changed, until there are too many rows.
     start : InitialFactors
         Of new rows.
+
+    Attributes
+    ----------
+    mean : float
+        μ of the tables.
+    start : InitialFactors
     """
 
     def __init__(self, tables: FactorTables, start: InitialFactors):
         self._memory = tuple(GrowingArray(table) for table in tables.arrays)
-        self._rank, self._mean, self._start = tables.rank, tables.mean, start
+        self._rank, self.mean, self.start = tables.rank, tables.mean, start
 
     @property
     def tables(self) -> FactorTables:
         """The tables, as views."""
         users, items = (memory.rows for memory in self._memory)
-        return FactorTables.from_arrays(users, items, self._rank, self._mean)
+        return FactorTables.from_arrays(users, items, self._rank, self.mean)
 
     def prepare(self, ratings: NDArray[np.void], shape: tuple[int, int]) -> "Batch":
         """Return the rows that ratings touch; the tables are to have at least `shape` rows.
@@ -40,13 +46,13 @@ class OnlineTables:
         """
         for what, memory, wanted in zip(("user", "item"), self._memory, shape, strict=True):
             check_growth(what, len(memory), wanted, len(ratings))
-        return Batch(ratings, [self._grown(*each) for each in enumerate(shape)], self._rank, self._mean)
+        return Batch(ratings, [self._grown(*each) for each in enumerate(shape)], self._rank, self.mean)
 
     def _grown(self, number: int, wanted: int) -> NDArray[np.float32]:
         """Make new rows ready in a table's memory, beyond its end, and return all."""
         memory = self._memory[number]
         rows = memory.room(max(wanted, len(memory)))
-        self._start.fill(rows[len(memory) :], self._rank, number, len(memory))
+        self.start.fill(rows[len(memory) :], self._rank, number, len(memory))
         return rows
 
     def take(self, batch: "Batch") -> None:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz replicas lint types clean
+.PHONY: demo test test-all fuzz replicas crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,11 @@ BATCHES ?= 1000
 KILLS ?= 50
 replicas: $(VENV)/.installed
 	$(BIN)/python tests/replicas --seed $(SEED) --batches $(BATCHES) --kills $(KILLS)
+
+# Programs killed at random moments and continued, on threads, MPI and Ray; KILLS=… chooses how many on threads.
+KILLS ?= 300
+crashes: $(VENV)/.installed
+	$(BIN)/python tests/checkpoints/crash_harness.py --kills $(KILLS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

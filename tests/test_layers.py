@@ -16,15 +16,16 @@ PACKAGE = Path(strads.__file__).parent
 # Each layer with those that it may import from, besides itself, `strads.errors` and `strads.rng`.
 LAYERS: dict[str, set[str]] = {
     "rng": set(),
-    "cluster": set(),
-    "dds": {"cluster"},
+    "checkpoints": set(),
+    "cluster": {"checkpoints"},
+    "dds": {"checkpoints", "cluster"},
     "schedule": set(),
     "engine": {"cluster", "dds", "schedule"},
     "bodies": {"cluster", "dds", "schedule", "engine"},
-    "loops": {"cluster", "dds", "schedule", "engine", "bodies"},
-    "schmp": {"cluster", "dds", "schedule", "engine"},
-    "ps": {"cluster", "dds", "schedule", "engine"},
-    "models": {"cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp"},
+    "loops": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies"},
+    "schmp": {"checkpoints", "cluster", "dds", "schedule", "engine"},
+    "ps": {"checkpoints", "cluster", "dds", "schedule", "engine"},
+    "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp"},
 }
 _SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees
 ANYWHERE = {"errors", "rng"}

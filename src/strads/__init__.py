@@ -7,6 +7,7 @@ import importlib
 from typing import Any
 
 from strads import cluster, ps, schmp
+from strads.checkpoints import checkpoint, record
 from strads.cluster import init, shutdown
 from strads.dds import (
     accumulator,
@@ -28,6 +29,7 @@ from strads.errors import (
     BodyError,
     BodyIndexError,
     BodyKeyError,
+    CheckpointError,
     CompileError,
     InputError,
     NodeError,
@@ -53,6 +55,7 @@ __all__ = [
     "BodyError",
     "BodyIndexError",
     "BodyKeyError",
+    "CheckpointError",
     "CompileError",
     "Hybrid",
     "InputError",
@@ -66,6 +69,7 @@ __all__ = [
     "SyncStatistics",
     "accumulator",
     "async_for",
+    "checkpoint",
     "cluster",
     "dmap",
     "dmultimap",
@@ -80,6 +84,7 @@ __all__ = [
     "read_parquet",
     "read_text",
     "readonly",
+    "record",
     "register_aggregation",
     "relaxed",
     "schmp",

@@ -40,6 +40,10 @@ class PlanError(StradsError, ValueError):
     """The requested strategy cannot be used for this loop."""
 
 
+class CheckpointError(StradsError, RuntimeError):
+    """A checkpoint cannot be written, read, or continued by this program."""
+
+
 class NodeFailure(StradsError, RuntimeError):
     """A node of the cluster is lost, or has not answered within the time limit.
 

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from strads.cli.cluster_options import Where
+from strads.cluster import Runtime
+from strads.errors import ArgumentError
 
 # Options, by the panel of the help that shows them.
 data_option = partial(typer.Option, rich_help_panel="Data")
@@ -20,6 +22,17 @@ SeedOption = Annotated[int, run_option(min=0, help="Same seed, same model.")]
 OverwriteOption = Annotated[bool, run_option("--overwrite", help="Replace an earlier run in the directory.")]
 DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
 
+CheckpointOption = Annotated[
+    str | None,
+    run_option(
+        metavar="DIRECTORY",
+        help="Save the state of training there, also s3://… and other URLs, to continue after a crash.",
+        show_default=False,
+    ),
+]
+EveryOption = Annotated[int, run_option(min=1, help="Iterations between two saved states.")]
+ResumeOption = Annotated[bool, run_option("--resume", help="Continue from the checkpoint; replaces the run's files.")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Where):
@@ -28,7 +41,30 @@ class Common(Where):
     out: OutOption
     seed: SeedOption = 0
     overwrite: OverwriteOption = False
+    checkpoint: CheckpointOption = None
+    checkpoint_every: EveryOption = 1
+    resume: ResumeOption = False
     debug: DebugOption = False
+
+    def start(self) -> Runtime:
+        """Choose where loops run, and continue from the checkpoint.
+
+        Raises
+        ------
+        ArgumentError
+            For incompatible options, or options that the machine or its software cannot satisfy.
+        """
+        if self.resume and self.checkpoint is None:
+            raise ArgumentError("--resume needs the directory of the run to continue: give --checkpoint")
+        runtime = super().start()
+        if self.checkpoint is not None:
+            session = runtime.save_to(self.checkpoint, every=self.checkpoint_every)
+            if session.target and not self.resume:
+                raise ArgumentError(
+                    f"--checkpoint {self.checkpoint} holds the state of an earlier run: add --resume to continue it, "
+                    "or choose another directory"
+                )
+        return runtime
 
 
 def positive(value: float | None) -> float | None:

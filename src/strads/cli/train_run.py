@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from rich.console import Console
 
+from strads.checkpoints import current_session
 from strads.cli import cluster_options, interrupts
 from strads.cli.environment import backends, machine, versions
 from strads.cli.failure import RunFailedError, describe
@@ -156,7 +157,8 @@ class TrainRun(ABC):
         RunFailedError
             If training fails; the directory keeps the metrics until then.
         """
-        directory = RunDirectory(self.common.out, overwrite=self.common.overwrite, texts=self.texts)
+        overwrite = self.common.overwrite or self.common.resume
+        directory = RunDirectory(self.common.out, overwrite=overwrite, texts=self.texts)
         with Interrupts() as signals, directory as self._directory:
             try:
                 self.read()
@@ -185,7 +187,7 @@ class TrainRun(ABC):
             with signals.shielded():  # leaves no partially written file
                 if record["iteration"] >= 1:
                     self._directory.append(record)
-                if self.saves_while_training:
+                if self.saves_while_training and not _is_repeating():
                     self._snapshots.take_if_due()
             progress.update(record)
             signals.check()
@@ -309,6 +311,12 @@ class TrainRun(ABC):
             "machine": machine() | {"threads": runtime.threads},
             "cluster": cluster_options.record(runtime),
         }
+
+
+def _is_repeating() -> bool:
+    """Whether the records come from a checkpoint: the model is then that of a later moment."""
+    session = current_session()
+    return session is not None and session.is_skipping
 
 
 def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:

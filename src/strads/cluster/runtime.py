@@ -1,19 +1,23 @@
 """The runtime: backend and threads that programs run on, chosen once by `strads.init`."""
 
+import atexit
 import math
 import numbers
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from strads.checkpoints import Session, running_session
 from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from strads.cluster.cores import available_cores, check_count, check_threads
 from strads.cluster.here import Here
 from strads.cluster.thread_team import ThreadTeam
 from strads.cluster.threads import ThreadsCluster
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, NodeFailure
 
 BACKENDS = ("threads", "mpi", "ray")
 # Environment variables by which Open MPI, MPICH and Intel MPI tell each process the size of its job.
@@ -26,6 +30,8 @@ class Runtime:
 
     def __init__(self, threads: int, cluster: Cluster | None = None):
         self.threads = threads
+        self.sessions = ExitStack()  # of checkpoints
+        self._restart: Callable[[], Cluster] | None = None
         self._teams: dict[int, ThreadTeam] = {}
         self._cluster = cluster
         self._here: Here | None = None
@@ -47,6 +53,25 @@ class Runtime:
                 self._cluster = ThreadsCluster(1, self.threads)
             return self._cluster
 
+    def replace_nodes(self) -> None:
+        """Replace the nodes after one was lost, by fewer if there are no others; what lay on them is lost.
+
+        Raises
+        ------
+        NodeFailure
+            If the backend cannot.
+        """
+        if self._restart is None:
+            raise NodeFailure("this backend cannot replace nodes")
+        if self._cluster is not None:
+            self._cluster.close()
+        self._cluster = self._restart()
+
+    @property
+    def can_replace_nodes(self) -> bool:
+        """Whether lost nodes can be replaced."""
+        return self._restart is not None
+
     @property
     def is_local(self) -> bool:
         """Whether this process is the only node, so that tables need not be sent."""
@@ -66,8 +91,17 @@ class Runtime:
                 self._teams[size] = ThreadTeam(size)
             return self._teams[size]
 
+    def save_to(self, url: str | os.PathLike[str], *, every: int = 1, keep: int = 2) -> Session:
+        """Save the program to a folder until the end, and continue an earlier run: see `strads.checkpoint`."""
+        replace = self.replace_nodes if self.can_replace_nodes else None
+        session = Session(url, every=every, keep=keep, replace_nodes=replace)
+        self.sessions.enter_context(running_session(session))
+        atexit.register(session.close)
+        return session
+
     def close(self) -> None:
-        """End all nodes and threads."""
+        """Write a last snapshot if there are checkpoints, and end all nodes and threads."""
+        self.sessions.close()
         for team in self._teams.values():
             team.close()
         self._teams.clear()
@@ -107,6 +141,9 @@ def init(
     address: str | None = None,
     latency: float = 0.0,
     bandwidth: float | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1,
+    checkpoint_keep: int = 2,
 ) -> Runtime:
     """Choose where loops run; by default on all cores of this machine, or on all processes of `mpiexec`.
 
@@ -127,6 +164,8 @@ def init(
         "ray": the cluster to join, as in `ray.init`; by default the one in RAY_ADDRESS, or a new local one.
     latency, bandwidth
         "threads": simulate a network between the nodes: seconds per message, and bytes per second of each node.
+    checkpoint_dir, checkpoint_every, checkpoint_keep
+        Save the program there until `shutdown`, and continue an earlier run: see `strads.checkpoint`.
 
     Returns
     -------
@@ -163,7 +202,23 @@ def init(
 
         cluster = start_ray(count, each, limit, address)
         _current = Runtime(cluster.threads, cluster)
+        _current._restart = partial(_start_again, cluster.size, cluster.threads, limit, address)
+    if checkpoint_dir is not None:  # only the driver gets here
+        _current.save_to(checkpoint_dir, every=checkpoint_every, keep=checkpoint_keep)
     return _current
+
+
+def _start_again(nodes: int, threads: int, limit: float, address: str | None) -> Cluster:
+    """Start nodes on Ray after one was lost; fewer if the machines that are left have no room for as many."""
+    from strads.cluster.ray.cluster import start_ray
+
+    while True:
+        try:
+            return start_ray(nodes, threads, limit, address)
+        except (ArgumentError, NodeFailure):
+            if nodes == 1:
+                raise
+            nodes -= 1
 
 
 def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float, bandwidth: float | None) -> Runtime:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints import SaveTicket, Tree, saving
 from strads.cluster import Node
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
@@ -60,6 +61,13 @@ def read_values(node: Node, name: str, field: str | None = None) -> NDArray[Any]
     shard: Shard = node.store[name]
     values = shard.values(shard.low, shard.high)
     return values if field is None else values[field].copy()
+
+
+def save_rows(node: Node, name: str, ticket: SaveTicket) -> Tree:
+    """Save this node's rows in a checkpoint; returns their tree."""
+    shard: Shard = node.store[name]
+    with saving(ticket, node.rank) as save:
+        return save.apart(shard.values(shard.low, shard.high))
 
 
 def read_rows(node: Node, name: str, selection: Selection) -> NDArray[Any] | RaggedArray:

@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from strads.checkpoints import Load, Save, SnapshotSave, Tree, contents_checksum, is_shared, observe
 from strads.cluster import Cluster
 from strads.dds._layout import Bounds, Layout, numbers, part
-from strads.dds._node_tables import copy_table, move_rows, store_values
+from strads.dds._node_tables import copy_table, move_rows, save_rows, store_values
 from strads.dds._spread import Spread, lost
 from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray
-from strads.errors import NodeFailure
+from strads.errors import CheckpointError, NodeFailure
 
 
 class Content:
@@ -41,6 +42,7 @@ class Content:
     @property
     def home(self) -> Storage:
         """The content at the driver; gathered first if it is only on the nodes."""
+        observe(self)
         if self._home is None:
             self._home = self.nodes.gather()
         return self._home
@@ -64,6 +66,7 @@ class Content:
         NodeFailure
             If it was lost with the nodes.
         """
+        observe(self)
         if self._spread is None:
             assert self._lost is not None
             raise lost(self._lost) from self._lost
@@ -128,6 +131,53 @@ class Content:
         name = self.nodes.cluster.new_name()
         self.nodes.run(copy_table, name)
         return Content.on_nodes(self.nodes.cluster, name, self.layout, self.nodes.bounds)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------
+
+    def fixed_content(self) -> str | None:
+        """Return a checksum of the content, if the driver has it."""
+        return None if self._home is None else contents_checksum(numbers(self._home), self.layout.offsets)
+
+    def is_shared(self) -> bool:
+        """Whether other code may have a view of the content at the driver."""
+        return self._home is not None and is_shared(numbers(self._home))
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the content as a tree; each node saves its own rows."""
+        if self._home is not None or not isinstance(save, SnapshotSave):
+            return {"rows": save.apart(numbers(self.home))}
+        nodes = self.nodes
+        return {"nodes": nodes.run(save_rows, save.ticket(nodes.cluster.size)), "bounds": nodes.bounds.tolist()}
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore the content at the driver; nodes get it when they need it.
+
+        Raises
+        ------
+        CheckpointError
+            If the table has another shape or dtype.
+        """
+        home = self.layout.empty() if self._home is None else self._home
+        target = numbers(home)
+        if "rows" in tree:
+            pieces = [(target, tree["rows"])]
+        else:
+            bounds = tree["bounds"]
+            pieces = [
+                (numbers(part(home, low, high)), each)
+                for (low, high), each in zip(pairwise(bounds), tree["nodes"], strict=True)
+            ]
+        for rows, each in pieces:
+            found = load.apart(each, rows)
+            if found is not rows:
+                if found.shape != rows.shape or found.dtype != rows.dtype:
+                    raise CheckpointError(
+                        f"a table of shape {rows.shape} and dtype {rows.dtype} has shape {found.shape} and dtype "
+                        f"{found.dtype} in the checkpoint: the program has changed"
+                    )
+                rows[...] = found
+        self._home, self._lost = home, None
+        self.written_at_home()
 
     def __getstate__(self) -> tuple[Storage, int]:
         return self.home, self.version

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from strads.checkpoints import Load, Save, Tree, observe
 from strads.cluster import Cluster
 from strads.dds._arrow import storage_from_arrow
 from strads.dds._display import SHOWN_ROWS, display, summary
@@ -184,6 +185,19 @@ class dvector(Operators):
         """Declare that `storage` may have changed: increments `version`, and drops the nodes' copies."""
         self._content.written_at_home()
 
+    @property
+    def root(self) -> Content:
+        """What checkpoints save and restore: the content, wherever it lies."""
+        return self._content
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the content as a tree; see `strads.checkpoint`."""
+        return self._content.checkpoint_state(save)
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore the content."""
+        self._content.restore_state(tree, load)
+
     def distribute(self, cluster: Cluster, bounds: ArrayLike | None = None) -> str:
         """Ensure that the rows are on the nodes of a cluster; rows already in place are not sent again.
 
@@ -311,6 +325,7 @@ class dvector(Operators):
             ) from error
 
     def _assign(self, index: Any, value: Any) -> None:
+        observe(self._content, writes=True)
         if not self._content.is_home:
             with suppress(NeedsAllRows):
                 assign_remote(self._content.nodes, index, value)

@@ -159,6 +159,14 @@ class Accumulator:
         """Return to the initial value."""
         self._value = self._initial
 
+    def small_state(self) -> float:
+        """Return the sum, for checkpoints."""
+        return self._value
+
+    def restore_small_state(self, state: float) -> None:
+        """Set the sum."""
+        self._value = state
+
     def __repr__(self) -> str:
         return f"accumulator({self._value!r})"
 

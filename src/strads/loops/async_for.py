@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from strads import cluster
+from strads.checkpoints import current_session
 from strads.cluster import Cluster
 from strads.errors import ArgumentError
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
+from strads.loops.steps import pack_async, perform_loop, unpack_async
 from strads.schedule.planner import STRATEGIES
 
 _MODES = ("compiled", "python")
@@ -93,14 +95,23 @@ def async_for(
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     interpreted = mode == "python"
-    place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
     options = LoopOptions(strategy, int(seed), bool(fastmath), order, keep_records=interpreted)
     if runtime.is_local or interpreted:
         team = runtime.team(threads)
         options = replace(options, threads=team.size, team=team)
     else:
         check_node_threads(threads, runtime.threads)
-    return run_loop(place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted)
+
+    def run() -> LoopStatistics:
+        place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
+        return run_loop(
+            place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted
+        )
+
+    if current_session() is None:
+        return run()
+    chosen = loop_indices.signature, strategy, order, bool(fastmath), int(seed)
+    return perform_loop("async_for", run, body, arguments, chosen, pack_async, unpack_async)
 
 
 def check_node_threads(threads: int | None, of_node: int) -> None:

@@ -53,6 +53,11 @@ class LoopIndices:
     __hash__ = None  # type: ignore[assignment]
 
     @property
+    def signature(self) -> tuple[Any, ...]:
+        """What tells these indices from others."""
+        return self.start, self.step, len(self), self.values
+
+    @property
     def is_counting(self) -> bool:
         """Whether every index equals its position."""
         return len(self.values) == 0 and self.start == 0 and self.step == 1

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from strads import cluster
+from strads.checkpoints import current_session
 from strads.cluster import Cluster, Runtime
 from strads.cluster.cores import check_count
 from strads.dds import Accumulator, KeyedTable, at_start, dvector
@@ -22,6 +24,7 @@ from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
+from strads.loops.steps import pack_sync, perform_loop, unpack_sync
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
 
@@ -98,8 +101,6 @@ def sync_for(
     Under `BSP()` the result depends only on data, `batch_size`, `seed` and `workers`: it is bitwise identical for any
     number of threads and nodes and every backend. The data are laid out so that each node has whole minibatches.
     """
-    start = time.perf_counter()
-    arguments = tuple(map(at_start, arguments))
     rules = BSP() if consistency is None else consistency
     if not isinstance(rules, Consistency):
         raise ArgumentError(f"consistency={consistency!r}: give an object such as strads.BSP() or strads.Hybrid()")
@@ -112,7 +113,32 @@ def sync_for(
     each = runtime.threads if threads is None else cluster.check_threads(threads)
     size, count = check_count("batch_size", batch_size), _count_workers(workers, rules, runtime.cluster.size, each)
     minibatches = Minibatches(rows, size, count, None if seed is None else int(seed))
-    call = _call(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
+
+    def run() -> SyncStatistics:
+        return _run(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
+
+    if current_session() is None:
+        return run()
+    chosen = minibatches, repr(rules), bool(recon), bool(fastmath)
+    given = (*arguments, data)
+    return perform_loop("sync_for", run, body, given, chosen, pack_sync, partial(unpack_sync, rules=rules))
+
+
+def _run(
+    runtime: Runtime,
+    data: Any,
+    body: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    minibatches: Minibatches,
+    rules: Consistency,
+    recon: bool,
+    fastmath: bool,
+    threads: int | None,
+) -> SyncStatistics:
+    """Run the loop."""
+    start = time.perf_counter()
+    arguments = tuple(map(at_start, arguments))
+    call = _call(runtime, data, body, arguments, minibatches, rules, recon, fastmath, threads)
     results: list[SyncResult] = []
     try:
         results = runtime.run(run_minibatches, call)

@@ -45,7 +45,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         ArgumentError
             If it is no fitted model of this class, or was fitted with other parameters.
         """
-        if self._solver is not None:
+        if self._training is not None:
             raise ArgumentError("the model is being fitted: it cannot begin another fit in on_iteration")
         if init is None:
             return None

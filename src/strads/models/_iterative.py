@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -14,9 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from strads import cluster
+from strads.checkpoints import Load, Operator, Save, Tree, current_session, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
-from strads.errors import ArgumentError, InputError, NodeFailure
+from strads.errors import ArgumentError, CheckpointError, InputError, NodeFailure
 from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
@@ -74,6 +76,10 @@ class Solver(ABC):
         """Whether `learnt` works after an epoch was broken off by an error or a second Ctrl-C."""
         return True
 
+    def verdict(self) -> Mapping[str, Any]:
+        """Return what the estimator needs to know about the end of training, such as whether it converged."""
+        return {}
+
     def close(self) -> None:  # noqa: B027 – not every solver has something to release
         """Release everything on the nodes."""
 
@@ -84,6 +90,39 @@ class Solver(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Training:
+    """What changes while an estimator learns: saved and restored by checkpoints.
+
+    Attributes
+    ----------
+    solver
+        Its attributes are saved, or those that its class names in `checkpointed`.
+    patience
+        Early stopping, or None.
+    best
+        The best model so far, if that is not the last one.
+    is_closed
+        Whether training has ended.
+    """
+
+    def __init__(self, solver: Solver, patience: Patience | None):
+        self.solver, self.patience = solver, patience
+        self.best: list[Any] = []
+        self.is_closed = False
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the state."""
+        return [save(self.solver), save(self.patience), save(self.best)]
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore the state."""
+        solver, patience, best = tree
+        load(solver, self.solver)
+        self.patience = load(patience, self.patience)
+        # The best model is of the same classes as the current one.
+        self.best = load(best, [self.solver.learnt().copy()] if self.patience is not None else [])
 
 
 class IterativeEstimator(BaseEstimator, ABC):
@@ -116,7 +155,11 @@ class IterativeEstimator(BaseEstimator, ABC):
     _early_stopping_figure: ClassVar[str]  # key of the record that `early_stopping` watches
     _higher_is_better: ClassVar[bool] = False
 
-    _solver: Solver | None = None  # during training
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "max_iter")  # parameters that no epoch's result depends on
+
+    is_result: ClassVar[bool] = True  # for checkpoints: operators make it, and do not read it
+
+    _training: _Training | None = None  # during training
     _is_current = False  # whether the attributes are those of the solver's last epoch
     _is_fitted = False
 
@@ -156,6 +199,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         *,
         seconds: float = 0.0,
         max_epochs: int | None = None,
+        data: str = "",
     ) -> bool:
         """Run epochs until `max_iter`, convergence, early stopping, a callback that returns True, or Ctrl-C; publish.
 
@@ -172,6 +216,8 @@ class IterativeEstimator(BaseEstimator, ABC):
             Time of training before the first epoch.
         max_epochs
             Largest number of epochs, if that is not `max_iter`.
+        data
+            `data_digest` of what it learns from.
 
         Returns
         -------
@@ -185,47 +231,88 @@ class IterativeEstimator(BaseEstimator, ABC):
         """
         self.history_, self.n_iter_ = [], 0
         self._forget()
-        self._solver = solver
-        best: list[Any] = []
+        session = current_session()
+        self._training = training = _Training(solver, self._patience())
+        self._verdict: dict[str, Any] = {}
         try:
             with Stopping() as stopping:
                 try:
-                    self._iterate(solver, stopping, on_iteration, seconds, max_epochs or int(self.max_iter), best)
+                    self._iterate(training, stopping, on_iteration, seconds, max_epochs or int(self.max_iter), data)
                 except NodeFailure:
                     raise
                 except BaseException:
-                    if best or solver.is_intact:
-                        self._take_over(*best or [solver.learnt()])
+                    if training.best or solver.is_intact:
+                        self._take_over(training)
                     raise
-                self._take_over(*best or [solver.learnt()])
+                if stopping.error is not None and session is not None:
+                    session.suspend()
+                self._end(training)
         finally:
-            del self._solver
+            training.is_closed = True
+            del self._training
         return stopping.is_wanted
 
     def _iterate(
         self,
-        solver: Solver,
+        training: _Training,
         stopping: Stopping,
         on_iteration: OnIteration | None,
         seconds: float,
         max_epochs: int,
-        best: list[Any],
+        data: str,
     ) -> None:
-        """Run the epochs; `best` receives the model to keep, if it is not the last one."""
-        patience = self._patience()
+        """Run the epochs, each an operator of checkpoints."""
+        session = current_session()
+        chosen = plain(self.get_params()) if session is not None else {}
+        for name in self._without_effect:
+            chosen.pop(name, None)
         for number in range(1, max_epochs + 1):
-            begin = time.perf_counter()
-            epoch = solver.run_epoch(number)
-            seconds += time.perf_counter() - begin
-            record = self._record(number, seconds, epoch, solver)
+            if session is not None and session.next_name() == self._name_of("end"):
+                break  # the earlier run was stopped here
+            seconds, record, is_last = perform(
+                Operator(
+                    self._name_of("epoch"),
+                    partial(self._run_epoch, training, number, seconds),
+                    lambda number=number: (number, chosen, data),  # type: ignore[misc]
+                    [training],
+                    pack=_packed,
+                    unpack=Load(_no_file),
+                )
+            )
+            self.history_.append(record)
+            self.n_iter_ = number
             self._is_current = False
-            if patience is not None:
-                value = record[self._early_stopping_figure]
-                if patience.see(-value if self._higher_is_better else value):
-                    best[:] = [solver.learnt().copy()]
-            wants_to_stop = stopping.look(record, on_iteration)
-            if wants_to_stop or epoch.is_last or (patience is not None and patience.is_over):
+            if stopping.look(record, on_iteration) or is_last:
                 break
+
+    def _name_of(self, part: str) -> str:
+        return f"{type(self).__name__} {part}"
+
+    def _run_epoch(self, training: _Training, number: int, seconds: float) -> tuple[float, IterationRecord, bool]:
+        """Run an epoch; returns the seconds so far, its record, and whether it is the last one."""
+        solver, patience = training.solver, training.patience
+        begin = time.perf_counter()
+        epoch = solver.run_epoch(number)
+        seconds += time.perf_counter() - begin
+        record = self._record(number, seconds, epoch, solver)
+        if patience is not None:
+            value = record[self._early_stopping_figure]
+            if patience.see(-value if self._higher_is_better else value):
+                training.best = [solver.learnt().copy()]
+        return seconds, record, epoch.is_last or (patience is not None and patience.is_over)
+
+    def _end(self, training: _Training) -> None:
+        """Publish what was learnt: the last operator of training."""
+
+        def run() -> dict[str, Any]:
+            self._take_over(training)
+            return dict(training.solver.verdict())
+
+        self._verdict = perform(
+            Operator(self._name_of("end"), run, lambda: (), [self, training], pack=_packed, unpack=Load(_no_file))
+        )
+        observe(self)
+        self._is_fitted = self._is_current = True
 
     def _patience(self) -> Patience | None:
         """Early stopping, if the estimator has such a parameter and it is set."""
@@ -245,23 +332,24 @@ class IterativeEstimator(BaseEstimator, ABC):
         record |= solver.evaluate(number)
         if epoch.nodes:
             record["nodes"] = [asdict(node) for node in epoch.nodes]
-        self.history_.append(record)
-        self.n_iter_ = number
         return record
 
     def _advice_on_divergence(self) -> str:
         return "use a smaller learning_rate"
 
-    def _take_over(self, learnt: Any) -> None:
-        self._publish(learnt)
+    def _take_over(self, training: _Training) -> None:
+        observe(training)
+        self._publish(*training.best or [training.solver.learnt()])
         self._is_fitted = self._is_current = True
 
     # -- use -----------------------------------------------------------------------------------------------
 
     def _check_fitted(self) -> None:
         """Raise an error unless there is something learnt; during `on_iteration`, publish it first."""
-        if self._solver is not None and self.history_ and not self._is_current:
-            self._take_over(self._solver.learnt())
+        if self._training is not None and self.history_ and not self._is_current:
+            observe(self._training)
+            self._publish(self._training.solver.learnt())
+            self._is_fitted = self._is_current = True
         if not self._is_fitted:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
@@ -278,6 +366,19 @@ class IterativeEstimator(BaseEstimator, ABC):
     def _team(self) -> ThreadTeam:
         """The threads of this process, for prediction."""
         return cluster.current().team(cluster.available_cores() if self.n_jobs == -1 else self.n_jobs)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return what a model file holds, besides the parameters, as a tree."""
+        return save([*self._saved(), self.n_iter_]) if self._is_fitted else None
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore what was learnt."""
+        self._is_fitted = self._is_current = tree is not None
+        if tree is not None:
+            *saved, self.n_iter_ = load(tree)
+            self._restore(*saved)
 
     # -- files ---------------------------------------------------------------------------------------------
 
@@ -313,3 +414,15 @@ class IterativeEstimator(BaseEstimator, ABC):
             raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
         model._is_fitted = True
         return model
+
+
+def _packed(value: Any) -> Tree:
+    return Save(_too_large)(value)
+
+
+def _too_large(array: NDArray[Any]) -> str:
+    raise CheckpointError("the record of an epoch holds an array")
+
+
+def _no_file(name: str, target: NDArray[Any] | None) -> NDArray[Any]:
+    raise CheckpointError(f"the record of an epoch refers to the file {name}")

@@ -23,11 +23,13 @@ class Stopping:
     ----------
     is_wanted
         Whether training is to stop.
+    error
+        What is raised at the end, or None: KeyboardInterrupt, or an exception of the callback.
     """
 
     def __init__(self) -> None:
         self.is_wanted = False
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self._calm = ExitStack()
 
     def __enter__(self) -> Self:
@@ -46,7 +48,7 @@ class Stopping:
             if on_iteration is not None and wants_to_stop(on_iteration(record)):
                 self.is_wanted = True
         except BaseException as error:
-            self.is_wanted, self._error = True, error
+            self.is_wanted, self.error = True, error
         self._wait()
         return self.is_wanted
 
@@ -54,5 +56,5 @@ class Stopping:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._calm.close()
-        if error is None and self._error is not None:
-            raise self._error
+        if error is None and self.error is not None:
+            raise self.error

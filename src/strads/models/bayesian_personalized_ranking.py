@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints import data_digest
 from strads.errors import ArgumentError
 from strads.models._continuing import check_tables
 from strads.models._iterative import OnIteration
@@ -176,7 +177,8 @@ class BayesianPersonalizedRanking(Recommender):
             self._begin_call(origin)
             self._likes, self._start_seed = KnownLikes(likes, ItemLog()), start_seed
             self.n_features_in_ = likes.n_items
-            self._train(solver, on_iteration, seconds=time.perf_counter() - begin)
+            data = data_digest(likes, held_out, origin and [origin._calls, origin._factors])
+            self._train(solver, on_iteration, seconds=time.perf_counter() - begin, data=data)
         return self
 
     def partial_fit(self, user_items: Any, y: Any = None) -> Self:

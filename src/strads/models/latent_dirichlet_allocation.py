@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin, clone
 
+from strads.checkpoints import data_digest, preparing, record
 from strads.errors import ArgumentError, InputError
 from strads.models._continuing import ContinuedEstimator
 from strads.models._iterative import OnIteration
@@ -209,31 +210,33 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
             self._forget()
         else:
             self._forget()
-            training = self._training(corpus, priors, self.n_workers, int(self.random_state))
+            training = self._training_on(corpus, priors, self.n_workers, int(self.random_state))
             solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
             n_words, words = corpus.n_words, corpus.vocabulary
+        data = data_digest(corpus, origin and [origin._calls, origin._counts])
         del corpus
         with solver:
             self._begin_call(origin)
             self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
             self.start_seconds_ = solver.training.start_seconds
-            self._train(solver, on_iteration, seconds=self.start_seconds_)
-            return solver.training.mixtures() if transform else None
+            self._train(solver, on_iteration, seconds=self.start_seconds_, data=data)
+            return record(solver.training.mixtures) if transform else None
 
-    def _training(
+    def _training_on(
         self, corpus: Corpus, priors: Priors, workers: int | None, seed: int, earlier: EarlierCounts | None = None
     ) -> TopicTraining:
-        return TopicTraining(
-            corpus,
-            priors,
-            sampler=self.sampler,
-            start=self.start,
-            workers=workers,
-            synchronizations=self.synchronizations,
-            seed=seed,
-            threads=self._threads,
-            earlier=earlier,
-        )
+        with preparing():
+            return TopicTraining(
+                corpus,
+                priors,
+                sampler=self.sampler,
+                start=self.start,
+                workers=workers,
+                synchronizations=self.synchronizations,
+                seed=seed,
+                threads=self._threads,
+                earlier=earlier,
+            )
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning from further documents: as `fit` with `init`, but the history is continued.
@@ -264,7 +267,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         model = self._without_topics(corpus, priors) if origin is None else origin
         documents = model._further(corpus)
         workers = self.n_workers or count_workers(corpus.n_tokens)
-        with self._further_solver(documents, model, workers) as solver:
+        with preparing(), self._further_solver(documents, model, workers) as solver:
             for number in range(1, int(self.max_iter) + 1):
                 epoch = solver.run_epoch(number)
             learnt = solver.learnt()
@@ -303,7 +306,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         counts = model._counts
         earlier = EarlierCounts(documents.counts_before(counts), counts.totals, documents.n_words)
         seed = self._call_seed(model if model._calls else None)
-        training = self._training(documents.corpus, model._priors, workers, seed, earlier)
+        training = self._training_on(documents.corpus, model._priors, workers, seed, earlier)
         return FurtherSolver(training, documents, counts, int(self.max_iter))
 
     def _check_parameters(self) -> Priors:

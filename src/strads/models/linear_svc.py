@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin
 
+from strads.checkpoints import data_digest
 from strads.errors import InputError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
@@ -171,10 +172,10 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         with OneVsRest(solver, problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
-            stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations)
-            found, _ = run.learnt()
-        if not stopped and not all(solution.converged for solution in found):
-            missed = max(solution.relative_gap for solution in found)
+            data = data_digest(design, [problem.labels for problem in problems], squares)
+            stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
+        if not stopped and not self._verdict["converged"]:
+            missed = self._verdict["relative_gap"]
             warnings.warn(
                 f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from strads.checkpoints import data_digest, preparing
 from strads.dds import dvector
 from strads.errors import ArgumentError
 from strads.models._continuing import check_tables
@@ -202,7 +203,8 @@ class MatrixFactorization(FactorPredictor):
         tables = self._start(data, self._shape(X, data, held), origin)
         start = time.perf_counter()
         with self._make_solver(ratings, held, tables, seed) as solver:
-            self._train(solver, on_iteration, seconds=time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._train(solver, on_iteration, seconds=seconds, data=data_digest(data, held, tables.arrays))
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
@@ -239,7 +241,8 @@ class MatrixFactorization(FactorPredictor):
         solver = self._stochastic(
             batch.ratings, None, batch.tables, StepSize(float(self.learning_rate), False, 1), seed
         )
-        epoch = solver.run_epoch(1)
+        with preparing():  # a restarted program learns from the batch again
+            epoch = solver.run_epoch(1)
         self._check_finite(epoch.objective, *batch.tables.arrays)
         with self._changing():
             online.take(batch)

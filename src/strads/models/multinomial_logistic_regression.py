@@ -11,6 +11,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from strads.checkpoints import data_digest
 from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
@@ -163,9 +164,10 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
             problem = RidgeProblem(blocks, 1.0 if self.penalty == "l2" else 0.0, bool(self.fit_intercept))
             solver = (ClassSweeps if self.penalty == "l1" else PreconditionedLbfgs)(problem, float(self.tol))
             with solver:
-                stopped = self._train(solver, on_iteration, seconds=time.perf_counter() - start)
-        if not (solver.is_converged or stopped):
-            self._warn(solver.learnt().reached)
+                data = data_digest(X, codes, weights)
+                stopped = self._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
+        if not (self._verdict["is_converged"] or stopped):
+            self._warn(self._verdict["reached"])
         return self
 
     def _publish(self, learnt: Minimum) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
@@ -172,7 +173,7 @@ class TransE(IterativeEstimator):
         size = len(ends), len(kinds), int(self.n_components)
         start = initial_vectors(*size, float(self.margin), int(self.random_state))
         with TranslationSolver(triples, start, shares, self._settings(), self._threads) as solver:
-            self._train(solver, on_iteration)
+            self._train(solver, on_iteration, data=data_digest(triples))
         return self
 
     def _check_parameters(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.checkpoints import data_digest, preparing
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError
 from strads.models._continuing import ContinuedEstimator, check_tables
@@ -184,7 +185,7 @@ class Word2Vec(ContinuedEstimator):
             self._words, self._start_seed, self._passes = words, start_seed, epochs
             self._begin_call(origin)
             try:
-                self._train(solver, on_iteration)
+                self._train(solver, on_iteration, data=data_digest(sentences, words, start, seed))
             finally:
                 del self._passes
         return self
@@ -214,7 +215,7 @@ class Word2Vec(ContinuedEstimator):
         if origin is not None and words.counts.sum() == origin.word_counts_.sum():
             return self
         start, start_seed = self._start(words, origin), self._seed_of_rows(origin)
-        with self._solver_of(sentences, words, start, 1, self._call_seed(origin)) as solver:
+        with preparing(), self._solver_of(sentences, words, start, 1, self._call_seed(origin)) as solver:
             epoch = solver.run_epoch(1)
             assert epoch.objective is not None
             self._check_finite(epoch.objective)

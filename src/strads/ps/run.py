@@ -2,26 +2,32 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.checkpoints import Load, Operator, Save, current_session, perform
 from strads.cluster import Node
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
+from strads.dds.user_functions import fingerprint
 from strads.engine.ps.client import Client
 from strads.engine.ps.execution import Endpoint, WorkerThreads
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.server import Server
 from strads.engine.ps.table_format import TableFormat
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, CheckpointError
 from strads.ps.table import Table
 from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
 from strads.schedule.static.shard_routes import place_workers
+
+_MOST_BYTES = 1 << 20  # of an array that a worker returns, for a checkpoint to hold it
 
 
 class Worker:
@@ -110,6 +116,52 @@ def run(
     tables = list({id(table): table for table in arguments if isinstance(table, Table)}.values())
     if any(table._cluster is not runtime.cluster for table in tables):
         raise ArgumentError("a table was made before strads.init: its nodes are gone")
+
+    def run_all() -> RunStatistics:
+        return _run(program, arguments, tables, count, data)
+
+    if current_session() is None:
+        return run_all()
+
+    def signature() -> Any:
+        content = fingerprint(data) if isinstance(data, FunctionType) else data
+        return fingerprint(program), count, [_described(value) for value in arguments], content
+
+    name = f"ps.run {getattr(program, '__name__', type(program).__name__)}"
+    return perform(
+        Operator(name, run_all, signature, tables, pack=partial(_pack, tables), unpack=partial(_unpack, tables))
+    )
+
+
+def _described(value: Any) -> Any:
+    return (value.shape, value.dtype, repr(value.consistency)) if isinstance(value, Table) else value
+
+
+def _pack(tables: Sequence[Table], statistics: RunStatistics) -> Any:
+    """Return the tree of a run's statistics, if the workers returned what a checkpoint can hold."""
+    return Save(_too_large, _MOST_BYTES)([asdict(statistics), [table.staleness for table in tables]])
+
+
+def _unpack(tables: Sequence[Table], tree: Any) -> RunStatistics:
+    fields, profiles = Load(_no_file, [StalenessProfile])(tree)
+    for table, profile in zip(tables, profiles, strict=True):
+        table.staleness = profile
+    return RunStatistics(**fields)
+
+
+def _too_large(array: NDArray[Any]) -> str:
+    raise CheckpointError("too large")
+
+
+def _no_file(name: str, target: NDArray[Any] | None) -> NDArray[Any]:
+    raise CheckpointError(f"the journal refers to the file {name}")
+
+
+def _run(
+    program: Callable[..., Any], arguments: Sequence[Any], tables: Sequence[Table], count: int, data: Any
+) -> RunStatistics:
+    """Run the workers."""
+    runtime = cluster.current()
     plan = _Plan(
         tuple(place_workers(count, runtime.cluster.size)),
         [(table._name, table._format, table.consistency) for table in tables],
@@ -121,6 +173,7 @@ def run(
     seconds = time.perf_counter() - start
     for number, table in enumerate(tables):
         table.staleness = StalenessProfile.of(sum(outcome.histograms[number] for outcome in outcomes))
+        table.version += 1
     ended = {worker: end for outcome in outcomes for worker, end in outcome.ends.items()}
     ends = [ended[worker] for worker in range(count)]
     return RunStatistics(

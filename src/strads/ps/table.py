@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse as scipy_sparse
 
 from strads import cluster
+from strads.checkpoints import Load, Save, Tree, observe
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.table_format import TableFormat
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, CheckpointError, InputError
 from strads.ps import _node_tables as on_node
 from strads.ps._values import as_matrix, checked_rows, checked_values
 from strads.ps.worker_table import WorkerTable
@@ -81,6 +82,11 @@ class Table:
         self._format = TableFormat(*shape, kind, most, bool(read_my_writes), bool(sparse))
         self.consistency = BSP() if consistency is None else consistency
         self.staleness: StalenessProfile | None = None
+        self.version = 0  # increases with each run and each write
+        self._make()
+
+    def _make(self) -> None:
+        """Make the rows on the nodes."""
         self._cluster = cluster.current().cluster
         self._name = self._cluster.new_name()
         self._cluster.run(on_node.make, self._name, self._format)
@@ -135,6 +141,7 @@ class Table:
     def read(self, rows: ArrayLike) -> Any:
         """Return rows as an array (len(rows), columns), a `csr_array` for a sparse table; only between runs."""
         check_driver()
+        observe(self)
         wanted = checked_rows(rows, len(self))
         places = self._by_node(wanted)
         found = self._cluster.run(on_node.read, self._name, each=[(wanted[own],) for own in places])
@@ -146,10 +153,28 @@ class Table:
     def write(self, rows: ArrayLike, values: ArrayLike | scipy_sparse.sparray) -> None:
         """Replace rows, only between runs; for a repeated row, the last value wins."""
         check_driver()
+        observe(self, writes=True)
         chosen = checked_rows(rows, len(self))
         content = checked_values(values, len(chosen), self._format)
         each = [(chosen[own], content[own]) for own in self._by_node(chosen)]
         self._cluster.run(on_node.write, self._name, each=each)
+        self.version += 1
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return all rows as a tree."""
+        rows = self.read(np.arange(len(self)))
+        return save([rows.data, rows.indices, rows.indptr] if scipy_sparse.issparse(rows) else rows)
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore all rows; on other nodes if those that had them are gone."""
+        if self._cluster.closed:
+            self._finalizer.detach()
+            self._make()
+        found = load(tree)
+        rows = scipy_sparse.csr_array(tuple(found), shape=self.shape) if isinstance(found, list) else found
+        if rows.shape != self.shape:
+            raise CheckpointError(f"a table of shape {self.shape} has shape {rows.shape} in the checkpoint")
+        self.write(np.arange(len(self)), rows)
 
     def _by_node(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         size = self._cluster.size

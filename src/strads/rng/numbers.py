@@ -35,6 +35,14 @@ class RandomNumbers:
         """Return the key of the next call's numbers, for the argument at a position of the body's parameters."""
         return np.uint64(mixed_key(np.uint64(self.seed), np.uint64(position), np.uint64(self.calls)))
 
+    def small_state(self) -> int:
+        """Return the number of calls, for checkpoints."""
+        return self.calls
+
+    def restore_small_state(self, state: int) -> None:
+        """Set the number of calls."""
+        self.calls = state
+
     def __repr__(self) -> str:
         return f"strads.random({self.seed})"
 

@@ -49,6 +49,18 @@ class _DynamicPart(NodePart):
     compiled: Callable[[int], int] | None
     stretch: int = 1  # number of compiled rounds that take about _STRETCH
 
+    def contents(self) -> dict[str, Any]:
+        """Return what checkpoints save of this node, by name."""
+        return super().contents() | {f"instance {number}": each for number, each in self.instances.items()}
+
+    def replace(self, name: str, content: Any) -> None:
+        """Set one of the contents, after it was restored."""
+        kind, _, number = name.partition(" ")
+        if kind == "instance":
+            self.instances[int(number)] = content
+        else:
+            super().replace(name, content)
+
     def subtrees(self, rank: int) -> list[Range]:
         """Return the groups of workers whose results are merged on this node alone."""
         own = [worker for worker, place in enumerate(self.node_of) if place == rank]

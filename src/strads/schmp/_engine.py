@@ -3,14 +3,16 @@
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from strads import cluster
+from strads.checkpoints import Load, Operator, Save, SessionLoad, SnapshotSave, Tree, current_session, observe, perform
 from strads.cluster.cores import check_count, check_threads
 from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
-from strads.errors import ArgumentError, StradsError
+from strads.errors import ArgumentError, CheckpointError, StradsError
 from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import _node_part as on_node
 
@@ -44,6 +46,8 @@ class Engine:
         count = None if threads is None else check_threads(threads)
         self._cluster = runtime.cluster
         self._failure: tuple[str, BaseException] | None = None
+        self._kind = type(program)
+        self.version = 0
         self._node_of = place_workers(self._workers, self._cluster.size)
         make = data if callable(data) else None
         self._equipment = on_node.Equipment(encode(program, functions=True), self._node_of, make, count)
@@ -67,6 +71,73 @@ class Engine:
                 self._failure = what, error
                 raise
 
+    def _perform(self, name: str, arguments: tuple[Any, ...], run: Callable[[], Any], pack: Any, unpack: Any) -> Any:
+        """Run a step that changes the model, or skip it if a checkpoint has its result."""
+        kind = self._kind
+        title = f"{kind.__name__}.{name}"
+        code = [item for item in vars(kind).values() if callable(item)]
+        return perform(Operator(title, run, lambda: (arguments, self._workers, code), [self], (), pack, unpack))
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the state of program, workers and shards; each node saves its own part."""
+        self._check_usable()
+        if self._cluster.is_local:
+            parts = self._cluster.run(on_node.save_part, self._name, save)
+        elif isinstance(save, SnapshotSave):
+            parts = self._cluster.run(on_node.save_part, self._name, save.ticket(self._cluster.size))
+        else:
+            raise CheckpointError("an engine on nodes is saved in snapshots only")
+        return {key: tree for part in parts for key, tree in part.items()}
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore what `checkpoint_state` returned, on any number of nodes.
+
+        Raises
+        ------
+        CheckpointError
+            If the program has another number of workers or of scheduler instances.
+        """
+        self._check_parts(tree)
+        self._failure = None
+        if self._cluster.closed and self._initial is not None:
+            self._begin_again()
+        remote = isinstance(load, SessionLoad) and not self._cluster.is_local
+        target = load.ticket(tree) if remote else load  # type: ignore[attr-defined]
+        self._cluster.run(on_node.load_part, self._name, target, tree)
+
+    def _begin_again(self) -> None:
+        """Set up the program on the nodes that have replaced those of a cluster that was closed."""
+        self._cluster = cluster.current().cluster
+        self._node_of = place_workers(self._workers, self._cluster.size)
+        self._equipment = replace(self._equipment, node_of=self._node_of)
+        self._name = self._cluster.new_name()
+        self._finalizer.detach()
+        self._finalizer = weakref.finalize(self, self._cluster.discard, self._name)
+        assert self._initial is not None
+        self._begin(*self._initial)
+
+    def _start(self, *initial: Any) -> None:
+        """Set up the program on the nodes with what it starts from, which is kept if nodes may be replaced."""
+        keeps = cluster.current().can_replace_nodes and current_session() is not None
+        self._initial: tuple[Any, ...] | None = initial if keeps else None
+        self._begin(*initial)
+
+    def _begin(self, *initial: Any) -> None:
+        """Send the program and what it starts from to the nodes."""
+        raise NotImplementedError
+
+    def _check_parts(self, tree: Tree) -> None:
+        workers = sum(key.startswith("worker ") for key in tree)
+        if workers != self._workers:
+            raise CheckpointError(
+                f"the checkpoint is of a program with {workers} workers, this one has {self._workers}"
+            )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the nodes have dropped the program."""
+        return not self._finalizer.alive
+
     @property
     def is_intact(self) -> bool:
         """Whether the model is consistent: no operation that changes it has failed part-way."""
@@ -83,15 +154,21 @@ class Engine:
 
     def each_worker(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return `function(program, data, *arguments)` for each worker, computed in parallel on the workers' nodes."""
-        self._check_usable()
+        self._look()
         found = self._cluster.run(on_node.each_worker, self._name, function, arguments)
         values = {worker: value for of_node in found for worker, value in of_node.items()}
         return [values[worker] for worker in range(self._workers)]
 
     def each_node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return `function(program, *arguments)` from each node; it may change the program, but alike on all nodes."""
-        self._check_usable()
+        self._look()
         return self._cluster.run(on_node.each_node, self._name, function, arguments)
+
+    def _look(self) -> None:
+        """Prepare access to the model from outside: functions that get it may change it."""
+        observe(self)
+        self._check_usable()
+        self.version += 1
 
     def _check_usable(self) -> None:
         if not self._finalizer.alive:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strads import cluster
+from strads.checkpoints import Load, LoadTicket, Save, SaveTicket, Tree, loading, saving
 from strads.cluster import Node, ThreadTeam
 from strads.cluster.messages import Message, decode
 
@@ -29,6 +30,17 @@ class NodePart:
     node_of: tuple[int, ...]
     data: dict[int, Any]
     team: ThreadTeam
+
+    def contents(self) -> dict[str, Any]:
+        """Return what checkpoints save of this node, by name; names are the same on any number of nodes."""
+        return {"program": self.program} | {f"worker {worker}": data for worker, data in self.data.items()}
+
+    def replace(self, name: str, content: Any) -> None:
+        """Set one of the contents, after it was restored."""
+        if name == "program":
+            self.program = content
+        else:
+            self.data[int(name.removeprefix("worker "))] = content
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,22 @@ def each_node(node: Node, name: str, function: Callable[..., Any], arguments: Se
     """Call a function with this node's copy of the program."""
     part: NodePart = node.store[name]
     return function(part.program, *arguments)
+
+
+def save_part(node: Node, name: str, target: Save | SaveTicket) -> dict[str, Tree]:
+    """Return the trees of a node's part; of the program, the first node's counts."""
+    part: NodePart = node.store[name]
+    with saving(target, node.rank) as save:
+        contents = {key: value for key, value in part.contents().items() if key != "program" or node.rank == 0}
+        return {key: save.apart(value) for key, value in contents.items()}
+
+
+def load_part(node: Node, name: str, target: Load | LoadTicket, trees: dict[str, Tree]) -> None:
+    """Restore a node's part from the trees of all nodes."""
+    part: NodePart = node.store[name]
+    load = loading(target)
+    for key, value in part.contents().items():
+        part.replace(key, load.apart(trees[key], value))
 
 
 def itself(program: Any) -> Any:

@@ -23,6 +23,25 @@ class _StaticPart(NodePart):
     shards: dict[ShardKey, Any]
     results: dict[int, Any] = field(default_factory=dict)
 
+    def contents(self) -> dict[str, Any]:
+        """Return what checkpoints save of this node, by name."""
+        shards = {f"shard {key[0]} {key[1]}": shard for key, shard in self.shards.items()}
+        results = {f"result {worker}": self.results.get(worker) for worker in self.data}
+        return super().contents() | shards | results
+
+    def replace(self, name: str, content: Any) -> None:
+        """Set one of the contents, after it was restored."""
+        kind, *numbers = name.split()
+        if kind == "shard":
+            self.shards[int(numbers[0]), int(numbers[1])] = content
+        elif kind == "result":
+            if content is not None:
+                self.results[int(numbers[0])] = content
+            else:
+                self.results.pop(int(numbers[0]), None)
+        else:
+            super().replace(name, content)
+
 
 _planning = threading.Lock()  # logical nodes share the cache: the first plans for all of them
 

@@ -1,11 +1,13 @@
 """The Dynamic Engine: runs a program that is scheduled at run time, with subplans in flight (thesis §5.2)."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
+from strads.checkpoints import Tree
 from strads.cluster.cores import check_count
 from strads.engine.statistics import NodeStatistics
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, CheckpointError
 from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import _dynamic_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
@@ -32,6 +34,10 @@ class DynamicRun:
     updates: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
+
+
+def _run_of(tree: dict[str, Any]) -> DynamicRun:
+    return DynamicRun(**(tree | {"nodes": tuple(NodeStatistics(**node) for node in tree["nodes"])}))
 
 
 class DynamicEngine(Engine):
@@ -121,8 +127,23 @@ class DynamicEngine(Engine):
         if count > parameters:
             raise ArgumentError(f"{count} instances are more than the {parameters} parameters that there are")
         self._scheduling = on_node.Scheduling(place_workers(count, size), depth, parts, bool(reorder))
+        self._start(data)
+
+    def _begin(self, data: WorkersData) -> None:
+        size = self._cluster.size
+        places = place_workers(len(self._scheduling.node_of), size)
+        self._scheduling = replace(self._scheduling, node_of=places)
         each = [(self._data_of(rank, data),) for rank in range(size)]
         self._cluster.run(on_node.begin, self._name, self._equipment, self._scheduling, each=each)
+
+    def _check_parts(self, tree: Tree) -> None:
+        super()._check_parts(tree)
+        there, here = sum(key.startswith("instance ") for key in tree), len(self._scheduling.node_of)
+        if there != here:
+            raise CheckpointError(
+                f"the checkpoint is of {there} scheduler instances, but this run has {here}: run it on as many nodes "
+                "as before, or make the engine with instances=…"
+            )
 
     def run(self, rounds: int) -> DynamicRun:
         """Execute `rounds` plans, and wait until all their changes are committed on all nodes.
@@ -139,8 +160,15 @@ class DynamicEngine(Engine):
             When a node is lost.
         """
         check_count("rounds", rounds)
-        start = time.perf_counter()
-        with self._whole("a run"):
-            found = self._cluster.run(on_node.run, self._name, self._scheduling, int(rounds))
-        done, updates, _ = found[0]
-        return DynamicRun(done, updates, time.perf_counter() - start, tuple(statistics for *_, statistics in found))
+
+        def run() -> DynamicRun:
+            start = time.perf_counter()
+            with self._whole("a run"):
+                found = self._cluster.run(on_node.run, self._name, self._scheduling, int(rounds))
+                self.version += 1
+            done, updates, _ = found[0]
+            return DynamicRun(done, updates, time.perf_counter() - start, tuple(nodes for *_, nodes in found))
+
+        scheduling = self._scheduling
+        chosen = int(rounds), scheduling.pipeline_depth, scheduling.subplans, scheduling.reorder
+        return self._perform("run", chosen, run, asdict, _run_of)

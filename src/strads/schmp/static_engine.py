@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from strads.checkpoints import Load, Save, Tree
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError
 from strads.schedule.static.shard_routes import place_workers
@@ -31,6 +32,10 @@ class Iteration:
     number: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
+
+
+def _iteration_of(tree: dict[str, Any]) -> Iteration:
+    return Iteration(**(tree | {"nodes": tuple(NodeStatistics(**node) for node in tree["nodes"])}))
 
 
 class StaticEngine(Engine):
@@ -88,6 +93,9 @@ class StaticEngine(Engine):
         super().__init__(program, Program, data, threads)
         self.iterations = 0
         self._counts = tuple(len(of_set) for of_set in shards)
+        self._start(data, shards)
+
+    def _begin(self, data: WorkersData, shards: Sequence[Sequence[Any]]) -> None:
         size = self._cluster.size
         homes = tuple(place_workers(count, size) for count in self._counts)
         each = [
@@ -117,11 +125,27 @@ class StaticEngine(Engine):
         NodeFailure
             When a node is lost.
         """
-        start = time.perf_counter()
-        with self._whole(f"iteration {self.iterations}"):
-            nodes = self._cluster.run(on_node.iterate, self._name, self.iterations)
-            self.iterations += 1
-        return Iteration(self.iterations - 1, time.perf_counter() - start, tuple(nodes))
+        number = self.iterations
+
+        def run() -> Iteration:
+            start = time.perf_counter()
+            with self._whole(f"iteration {number}"):
+                nodes = self._cluster.run(on_node.iterate, self._name, number)
+                self.iterations, self.version = number + 1, self.version + 1
+            return Iteration(number, time.perf_counter() - start, tuple(nodes))
+
+        iteration: Iteration = self._perform("iterate", (number,), run, asdict, _iteration_of)
+        self.iterations = number + 1  # also if it was skipped
+        return iteration
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the number of iterations, and the state of program, workers and shards."""
+        return super().checkpoint_state(save) | {"iterations": self.iterations}
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore what `checkpoint_state` returned."""
+        super().restore_state(tree, load)
+        self.iterations = int(tree["iterations"])
 
     def shards(self, parameter_set: int = 0) -> list[Any]:
         """Return the contents of all shards of a parameter set, gathered from their nodes."""
@@ -129,7 +153,7 @@ class StaticEngine(Engine):
 
     def each_shard(self, function: Callable[..., Any], *arguments: Any, parameter_set: int = 0) -> list[Any]:
         """Return `function(program, shard, *arguments)` for each shard, computed in parallel on the shards' nodes."""
-        self._check_usable()
+        self._look()
         if not 0 <= parameter_set < len(self._counts):
             raise ArgumentError(f"parameter_set={parameter_set}: there are {len(self._counts)}")
         found = self._cluster.run(on_node.each_shard, self._name, parameter_set, function, arguments)

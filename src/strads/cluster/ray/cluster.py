@@ -221,7 +221,7 @@ def _start_actors(group: PlacementGroup, threads: int) -> list[Any]:
     ray.cloudpickle.register_pickle_by_value(ray_actor)  # the Ray workers cannot import strads yet
     try:
         kind = ray.remote(concurrency_groups=_GROUPS)(ray_actor.NodeActor)
-        path = [str(Path(__file__).resolve().parents[2]), *_search_path()]
+        path = [str(Path(__file__).resolve().parents[3]), *_search_path()]
         return [
             kind.options(
                 num_cpus=threads,

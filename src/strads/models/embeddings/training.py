@@ -84,6 +84,8 @@ class Word2VecSolver(Solver):
         Threads of a single process.
     """
 
+    checkpointed = ("_engine",)
+
     def __init__(
         self,
         text: Text,

@@ -183,6 +183,8 @@ class CoordinateDescentSolver(Solver):
         Number of threads on a single process; None: those of `strads.init`.
     """
 
+    checkpointed = ("_engine",)
+
     def __init__(
         self,
         ratings: NDArray[np.void],

@@ -47,6 +47,8 @@ class StochasticGradientSolver(Solver):
         Seed of the order of ratings.
     """
 
+    checkpointed = ("_tables",)
+
     def __init__(
         self,
         ratings: dvector,

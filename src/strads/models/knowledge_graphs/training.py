@@ -57,6 +57,8 @@ class TranslationSolver(Solver):
         Threads of a single process.
     """
 
+    checkpointed = ("_engine",)
+
     def __init__(
         self,
         triples: NDArray[np.int32],

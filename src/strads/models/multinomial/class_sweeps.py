@@ -82,6 +82,8 @@ class ClassSweeps(Solver):
         If the objective overflows.
     """
 
+    checkpointed = ("_problem", "_coefficients", "_z", "_slopes", "_objective", "_gap")
+
     def __init__(self, problem: RidgeProblem, tol: float):
         self._problem, self._blocks, self._tol = problem, problem.blocks, tol
         X = self._blocks.X
@@ -115,6 +117,10 @@ class ClassSweeps(Solver):
         }
         is_last = self.is_converged or is_stuck
         return Epoch(self._blocks.rows_read, self._objective, figures, is_last=is_last)
+
+    def verdict(self) -> dict[str, float]:
+        """Return whether `tol` has been reached, and what has been."""
+        return {"is_converged": self.is_converged, "reached": self.learnt().reached}
 
     def learnt(self) -> Minimum:
         """Return the current coefficients."""

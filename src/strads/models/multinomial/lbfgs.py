@@ -37,6 +37,8 @@ class PreconditionedLbfgs(Solver):
         If the objective overflows.
     """
 
+    checkpointed = ("_problem", "_goal", "_pairs", "is_converged", "_single", "_start", "_point", "_slope", "_gap")
+
     def __init__(self, problem: RidgeProblem, tol: float):
         self._problem, self._tol, self._goal = problem, tol, tol
         self._pairs: deque[tuple[Array32, Array32, float]] = deque(maxlen=_MEMORY)
@@ -75,6 +77,10 @@ class PreconditionedLbfgs(Solver):
             figures |= {"relative_gradient": self._reached()}
         is_last = self.is_converged or not has_moved
         return Epoch(self._problem.blocks.rows_read, self._point.objective, figures, is_last=is_last)
+
+    def verdict(self) -> dict[str, float]:
+        """Return whether `tol` has been reached, and what has been."""
+        return {"is_converged": self.is_converged, "reached": self.learnt().reached}
 
     def learnt(self) -> Minimum:
         """Return the current coefficients; their gap is computed in double precision."""

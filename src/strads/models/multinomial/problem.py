@@ -71,6 +71,8 @@ class RidgeProblem:
         Whether b is fitted; otherwise it is 0.
     """
 
+    checkpointed = ("blocks",)
+
     blocks: RowBlocks
     ridge: float
     fit_intercept: bool

@@ -103,6 +103,8 @@ class RowBlocks:
         Threads to use on a single process; by default those of `strads.init`.
     """
 
+    checkpointed = ("rows_read",)
+
     def __init__(
         self, X: Any, codes: NDArray[np.int32], weights: NDArray[np.float64], classes: int, threads: int | None = None
     ):

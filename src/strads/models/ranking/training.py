@@ -116,6 +116,8 @@ class RankingSolver(Solver):
         Threads of this process, for the AUC.
     """
 
+    checkpointed = ("_engine",)
+
     def __init__(
         self,
         likes: Likes,

@@ -148,6 +148,19 @@ class ScheduleMaker:
 class _ScheduledDescent(Descent):
     """A problem being solved: the engine with its initial state, and full passes that measure progress."""
 
+    checkpointed = (
+        "coef",
+        "intercept",
+        "predictor",
+        "_best_dual",
+        "_looked_at",
+        "_limit",
+        "_turns",
+        "_engine",
+        "_correlations",
+        "_progress",
+    )
+
     def __init__(
         self,
         solver: CoordinateDescent,

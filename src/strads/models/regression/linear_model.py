@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 
+from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, IterativeEstimator, OnIteration, Solver
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
@@ -111,7 +112,7 @@ class PenalizedLinearModel(IterativeEstimator):
         on_iteration: OnIteration | None = None,
         seconds: float = 0.0,
         stacklevel: int = 3,
-    ) -> Solution:
+    ) -> Descent:
         """Fit with a strength of the penalty, after some seconds of preparation; warn unless that has converged."""
         start = time.perf_counter()
         problem = regression.problem(strength)
@@ -119,17 +120,17 @@ class PenalizedLinearModel(IterativeEstimator):
         with self._explained(X):
             descent = solver.start(problem, float(self.tol) * problem.null_objective, *begin)
         with _Fit(self, X, regression, descent) as run:
-            stopped = self._train(run, on_iteration, seconds=seconds + time.perf_counter() - start)
-            solution = descent.solution()
-        if not stopped and not solution.converged:
+            seconds += time.perf_counter() - start
+            stopped = self._train(run, on_iteration, seconds=seconds, data=data_digest(X, regression.datafit))
+        if not stopped and not self._verdict["converged"]:
             warnings.warn(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
-                f"{solution.relative_gap:.2g} of the objective at w = 0, above tol={self.tol:g}: increase "
+                f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: increase "
                 f"max_iter={self.max_iter}, tol or the penalty",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
-        return solution
+        return descent
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, make_design: Callable[[Any], Design] | None = None
@@ -236,6 +237,8 @@ class PenalizedLinearModel(IterativeEstimator):
 class _Fit(Solver):
     """A descent as the iterations of an estimator, with the gap in the estimator's units."""
 
+    checkpointed = ("_descent",)
+
     def __init__(self, model: PenalizedLinearModel, X: Any, regression: Regression, descent: Descent):
         self._model, self._X, self._regression, self._descent = model, X, regression, descent
         self._unit = model._unit(regression)
@@ -249,6 +252,11 @@ class _Fit(Solver):
             refuse_not_finite(self._model, self._X)
         figures = {"gap": progress.gap * unit, "relative_gap": solution.relative_gap, "active": progress.active}
         return Epoch(progress.samples, progress.objective * unit, figures, is_last=solution.converged)
+
+    def verdict(self) -> dict[str, float]:
+        """Return whether the descent has converged, and its relative gap."""
+        solution = self._descent.solution()
+        return {"converged": solution.converged, "relative_gap": solution.relative_gap}
 
     def learnt(self) -> tuple[Solution, Regression]:
         """Return the solution so far, and the data that give it its dtype and units."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints import Load, Save, Tree
 from strads.models._iterative import Epoch, Solver
 from strads.models.regression.support_vectors import DualCoordinateDescent, DualDescent, DualProblem, DualSolution
 
@@ -58,6 +59,29 @@ class OneVsRest(Solver):
             self._solved.append(solution)
             self.close()
         return Epoch(samples, progress.objective, figures, is_last=len(self._solved) == len(self._starts))
+
+    def verdict(self) -> dict[str, float]:
+        """Return whether all problems are solved, and the largest relative gap."""
+        found, _ = self.learnt()
+        converged = all(solution.converged for solution in found)
+        return {"converged": converged, "relative_gap": max(solution.relative_gap for solution in found)}
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the solutions so far, and the state of the current problem."""
+        descent = self._descent
+        return [save([self._solved, self._step, self._samples]), descent is not None, save(descent)]
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore the state; an engine is started first if its state is there."""
+        self.close()
+        solutions, is_running, descent = tree
+        load.know(DualSolution)
+        self._solved, self._step, self._samples = load(solutions)
+        if is_running:
+            self._descent = self._starts[len(self._solved)]()
+            if descent["state"]["_engine"] is not None:
+                self._descent.start_engine()
+        load(descent, self._descent)
 
     def learnt(self) -> tuple[list[DualSolution], np.dtype[Any]]:
         """Return a solution for each problem, and the dtype of X; of problems not reached, the starting point."""

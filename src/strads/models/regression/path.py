@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from strads.checkpoints import preparing
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import is_number
 from strads.models._stopping import wants_to_stop
@@ -235,7 +236,8 @@ def _follow(
     columns = []
     for strength in strengths:
         setattr(model, name, model._parameter(strength, regression))
-        solution = model._solve(X, regression, strength, start, stacklevel=4)
+        with preparing():  # the path as a whole runs again after a restart
+            solution = model._solve(X, regression, strength, start, stacklevel=4).solution()
         start = solution.coef, solution.intercept
         columns.append(scipy.sparse.csc_array(solution.coef.reshape(-1, 1)))
         steps.append((getattr(model, name), solution.intercept, model.dual_gap_, model.n_iter_))

@@ -136,6 +136,8 @@ class DualCoordinateDescent:
 class DualDescent(Descent):
     """A dual problem being solved."""
 
+    checkpointed = ("_variables", "_w", "_epochs", "_next", "_touched", "_least", "_progress", "_engine")
+
     def __init__(
         self, solver: DualCoordinateDescent, problem: DualProblem, goal: float, variables: NDArray[np.float64] | None
     ):
@@ -180,9 +182,14 @@ class DualDescent(Descent):
         if self._engine is not None:
             self._engine.close()
 
-    def _run_epochs(self, epochs: int) -> None:
+    def start_engine(self) -> None:
+        """Start the engine from the current variables, unless it runs."""
         if self._engine is None:
             self._engine = self._start_engine()
+
+    def _run_epochs(self, epochs: int) -> None:
+        self.start_engine()
+        assert self._engine is not None
         updates = epochs * len(self._variables)
         while updates > 0:
             done = self._engine.run(-(-updates // self._count)).updates

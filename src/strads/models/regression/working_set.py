@@ -49,6 +49,8 @@ def _thread_pools() -> ThreadpoolController:
 
 
 class _WorkingSets(Descent):
+    checkpointed = ("_w", "_intercept", "_z", "_u", "_samples", "_size", "_correlations", "_progress")
+
     def __init__(self, problem: Problem, goal: float, coef: NDArray[np.float64] | None, intercept: float):
         self._problem, self._datafit, self._goal = problem, problem.datafit, goal
         samples, features = problem.design.shape

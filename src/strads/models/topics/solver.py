@@ -22,6 +22,8 @@ class GibbsSolver(Solver):
         Number of the last epoch, which is evaluated as well.
     """
 
+    checkpointed = ("_training",)
+
     def __init__(self, training: TopicTraining, learn_priors: str, evaluate_every: int, max_iter: int):
         self.training = training
         self._learn_priors = learn_priors

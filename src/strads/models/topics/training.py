@@ -69,6 +69,8 @@ class TopicTraining:
         Counts of earlier documents, to which those of the corpus are added.
     """
 
+    checkpointed = ("_engine", "priors", "s_error")
+
     def __init__(
         self,
         corpus: Corpus,

@@ -1,0 +1,51 @@
+"""Checkpoints: a program that ends early continues where it was (thesis §7.2.3, DESIGN §4.8).
+
+`operators` describes a step of a program; `session` skips or runs it; `journal` and `manifests` are what lies in the
+folder, in the files of `storage`; `trees` turns state into JSON and arrays; `staging`, `snapshots` and `on_nodes`
+write it in the background.
+"""
+
+from strads.checkpoints.active import (
+    checkpoint,
+    current_session,
+    data_digest,
+    observe,
+    perform,
+    preparing,
+    record,
+    running_session,
+)
+from strads.checkpoints.digests import digest
+from strads.checkpoints.memory import contents_checksum, is_shared
+from strads.checkpoints.on_nodes import LoadTicket, SaveTicket, loading, saving
+from strads.checkpoints.operators import Operator
+from strads.checkpoints.re_execution import SessionLoad
+from strads.checkpoints.session import Session
+from strads.checkpoints.snapshots import Counters, SnapshotSave
+from strads.checkpoints.trees import Load, Save, Tree
+
+__all__ = [
+    "Counters",
+    "Load",
+    "LoadTicket",
+    "Operator",
+    "Save",
+    "SaveTicket",
+    "Session",
+    "SessionLoad",
+    "SnapshotSave",
+    "Tree",
+    "checkpoint",
+    "contents_checksum",
+    "current_session",
+    "data_digest",
+    "digest",
+    "is_shared",
+    "loading",
+    "observe",
+    "perform",
+    "preparing",
+    "record",
+    "running_session",
+    "saving",
+]

@@ -1,0 +1,147 @@
+"""The checkpoints in force: those of `strads.init(checkpoint_dir=…)`, or of a `with strads.checkpoint(…)`."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from strads.checkpoints.digests import digest
+from strads.checkpoints.operators import Operator
+from strads.checkpoints.preemption import snapshot_at_sigterm
+from strads.checkpoints.session import Session
+from strads.checkpoints.trees import Load, Save
+from strads.errors import CheckpointError
+
+_sessions: list[Session] = []  # the innermost last
+
+
+def current_session() -> Session | None:
+    """Return the session that operators belong to now; None if there is none, or if an operator is running."""
+    if not _sessions:
+        return None
+    session = _sessions[-1]
+    return None if session.is_inside or session.closed else session
+
+
+def perform(operator: Operator) -> Any:
+    """Run an operator, as a step of the session in force; only the driver's main steps count as such."""
+    session = current_session()
+    if session is None or threading.current_thread() is not threading.main_thread():
+        return operator.run()
+    return session.perform(operator)
+
+
+@contextmanager
+def preparing() -> Iterator[None]:
+    """Context of preparations: what would be operators runs again when the program is executed again."""
+    session = current_session()
+    if session is None:
+        yield
+        return
+    with session.inside():
+        yield
+
+
+def data_digest(*data: Any) -> str:
+    """Return the digest of data if operators are being identified, else an empty text."""
+    return "" if current_session() is None else digest(*data)
+
+
+def observe(root: Any, *, writes: bool = False) -> None:
+    """Declare that the program is about to read a root's state outside of operators, or to write it."""
+    if _sessions:
+        _sessions[-1].observe(root, writes=writes)
+
+
+def record(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return `function(*arguments)`; a restarted program gets the same value without calling it.
+
+    For values that plain Python code computes from tables, such as an error that is printed in each epoch: a restarted
+    program would need the tables of that moment to compute it again.
+
+    Parameters
+    ----------
+    function
+        Called unless a checkpoint has its value. It must not change anything.
+    *arguments
+        Passed to it.
+
+    Returns
+    -------
+    What it returned: numbers, texts, arrays of up to 1 MiB, and containers of these.
+
+    Raises
+    ------
+    CheckpointError
+        If a checkpoint cannot hold the value.
+
+    Examples
+    --------
+    >>> import strads
+    >>> w = strads.dvector.zeros(3)
+    >>> strads.record(lambda: float(w.to_numpy().sum()))
+    0.0
+    """
+    name = f"record {getattr(function, '__name__', type(function).__name__)}"
+
+    def pack(value: Any) -> Any:
+        return Save(_refused, inline=1 << 20)(value)
+
+    return perform(
+        Operator(
+            name,
+            lambda: function(*arguments),
+            lambda: getattr(function, "__code__", None),
+            pack=pack,
+            unpack=lambda tree: Load(_unknown)(tree),
+        )
+    )
+
+
+def _refused(array: Any) -> str:
+    raise CheckpointError("too large")
+
+
+def _unknown(name: str, target: Any) -> Any:
+    raise CheckpointError(f"the journal refers to the file {name}")
+
+
+@contextmanager
+def running_session(session: Session) -> Iterator[Session]:
+    """Context in which operators belong to a session; SIGTERM writes a last snapshot. Closes it at the end."""
+    _sessions.append(session)
+    try:
+        with snapshot_at_sigterm(session):
+            yield session
+    finally:
+        session.close()
+        _sessions.remove(session)
+
+
+@contextmanager
+def checkpoint(url: str | os.PathLike[str], *, every: int = 1, keep: int = 2) -> Iterator[Session]:
+    """Context in which the program is saved to a folder; started again after a crash, it continues from there.
+
+    Loops, engines, runs of the parameter server and epochs of estimators are *operators*. After each of them what it
+    has changed is written in the background. When the same program runs again with the same folder, it is executed
+    from the beginning, but operators that had finished are skipped, so that it arrives where it was in a moment, with
+    all its variables. See the guide "Checkpoints".
+
+    Parameters
+    ----------
+    url : path, or URL of fsspec
+        The folder; made if it does not exist. Nodes on other machines must be able to reach it too.
+    every : int
+        Number of operators between snapshots. One that would begin before the one before is written is left out.
+    keep : int
+        How many snapshots stay, besides those of moments when the program has read tables itself.
+
+    Raises
+    ------
+    CheckpointError
+        By the first operator that is not the one of the run that wrote the folder: the program, its arguments or its
+        input have changed.
+    """
+    with running_session(Session(url, every=every, keep=keep)) as session:
+        yield session

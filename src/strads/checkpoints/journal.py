@@ -1,0 +1,114 @@
+"""What a program has done: the operators that it has run, and what each of them returned and changed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from strads.checkpoints.storage import DamagedFileError, Folder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operator that has finished.
+
+    Attributes
+    ----------
+    name
+        What it is, such as "async_for sgd".
+    signature
+        Digest of everything that determines what it does.
+    result
+        Tree of what it returned, or None if that cannot be restored: then it must be run again.
+    values
+        Trees of small things that it changed, such as accumulators, in the order in which it has them.
+    changed
+        Numbers of the things whose state it changed.
+    touched
+        Numbers of those that the driver's own code had changed before it.
+    contents
+        Checksums of those that it was the first to use, as the program had made them; None where unknown.
+    """
+
+    name: str
+    signature: str
+    result: Any
+    values: list[Any] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    touched: list[int] = field(default_factory=list)
+    contents: dict[int, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file with the entries from one position to another."""
+
+    name: str
+    begin: int
+    end: int
+
+
+class Journal:
+    """The entries of a run, in files of growing length, so that each is written again only a few times.
+
+    Attributes
+    ----------
+    entries
+        All of them, by position.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = (), segments: Iterable[Segment] = ()):
+        self.entries = list(entries)
+        self._segments = list(segments)
+
+    @classmethod
+    def read(cls, folder: Folder, segments: Iterable[Segment]) -> "Journal":
+        """Read the entries of some files.
+
+        Raises
+        ------
+        DamagedFileError
+            If one is missing or damaged, or if they are not the entries from 0 on.
+        """
+        entries: list[Entry] = []
+        kept = list(segments)
+        for segment in kept:
+            if segment.begin != len(entries):
+                raise DamagedFileError(f"{segment.name}: does not follow the one before")
+            try:
+                entries += [_entry(fields) for fields in folder.read_json(segment.name)["entries"]]
+            except (TypeError, KeyError, ValueError) as error:
+                raise DamagedFileError(f"{segment.name}: {error}") from error
+            if len(entries) != segment.end:
+                raise DamagedFileError(f"{segment.name}: lacks entries")
+        return cls(entries, kept)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def write(self, folder: Folder, end: int, token: str) -> list[Segment]:
+        """Write the entries before `end` that are not in files yet; returns all files up to there.
+
+        A file is merged with the one before while it is not shorter: there are few, and each entry is written
+        a number of times that grows with the logarithm of their number.
+        """
+        segments = [segment for segment in self._segments if segment.end <= end]
+        begin = segments[-1].end if segments else 0
+        while segments and end - begin >= segments[-1].end - segments[-1].begin:
+            begin = segments.pop().begin
+        if begin < end:
+            name = f"journal/{end:010d}-{token}.json"
+            folder.write_json(name, {"entries": [asdict(entry) for entry in self.entries[begin:end]]})
+            segments.append(Segment(name, begin, end))
+        self._segments = segments
+        return segments
+
+    def changes(self, begin: int, end: int) -> Iterator[int]:
+        """Return the numbers of the things that operators or the driver changed from the end of `begin` on."""
+        for entry in self.entries[begin:end]:
+            yield from entry.touched
+            yield from entry.changed
+
+
+def _entry(fields: dict[str, Any]) -> Entry:
+    contents = {int(number): content for number, content in fields["contents"].items()}
+    return Entry(**(fields | {"contents": contents}))

@@ -1,0 +1,165 @@
+"""Snapshots: which files hold the state after an operator. The newest one that is whole counts."""
+
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, field
+
+from strads.checkpoints.journal import Journal, Segment
+from strads.checkpoints.storage import DamagedFileError, Folder
+from strads.checkpoints.trees import Tree, arrays_in
+from strads.errors import CheckpointError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A snapshot.
+
+    Attributes
+    ----------
+    position
+        Number of operators that had finished.
+    states
+        Tree of each thing that was alive, by its number in the order in which operators first used them.
+    checksums
+        Checksum of each array file that the trees name.
+    journal
+        Files with the operators up to here.
+    observed
+        Positions of snapshots that stay because the program has read tables there.
+    format
+        Version of the format.
+    """
+
+    position: int
+    states: dict[int, Tree]
+    checksums: dict[str, str]
+    journal: list[Segment] = field(default_factory=list)
+    observed: list[int] = field(default_factory=list)
+    format: int = FORMAT
+
+    def write(self, folder: Folder, token: str) -> None:
+        """Write the snapshot; all its files must be there."""
+        content = asdict(self) | {"states": {str(number): tree for number, tree in self.states.items()}}
+        folder.write_json(_name(self.position, token), content)
+
+    @classmethod
+    def read(cls, folder: Folder, name: str) -> "Manifest":
+        """Read a snapshot.
+
+        Raises
+        ------
+        DamagedFileError
+            If it is damaged.
+        CheckpointError
+            If a later version of strads wrote it.
+        """
+        content = folder.read_json(name)
+        if content.get("format") != FORMAT:
+            raise CheckpointError(
+                f"{folder.url}/{name} has format {content.get('format')}, but this version of strads reads {FORMAT}: "
+                "use the version that wrote it, or another checkpoint_dir"
+            )
+        try:
+            return cls(
+                int(content["position"]),
+                {int(number): tree for number, tree in content["states"].items()},
+                dict(content["checksums"]),
+                [Segment(**segment) for segment in content["journal"]],
+                [int(position) for position in content["observed"]],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"{name}: {error}") from error
+
+    def files(self) -> set[str]:
+        """Return the names of all files that the snapshot needs."""
+        arrays = {name.partition("@")[0] for tree in self.states.values() for name in arrays_in(tree)}
+        return arrays | {segment.name for segment in self.journal}
+
+
+def _name(position: int, token: str) -> str:
+    return f"snapshots/{position:010d}-{token}.json"
+
+
+def position_of(name: str) -> int:
+    """Return the position of a snapshot from the name of its file; -1 if it is none."""
+    number = name.rpartition("/")[2].partition("-")[0]
+    return int(number) if number.isdigit() and name.endswith(".json") else -1
+
+
+@dataclass
+class Found:
+    """The snapshots of a folder that a restarted program may use.
+
+    Attributes
+    ----------
+    names
+        File of each snapshot, by position; those found to be damaged are missing.
+    newest
+        The newest one, or None.
+    journal
+        Its operators.
+    """
+
+    folder: Folder
+    names: dict[int, str]
+    newest: Manifest | None = None
+    journal: Journal = field(default_factory=Journal)
+
+    @classmethod
+    def search(cls, folder: Folder) -> "Found":
+        """Find the newest snapshot of which manifest, journal and all arrays are there."""
+        found = cls(folder, {position_of(name): name for name in folder.names("snapshots") if position_of(name) >= 0})
+        present = set(folder.names("arrays"))
+        for position in sorted(found.names, reverse=True):
+            manifest = found.at(position)
+            if manifest is None:
+                continue
+            missing = sorted(name for name in manifest.files() - present if name.startswith("arrays/"))
+            if missing:
+                found.drop(position, f"{missing[0]} is missing")
+                continue
+            try:
+                found.journal = Journal.read(folder, manifest.journal)
+            except DamagedFileError as error:
+                found.drop(position, error)
+                continue
+            found.newest = manifest
+            break
+        return found
+
+    def at(self, position: int) -> Manifest | None:
+        """Return the snapshot at a position; None if there is none, or it is damaged."""
+        if position not in self.names:
+            return None
+        try:
+            return Manifest.read(self.folder, self.names[position])
+        except DamagedFileError as error:
+            self.drop(position, error)
+            return None
+
+    def drop(self, position: int, reason: object) -> None:
+        """Forget a damaged snapshot, with a warning."""
+        name = self.names.pop(position)
+        warnings.warn(f"checkpoint {self.folder.url}/{name} is damaged and is not used: {reason}", stacklevel=2)
+
+    def before(self, begin: int, end: int) -> Iterator[int]:
+        """Return the positions of snapshots after `begin`, up to `end`; the newest first."""
+        return (position for position in sorted(self.names, reverse=True) if begin < position <= end)
+
+
+def remove_old(folder: Folder, kept: Collection[Manifest], *, unfinished: bool) -> None:
+    """Remove every snapshot except the given ones, and the files that none of them needs.
+
+    With `unfinished`, also what programs that were killed have left.
+    """
+    if unfinished:
+        folder.remove(name for each in ("unfinished", "parts") for name in folder.names(each))
+    positions = {manifest.position for manifest in kept}
+    newest = max(positions)
+    needed = {name for manifest in kept for name in manifest.files()}
+    # The manifests first: a snapshot without its files would look damaged.
+    manifests = folder.names("snapshots")
+    folder.remove(name for name in manifests if position_of(name) not in positions and position_of(name) < newest)
+    folder.remove(name for each in ("journal", "arrays") for name in folder.names(each) if name not in needed)

@@ -1,0 +1,129 @@
+"""Checkpoints of what lies on the nodes of a cluster: every node writes and reads its own part."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from strads.checkpoints.staging import Buffers, Previous, Stage
+from strads.checkpoints.storage import DamagedFileError, Folder
+from strads.checkpoints.trees import Load, Save
+from strads.errors import CheckpointError
+
+_POLL = 0.02  # seconds
+
+
+@dataclass(frozen=True)
+class SaveTicket:
+    """Tells nodes where to write their parts of a snapshot.
+
+    Attributes
+    ----------
+    url
+        The folder.
+    prefix
+        Beginning of the names of files.
+    number
+        Number of the ticket in this snapshot.
+    previous
+        Checksum → file of the latest snapshot.
+    """
+
+    url: str
+    prefix: str
+    number: int
+    previous: Previous = field(default_factory=dict)
+
+    def report(self, rank: int) -> str:
+        """Return the name of the file in which a node reports what it has written."""
+        return f"parts/{self.prefix.rpartition('/')[2]}-{self.number}-{rank}.json"
+
+
+@contextmanager
+def saving(target: "Save | SaveTicket", rank: int) -> Iterator[Save]:
+    """Context in which a node makes the tree of its part; the files are written in the background afterwards.
+
+    Parameters
+    ----------
+    target
+        The driver's own `Save` if it is the only node, else a ticket.
+    rank
+        This node.
+    """
+    if isinstance(target, Save):
+        yield target
+        return
+    stage = Stage(f"{target.prefix}-{target.number}-{rank}", _buffers(rank))
+    yield Save(stage.keep)
+    stage.copy()
+    threading.Thread(target=_write, args=(target, rank, stage), name="strads-checkpoint", daemon=True).start()
+
+
+def _write(ticket: SaveTicket, rank: int, stage: Stage) -> None:
+    try:
+        folder = Folder(ticket.url)
+        try:
+            report: dict[str, Any] = {"written": stage.write(folder, ticket.previous, lambda: True)}
+        except Exception as error:
+            report = {"error": f"node {rank}: {type(error).__name__}: {error}"}
+        folder.write_json(ticket.report(rank), report)
+    except Exception:
+        pass  # the driver waits in vain, and says so
+    finally:
+        stage.release()
+
+
+def collect(
+    folder: Folder, ticket: SaveTicket, nodes: int, is_wanted: Callable[[], bool], seconds: float
+) -> dict[str, tuple[str, str]]:
+    """Wait for the reports of all nodes; returns the file and checksum of each array.
+
+    Raises
+    ------
+    CheckpointError
+        If a node could not write, or does not report in time.
+    """
+    written: dict[str, tuple[str, str]] = {}
+    limit = time.monotonic() + seconds
+    for rank in range(nodes):
+        name = ticket.report(rank)
+        while True:
+            try:
+                report = folder.read_json(name)
+                break
+            except DamagedFileError as error:
+                if not is_wanted() or time.monotonic() > limit:
+                    raise CheckpointError(f"node {rank} has not written its part of the snapshot") from error
+                time.sleep(_POLL)
+        folder.remove([name])
+        if "error" in report:
+            raise CheckpointError(report["error"])
+        written |= {name: (file, checksum) for name, (file, checksum) in report["written"].items()}
+    return written
+
+
+@dataclass(frozen=True)
+class LoadTicket:
+    """Tells nodes where to read their parts of a snapshot: the folder, and the checksum of each file."""
+
+    url: str
+    checksums: dict[str, str]
+
+    def load(self) -> Load:
+        """Return a reader."""
+        folder = Folder(self.url)
+        return Load(lambda name, target: folder.read_array(name, self.checksums[name], target))
+
+
+def loading(target: "Load | LoadTicket") -> Load:
+    """Return the reader for a node: the driver's own if it is the only node."""
+    return target if isinstance(target, Load) else target.load()
+
+
+_of_rank: dict[int, Buffers] = {}
+
+
+def _buffers(rank: int) -> Buffers:
+    return _of_rank.setdefault(rank, Buffers())

@@ -1,0 +1,65 @@
+"""An operator: a step of a program that a restarted program need not repeat."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from strads.checkpoints.trees import Load, Save, Tree
+
+
+class Root(Protocol):
+    """Something whose state operators change: a table, an engine, a training run.
+
+    It may have more:
+
+    - `version`, which increases with each change; without, every operator that names a root changes it;
+    - `is_closed`, whether nothing can use it any more;
+    - `is_result`, whether operators make it, but do not read it;
+    - `fixed_content()`, a checksum or None, by which a changed input is noticed;
+    - `is_shared()`, whether other code may see its memory.
+    """
+
+    def checkpoint_state(self, save: Save) -> Tree:
+        """Return the state."""
+
+    def restore_state(self, tree: Tree, load: Load) -> None:
+        """Restore the state."""
+
+
+class Value(Protocol):
+    """Something small that an operator changes, such as an accumulator; its state is kept for each operator."""
+
+    def small_state(self) -> Any:
+        """Return the state: a number or text."""
+
+    def restore_small_state(self, state: Any) -> None:
+        """Restore it."""
+
+
+@dataclass
+class Operator:
+    """A step of a program.
+
+    Attributes
+    ----------
+    name
+        For messages, such as "async_for sgd".
+    run
+        Does it. May be called later, and more than once after the state was restored.
+    signature
+        Returns everything else that determines what it does: arguments and code, for `digest`.
+    roots
+        What it may change or read.
+    values
+        Small things that it may change.
+    pack, unpack
+        Turn what `run` returns to a tree for JSON, and back.
+    """
+
+    name: str
+    run: Callable[[], Any]
+    signature: Callable[[], Any]
+    roots: Sequence[Any] = ()
+    values: Sequence[Any] = ()
+    pack: Callable[[Any], Any] = field(default=lambda result: result)
+    unpack: Callable[[Any], Any] = field(default=lambda tree: tree)

@@ -1,0 +1,299 @@
+"""Fast re-execution: operators are skipped, and their effects fetched from snapshots when the program looks at them.
+
+Between two snapshots the state in memory may be older than the program believes. What was skipped since is kept, so
+that it can be run after all: with the arguments that it had, on roots as they were then.
+"""
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strads.checkpoints.journal import Entry
+from strads.checkpoints.manifests import Found, Manifest
+from strads.checkpoints.on_nodes import LoadTicket
+from strads.checkpoints.operators import Operator
+from strads.checkpoints.roots import Roots, version_of
+from strads.checkpoints.storage import DamagedFileError, Folder, checksum_of
+from strads.checkpoints.trees import Load, Save, Tree, arrays_in
+from strads.errors import CheckpointError
+
+_MANY_REPEATED = 3  # operators; repeating fewer is not worth a warning
+
+
+class SessionLoad(Load):
+    """Restores state from a snapshot, here or on nodes."""
+
+    def __init__(self, folder: Folder, checksums: dict[str, str]):
+        super().__init__(lambda name, target: folder.read_array(name, checksums[name], target))
+        self._folder, self._checksums = folder, checksums
+
+    def ticket(self, tree: Tree) -> LoadTicket:
+        """Return what a node needs to restore a tree."""
+        return LoadTicket(self._folder.url, {name: self._checksums[name] for name in arrays_in(tree)})
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Something to be done again: a skipped operator, or a write of the driver's own code.
+
+    Attributes
+    ----------
+    position
+        Number of operators before it.
+    run
+        Does it.
+    roots
+        Numbers of the roots that it uses.
+    is_write
+        Whether it is a write, which is needed even if a later snapshot is used.
+    """
+
+    position: int
+    run: Callable[[], None]
+    roots: frozenset[int]
+    is_write: bool = False
+
+
+class ReExecution:
+    """The state of a program between skipped operators.
+
+    Parameters
+    ----------
+    found : Found
+        The snapshots.
+    roots : Roots
+        Those of this process.
+    inside
+        Returns a context in which accesses are not those of the program's own code.
+
+    Attributes
+    ----------
+    lost : set of int
+        Roots whose state no snapshot has.
+    """
+
+    def __init__(self, found: Found, roots: Roots, inside: Callable[[], AbstractContextManager[None]]):
+        self._found, self._roots, self._inside = found, roots, inside
+        self._base = 0  # position of the state in memory
+        self._steps: list[_Step] = []  # from there on
+        self._stale: set[int] = set()  # roots whose state is older than the program believes
+        self.lost: set[int] = set()
+        self._early: dict[int, _Early] = {}  # roots restored before their time
+        self._restored: set[int] = set()  # roots that the latest snapshot had
+        self._written: dict[int, int] = {}  # root → position of the latest write of the program's own code
+
+    def skip(self, position: int, operator: Operator, entry: Entry) -> None:
+        """Skip an operator."""
+        numbers = frozenset(self._roots.number_of(root) for root in operator.roots)
+        self._steps.append(_Step(position, LateOperator.of(position, operator).run, numbers))
+        for value, state in zip(operator.values, entry.values, strict=True):
+            value.restore_small_state(state)
+        self._stale.update(entry.changed)
+        for number in entry.changed:
+            self._early.pop(number, None)
+
+    def observe(self, root: Any, number: int, position: int, *, writes: bool) -> None:
+        """Prepare an access of the program's own code to a root, at a position.
+
+        Raises
+        ------
+        CheckpointError
+            If no snapshot has the root.
+        """
+        if number in self.lost:
+            raise CheckpointError("the checkpoint lacks something that the program looks at: it has changed")
+        is_result = getattr(root, "is_result", False)
+        if number in self._stale and not (is_result and self._restore_early(root, number, position)):
+            self.catch_up(position)
+        if writes and self._steps:
+            self._keep(root, number, position)
+
+    def catch_up(self, position: int) -> None:
+        """Bring all state to a position, from a snapshot and by running what was skipped after it."""
+        self._undo_early()
+        self._restored = set()
+        for number, since in self._written.items():
+            root = self._roots.get(number)
+            if root is not None:  # as its own code has left it: if it is stale, operators have changed it since
+                self._steps.append(self._write_of(root, number, since))
+        self._written = {}
+        for place in self._found.before(self._base, position):
+            manifest = self._found.at(place)
+            stale = [(number, root) for number, root in self._roots.alive() if number in self._stale]
+            if manifest is not None and self.restore(manifest, stale):
+                self._base = place
+                break
+        steps, self._steps = [step for step in self._steps if step.position >= self._base or self._is_needed(step)], []
+        steps.sort(key=lambda step: (step.position, not step.is_write))
+        count = sum(not step.is_write for step in steps)
+        if count >= _MANY_REPEATED:
+            warnings.warn(
+                f"{count} operators before operator {position} run again, because the program reads tables there and "
+                "no snapshot of that moment was kept; strads.record remembers values that are computed from tables",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        touched = {number for step in steps for number in step.roots}
+        with self._inside():
+            for step in steps if count else ():
+                step.run()
+        self.lost |= self._stale - touched - self._restored
+        self._base = position
+        self._stale.clear()
+        self._roots.changes()
+
+    def _is_needed(self, step: _Step) -> bool:
+        """Whether a step before the snapshot that was restored is needed: a write of what the snapshot lacks."""
+        return step.is_write and not step.roots & self._restored
+
+    def ran(self, position: int) -> None:
+        """Declare that an operator has been run after `catch_up`, and that this is the position now."""
+        self._base = position
+        self._roots.changes()
+
+    def restore(self, manifest: Manifest, roots: list[tuple[int, Any]]) -> bool:
+        """Restore roots from a snapshot; returns whether it was undamaged, otherwise nothing has changed."""
+        wanted = [(number, root) for number, root in roots if number in manifest.states]
+        names = {name for number, _ in wanted for name in arrays_in(manifest.states[number])}
+        folder = self._found.folder
+        try:
+            for name in sorted(names):
+                folder.check_array(name, manifest.checksums[name])
+        except DamagedFileError as error:
+            self._found.drop(manifest.position, error)
+            return False
+        with self._inside():
+            for number, root in wanted:
+                SessionLoad(folder, manifest.checksums)(manifest.states[number], root)
+        self._restored = {number for number, _ in wanted}
+        return True
+
+    # -- results -------------------------------------------------------------------------------------------
+
+    def _restore_early(self, root: Any, number: int, position: int) -> bool:
+        """Restore a result from the newest snapshot, if nothing has changed it until then."""
+        newest = self._found.newest
+        if newest is None or number not in newest.states:
+            return False
+        if number in self._found.journal.changes(position, newest.position):
+            return False
+        before = _Copy(root)
+        if not self.restore(newest, [(number, root)]):
+            return False
+        self._early[number] = _Early(before, _content(root))
+        self._stale.discard(number)
+        self._roots.changes()
+        return True
+
+    def _undo_early(self) -> None:
+        early, self._early = self._early, {}
+        for number, each in early.items():
+            root = self._roots.get(number)
+            if root is None:
+                continue
+            if _content(root) != each.content:
+                raise CheckpointError(
+                    "the program has changed what it had learnt, and then reads tables of which no snapshot was kept: "
+                    "it cannot be continued from this checkpoint; choose another checkpoint_dir"
+                )
+            with self._inside():
+                each.before.restore(root)
+            self._stale.add(number)
+
+    # -- writes of the driver's own code -------------------------------------------------------------------
+
+    def _keep(self, root: Any, number: int, position: int) -> None:
+        """Keep what skipped operators have read, before the program's own code writes it."""
+        since = self._written.get(number, 0)
+        if any(number in step.roots and step.position >= since and not step.is_write for step in self._steps):
+            self._steps.append(self._write_of(root, number, since))
+        self._written[number] = position
+
+    def _write_of(self, root: Any, number: int, since: int) -> _Step:
+        """Return the step that gives a root its present state, which operators from a position on have seen."""
+        copy = _Copy(root)
+        return _Step(since, lambda: copy.restore(self._roots.get(number)), frozenset([number]), is_write=True)
+
+
+@dataclass(frozen=True)
+class _Early:
+    """What a result was before it was restored before its time, and a digest of what it was restored to."""
+
+    before: "_Copy"
+    content: Tree
+
+
+class _Copy:
+    """A copy of a root's state, in memory."""
+
+    def __init__(self, root: Any):
+        self._arrays: list[Any] = []
+        self._version = version_of(root)
+        self._tree = Save(self._keep).apart(root)
+
+    def _keep(self, array: Any) -> str:
+        self._arrays.append(array.copy())
+        return str(len(self._arrays) - 1)
+
+    def restore(self, root: Any) -> None:
+        """Restore it, if the root is still alive."""
+        if root is not None:
+            Load(self._fetch)(self._tree, root)
+
+    def _fetch(self, name: str, target: Any) -> Any:
+        content = self._arrays[int(name)]
+        if target is None or target.dtype != content.dtype or target.shape != content.shape:
+            return content.copy()
+        if not target.flags.writeable:
+            return content.copy()
+        np.copyto(target, content)
+        return target
+
+
+def _content(root: Any) -> Tree:
+    """Return the state of a root with checksums in place of arrays."""
+    return Save(lambda array: checksum_of(np.ascontiguousarray(array))).apart(root)
+
+
+@dataclass(frozen=True)
+class LateOperator:
+    """An operator that may be run later, or once more.
+
+    Attributes
+    ----------
+    position
+        Number of operators before it.
+    operator
+        What to run.
+    before
+        State of its small things before it.
+    """
+
+    position: int
+    operator: Operator
+    before: list[Any]
+
+    @classmethod
+    def of(cls, position: int, operator: Operator) -> "LateOperator":
+        """Return an operator that could run now."""
+        return cls(position, operator, [value.small_state() for value in operator.values])
+
+    def reset(self) -> None:
+        """Give its small things the state before it."""
+        for value, state in zip(self.operator.values, self.before, strict=True):
+            value.restore_small_state(state)
+
+    def run(self) -> None:
+        """Run it; its small things then have the state that they have now."""
+        values = self.operator.values
+        after = [value.small_state() for value in values]
+        self.reset()
+        try:
+            self.operator.run()
+        finally:
+            for value, state in zip(values, after, strict=True):
+                value.restore_small_state(state)

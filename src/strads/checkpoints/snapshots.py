@@ -1,0 +1,234 @@
+"""Snapshots are staged between operators, and written in the background by one thread."""
+
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from strads.checkpoints.journal import Journal
+from strads.checkpoints.manifests import Manifest, remove_old
+from strads.checkpoints.on_nodes import SaveTicket, collect
+from strads.checkpoints.staging import Buffers, Previous, Stage
+from strads.checkpoints.storage import Folder
+from strads.checkpoints.trees import Save, Tree, arrays_in
+
+_LATE = 600.0  # seconds after which a node's part is given up
+_WARN_EVERY = 60.0
+
+
+class SnapshotSave(Save):
+    """Turns the state of a program to trees, of which the arrays are staged here or on nodes."""
+
+    def __init__(self, stage: Stage, ticket: Callable[[int], SaveTicket]):
+        super().__init__(stage.keep)
+        self._ticket = ticket
+
+    def ticket(self, nodes: int) -> SaveTicket:
+        """Return a ticket for a node program, which writes what lies on the nodes."""
+        return self._ticket(nodes)
+
+
+@dataclass
+class _Job:
+    position: int
+    stage: Stage
+    states: dict[int, Tree]
+    tickets: list[tuple[SaveTicket, int]]
+    is_wanted: bool = True
+
+
+@dataclass
+class Counters:
+    """What became of the snapshots.
+
+    Attributes
+    ----------
+    written
+        Snapshots that are complete.
+    delayed
+        Snapshots left out because the one before was still being written.
+    failed
+        Snapshots that could not be written.
+    bytes
+        Bytes of array files written.
+    last_error
+        The latest error, or None.
+    """
+
+    written: int = 0
+    delayed: int = 0
+    failed: int = 0
+    bytes: int = 0
+    last_error: str | None = None
+
+
+class SnapshotWriter:
+    """Writes the snapshots of a run.
+
+    Parameters
+    ----------
+    folder : Folder
+    journal : Journal
+        Grows while the program runs.
+    keep : int
+        How many of the latest snapshots stay.
+    kept : iterable of Manifest
+        Snapshots of an earlier run that stay.
+
+    Attributes
+    ----------
+    counters : Counters
+    observed : set of int
+        Positions whose snapshots stay because the program has read tables there.
+    """
+
+    def __init__(self, folder: Folder, journal: Journal, keep: int, kept: Iterable[Manifest]):
+        self.counters = Counters()
+        self.observed: set[int] = set()
+        self._folder, self._journal, self._keep = folder, journal, keep
+        self._kept = list(kept)
+        self.observed.update(self._kept[-1].observed if self._kept else ())
+        self._has_cleaned = False
+        self._buffers = Buffers()
+        self._changed = threading.Condition()
+        self._job: _Job | None = None
+        self._thread: threading.Thread | None = None
+        self._warned = -_WARN_EVERY
+
+    @property
+    def latest(self) -> Manifest | None:
+        """The latest complete snapshot."""
+        return self._kept[-1] if self._kept else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a snapshot is being written."""
+        with self._changed:
+            return self._job is not None
+
+    def submit(self, position: int, states: Callable[[SnapshotSave, Manifest | None], dict[int, Tree]]) -> None:
+        """Stage a snapshot, and let it be written. The writer must not be busy.
+
+        Parameters
+        ----------
+        position
+            Number of operators that have finished.
+        states
+            Returns the tree of each thing; called once, with what turns state to trees, and the latest snapshot.
+        """
+        prefix = f"arrays/{position:010d}-{secrets.token_hex(4)}"
+        stage = Stage(prefix, self._buffers)
+        latest = self.latest
+        previous: Previous = {} if latest is None else {checksum: name for name, checksum in latest.checksums.items()}
+        tickets: list[tuple[SaveTicket, int]] = []
+
+        def ticket(nodes: int) -> SaveTicket:
+            made = SaveTicket(self._folder.url, prefix, len(tickets), previous)
+            tickets.append((made, nodes))
+            return made
+
+        job = _Job(position, stage, states(SnapshotSave(stage, ticket), latest), tickets)
+        stage.copy()
+        with self._changed:
+            self._job = job
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="strads-checkpoint", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing is being written; returns whether that is so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._job is None, seconds)
+
+    def cancel(self) -> None:
+        """Give up the snapshot that is being written, and wait until it is."""
+        with self._changed:
+            if self._job is not None:
+                self._job.is_wanted = False
+        self.wait()
+
+    def close(self, seconds: float | None = None) -> None:
+        """Wait for the snapshot that is being written; after `seconds` it is given up."""
+        is_done = self.wait(seconds)
+        with self._changed:
+            if self._job is not None:
+                self._job.is_wanted = False
+            self._keep = 0
+            self._changed.notify_all()
+        if is_done and self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._job is not None or self._keep == 0)
+                job = self._job
+            if job is None:
+                return
+            try:
+                self._write(job)
+            except BaseException as error:
+                self.fail(f"{type(error).__name__}: {error}")
+            finally:
+                job.stage.release()
+                with self._changed:
+                    self._job = None
+                    self._changed.notify_all()
+
+    def _write(self, job: _Job) -> None:
+        latest = self.latest
+        previous: Previous = {} if latest is None else {checksum: name for name, checksum in latest.checksums.items()}
+        files = job.stage.write(self._folder, previous, lambda: job.is_wanted)
+        for ticket, nodes in job.tickets:
+            files |= collect(self._folder, ticket, nodes, lambda: job.is_wanted, _LATE)
+        if not job.is_wanted:
+            raise TimeoutError("the program has ended before")
+        old = {} if latest is None else latest.checksums
+        states = {number: _with_files(tree, files) for number, tree in job.states.items()}
+        checksums = {name: old[name] for tree in states.values() for name in arrays_in(tree) if name in old}
+        checksums |= dict(files.values())
+        token = secrets.token_hex(4)
+        journal = self._journal.write(self._folder, job.position, token)
+        observed = sorted(position for position in self.observed.copy() if position < job.position)
+        manifest = Manifest(job.position, states, checksums, journal, observed)
+        manifest.write(self._folder, token)
+        self.counters.written += 1
+        self._retain(manifest)
+
+    def _retain(self, manifest: Manifest) -> None:
+        """Remove snapshots that are no longer needed."""
+        everything = [each for each in self._kept if each.position < manifest.position] + [manifest]
+        recent = {each.position for each in everything[-self._keep :]}
+        self._kept = [each for each in everything if each.position in recent | self.observed]
+        if not self._has_cleaned or len(self._kept) < len(everything):
+            remove_old(self._folder, self._kept, unfinished=not self._has_cleaned)
+            self._has_cleaned = True
+
+    def fail(self, reason: str) -> None:
+        """Count a snapshot that could not be made, and warn from time to time."""
+        self.counters.failed += 1
+        self.counters.last_error = reason
+        now = time.monotonic()
+        if now - self._warned >= _WARN_EVERY:
+            self._warned = now
+            warnings.warn(
+                f"a snapshot could not be written to {self._folder.url} ({reason}); the program goes on without, "
+                f"{self.counters.failed} so far",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def _with_files(tree: Any, files: dict[str, tuple[str, str]]) -> Any:
+    """Return a tree in which staged arrays have the names of the files that hold them."""
+    if isinstance(tree, list):
+        return [_with_files(item, files) for item in tree]
+    if isinstance(tree, dict):
+        if isinstance(tree.get("array"), str):
+            return {"array": files[tree["array"]][0] if tree["array"] in files else tree["array"]}
+        return {key: _with_files(item, files) for key, item in tree.items()}
+    return tree

@@ -1,0 +1,131 @@
+"""Copies of arrays that are written in the background while the originals change."""
+
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.checkpoints.storage import Folder, checksum_of
+
+_PIECE = 8 << 20  # bytes copied by a thread at a time
+
+Previous = dict[str, str]  # checksum of an array → its file in the latest snapshot
+
+
+class Buffers:
+    """Memory for copies, used again in every snapshot: fresh memory would cost a page fault every 4 KiB."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> NDArray[np.uint8]:
+        """Return a buffer of `count` bytes."""
+        with self._lock:
+            waiting = self._free[count]
+            return waiting.pop() if waiting else np.empty(count, np.uint8)
+
+    def give_back(self, buffers: list[NDArray[np.uint8]]) -> None:
+        """Keep buffers for the next snapshot, and release those that this one has not used."""
+        with self._lock:
+            self._free.clear()
+            for buffer in buffers:
+                self._free[len(buffer)].append(buffer)
+
+
+class Stage:
+    """The arrays of a snapshot that one process writes.
+
+    Parameters
+    ----------
+    prefix
+        Beginning of the file's name.
+    buffers
+        Where copies are made.
+    """
+
+    def __init__(self, prefix: str, buffers: Buffers):
+        self._prefix, self._buffers = prefix, buffers
+        self._waiting: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._arrays: list[tuple[str, NDArray[Any]]] = []
+        self._taken: list[NDArray[np.uint8]] = []
+
+    def keep(self, array: NDArray[Any]) -> str:
+        """Return a name for an array, which is copied by `copy`, until it is written."""
+        name = f"{self._prefix}#{len(self._arrays)}"
+        buffer = self._buffers.take(array.nbytes)
+        copy = buffer.view(array.dtype).reshape(array.shape) if array.dtype.itemsize else array
+        self._taken.append(buffer)
+        self._arrays.append((name, copy))
+        self._waiting.append((copy, array))
+        return name
+
+    def copy(self) -> None:
+        """Copy the arrays, with several threads."""
+        pieces: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        for target, source in self._waiting:
+            if source.flags.c_contiguous:
+                to, of = (each.reshape(-1).view(np.uint8) for each in (target, source))
+                pieces += [
+                    (to[start : start + _PIECE], of[start : start + _PIECE]) for start in range(0, len(to), _PIECE)
+                ]
+            else:
+                pieces.append((target, source))
+        self._waiting = []
+        if len(pieces) < 2:
+            for to, of in pieces:
+                np.copyto(to, of)
+        else:
+            list(_threads().map(lambda piece: np.copyto(*piece), pieces))
+
+    def write(self, folder: Folder, previous: Previous, is_wanted: Callable[[], bool]) -> dict[str, tuple[str, str]]:
+        """Write the arrays to one file; those that an earlier file holds are not written again.
+
+        Parameters
+        ----------
+        folder
+            Where to write.
+        previous
+            The files of the latest snapshot, by checksum.
+        is_wanted
+            Asked whether to go on.
+
+        Returns
+        -------
+        dict
+            Name of each array → the file that holds it, and its checksum.
+        """
+        written: dict[str, tuple[str, str]] = {}
+        fresh: list[tuple[str, str, NDArray[Any]]] = []
+        for name, array in self._arrays:
+            checksum = checksum_of(array)
+            if checksum in previous:
+                written[name] = previous[checksum], checksum
+            else:
+                fresh.append((name, checksum, array))
+        if fresh and is_wanted():
+            files = folder.write_arrays(f"{self._prefix}.npy", [array for *_, array in fresh])
+            written |= {name: (file, checksum) for (name, checksum, _), file in zip(fresh, files, strict=True)}
+        return written
+
+    def release(self) -> None:
+        """Return the memory of the copies."""
+        self._buffers.give_back(self._taken)
+        self._arrays, self._taken = [], []
+
+
+_pool: ThreadPoolExecutor | None = None
+_pool_of = 0  # process that started it
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool, _pool_of
+    if _pool is None or _pool_of != os.getpid():
+        count = max(1, min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+        _pool, _pool_of = ThreadPoolExecutor(count, "strads-checkpoint-copy"), os.getpid()
+    return _pool

@@ -1,0 +1,256 @@
+"""The folder of a checkpoint on any file system that fsspec knows, with checksummed files."""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import fsspec  # type: ignore[import-untyped]
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from strads.errors import ArgumentError, CheckpointError
+
+_CHUNK = 16 << 20  # bytes read, written and hashed at a time
+
+
+class DamagedFileError(Exception):
+    """A file of a checkpoint that is missing, incomplete, or not what was written."""
+
+
+class Folder:
+    """A folder of checkpoint files.
+
+    Parameters
+    ----------
+    url
+        A path, or any URL of fsspec such as `s3://bucket/run`.
+
+    Raises
+    ------
+    ArgumentError
+        If fsspec does not know this kind of URL, or the package for it is not installed.
+    CheckpointError
+        If the folder cannot be made.
+    """
+
+    def __init__(self, url: str | os.PathLike[str]):
+        self.url = os.fspath(url)
+        try:
+            self._files, self._root = fsspec.url_to_fs(self.url)
+        except (ImportError, ValueError) as error:
+            raise ArgumentError(f"checkpoint_dir={self.url!r}: {error}") from error
+        if not self.url.partition("://")[1]:  # so that changes of the working directory do not matter
+            self.url = self._root
+        try:
+            self._files.makedirs(self._root, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"checkpoint_dir={self.url!r} cannot be made: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"Folder({self.url!r})"
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a subfolder, in order; they begin with the subfolder."""
+        self._files.invalidate_cache()
+        with contextlib.suppress(FileNotFoundError):
+            found = self._files.ls(self._path(folder), detail=False)
+            return sorted(f"{folder}/{str(path).rpartition('/')[2]}" for path in found)
+        return []
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are gone already are no error."""
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.rm_file(self._path(name))
+
+    def write(self, name: str, chunks: Iterable[Any]) -> None:
+        """Write a file from pieces of bytes. It may be incomplete after a crash: nothing refers to it yet."""
+        self._files.makedirs(self._files._parent(self._path(name)), exist_ok=True)
+        with self._files.open(self._path(name), "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            _bring_to_disk(file)
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write a dict with its checksum; the file is complete or absent."""
+        text = json.dumps(content, separators=(",", ":"))
+        line = json.dumps({"checksum": xxhash.xxh3_128_hexdigest(text.encode())})
+        temporary = f"unfinished/{secrets.token_hex(8)}.json"
+        try:
+            self.write(temporary, [f"{text}\n{line}\n".encode()])
+            self._files.makedirs(self._files._parent(self._path(name)), exist_ok=True)
+            self._files.mv(self._path(temporary), self._path(name))
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.remove([temporary])
+            raise
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read what `write_json` wrote.
+
+        Raises
+        ------
+        DamagedFileError
+            If the file is missing, or is not what was written.
+        """
+        try:
+            text, _, rest = self._files.cat_file(self._path(name)).decode().partition("\n")
+            if json.loads(rest)["checksum"] == xxhash.xxh3_128_hexdigest(text.encode()):
+                return dict(json.loads(text))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DamagedFileError(f"{name}: {error}") from error
+        raise DamagedFileError(f"{name}: its checksum is wrong")
+
+    def write_arrays(self, name: str, arrays: Sequence[NDArray[Any]]) -> list[str]:
+        """Write C-contiguous arrays in NumPy's format, one after the other, to one file.
+
+        Returns
+        -------
+        list of str
+            The name by which `read_array` finds each: that of the file, "@", and where the array begins.
+        """
+        names = []
+        pieces: list[Any] = []
+        place = 0
+        for array in arrays:
+            header, content = _header(array), bytes_of(array)
+            names.append(f"{name}@{place}")
+            pieces.append(header)
+            pieces += [content[start : start + _CHUNK] for start in range(0, len(content), _CHUNK)]
+            place += len(header) + len(content)
+        self.write(name, pieces)
+        return names
+
+    def _open(self, name: str) -> Any:
+        """Open a file of arrays where the named one begins."""
+        path, _, place = name.partition("@")
+        file = self._files.open(self._path(path), "rb")
+        file.seek(int(place))
+        return file
+
+    def read_array(self, name: str, checksum: str, target: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read an array that `write_arrays` wrote.
+
+        Parameters
+        ----------
+        name
+            The name that it returned.
+        checksum
+            What `checksum_of` returned for the array.
+        target
+            Where to read it to, if it is C-contiguous, writeable, and of the array's dtype and shape. It is changed
+            even if the file turns out to be damaged.
+
+        Raises
+        ------
+        DamagedFileError
+            If the file is missing, or is not what was written.
+        """
+        try:
+            with self._open(name) as file:
+                array = _empty_like_file(file)
+                if target is not None and _fits(target, array):
+                    array = target
+                if _read_into(file, array) != checksum:
+                    raise DamagedFileError(f"{name}: its checksum is wrong")
+        except DamagedFileError:
+            raise
+        except Exception as error:  # a damaged header makes NumPy raise anything
+            raise DamagedFileError(f"{name}: {error}") from error
+        return array
+
+    def check_array(self, name: str, checksum: str) -> None:
+        """Read an array to compare its checksum.
+
+        Raises
+        ------
+        DamagedFileError
+            If the file is missing, or is not what was written.
+        """
+        piece = memoryview(bytearray(_CHUNK))
+        try:
+            with self._open(name) as file:
+                array = _empty_like_file(file)
+                found, rest = xxhash.xxh3_128(_header(array)), array.nbytes
+                while rest and (count := _read_some(file, piece[: min(rest, _CHUNK)])):
+                    found.update(piece[:count])
+                    rest -= count
+        except DamagedFileError:
+            raise
+        except Exception as error:  # a damaged header makes NumPy raise anything
+            raise DamagedFileError(f"{name}: {error}") from error
+        if found.hexdigest() != checksum:
+            raise DamagedFileError(f"{name}: its checksum is wrong")
+
+
+def checksum_of(array: NDArray[Any]) -> str:
+    """Return a checksum (XXH3, 128 bits) of dtype, shape and content of a C-contiguous array."""
+    found = xxhash.xxh3_128(_header(array))
+    found.update(bytes_of(array))
+    return found.hexdigest()
+
+
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """Return the bytes of a C-contiguous array, without copying them."""
+    return memoryview(array.reshape(-1).view(np.uint8).data) if array.nbytes else memoryview(b"")
+
+
+def _header(array: NDArray[Any]) -> bytes:
+    buffer = BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_2_0(buffer, described)
+    return buffer.getvalue()
+
+
+def _empty_like_file(file: BinaryIO) -> NDArray[Any]:
+    """Read the header of a file, and return an array for its content."""
+    if np.lib.format.read_magic(file) != (2, 0):
+        raise ValueError("another version of NumPy's format")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(file)
+    if dtype.hasobject or is_fortran:
+        raise ValueError("not an array that strads wrote")
+    return np.empty(shape, dtype)
+
+
+def _fits(target: NDArray[Any], array: NDArray[Any]) -> bool:
+    same = target.dtype == array.dtype and target.shape == array.shape
+    return same and target.flags.c_contiguous and target.flags.writeable
+
+
+def _read_into(file: BinaryIO, array: NDArray[Any]) -> str:
+    """Read the content of an array; returns its checksum."""
+    found = xxhash.xxh3_128(_header(array))
+    content = bytes_of(array)
+    place = 0
+    while place < len(content):
+        piece = content[place : place + _CHUNK]
+        count = _read_some(file, piece)
+        if not count:
+            raise EOFError("the file is too short")
+        found.update(piece[:count])
+        place += count
+    return found.hexdigest()
+
+
+def _read_some(file: Any, target: memoryview) -> int:
+    """Fill as much of `target` as is there; returns the number of bytes."""
+    if hasattr(file, "readinto"):
+        return int(file.readinto(target))
+    found = file.read(len(target))
+    target[: len(found)] = found
+    return len(found)
+
+
+def _bring_to_disk(file: Any) -> None:
+    """Wait until a file of this machine is on disk, so that a power failure cannot leave it incomplete."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        file.flush()
+        os.fsync(file.fileno())

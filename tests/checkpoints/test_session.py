@@ -1,0 +1,226 @@
+"""Fast re-execution: a program with restarts sees what it sees without."""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+from checkpoints.faulty_storage import FaultyFileSystem
+from checkpoints.programs import Stopped, random_program, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strads.checkpoints import Operator, Session
+from strads.errors import ArgumentError, CheckpointError
+
+
+def run_with_stops(program, url, stops, rng, **options):
+    """Run a program again and again, each time up to a stop; then to the end."""
+    for stop in [*stops, None]:
+        session = Session(url, **options)
+        try:
+            return run(program, session, stop)
+        except Stopped:
+            session._writer.wait(rng.choice([0.0, 0.001, 5.0]))  # snapshots may be finished or not
+            session._writer.wait(5.0)  # one process: the next session must not meet a living writer
+        finally:
+            session._writer.close(5.0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), every=st.integers(1, 4), keep=st.integers(1, 3), stops=st.integers(0, 4))
+def test_restarts_change_nothing(tmp_path_factory, seed, every, keep, stops):
+    rng = random.Random(seed)
+    program = random_program(seed)
+    places = sorted(rng.randrange(len(program)) for _ in range(stops))
+    folder = tmp_path_factory.mktemp("checkpoint")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run_with_stops(program, folder, places, rng, every=every, keep=keep)
+    assert found == run(program, None)
+
+
+def run_on_faulty_storage(seed, folder):
+    rng = random.Random(seed)
+    program = random_program(seed, length=12)
+    FaultyFileSystem.begin(seed, share=rng.choice([0.05, 0.2, 0.5]))
+    stops = sorted(rng.randrange(len(program)) for _ in range(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run_with_stops(program, f"faulty://{folder}", stops, rng, every=1, keep=2)
+    assert found == run(program, None), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_faults_of_the_storage_lose_nothing(tmp_path, seed):
+    run_on_faulty_storage(seed, tmp_path)
+
+
+@pytest.mark.slow
+def test_faults_of_the_storage_with_many_seeds(tmp_path):
+    for seed in range(1000, 2000):
+        run_on_faulty_storage(seed, tmp_path / str(seed))
+
+
+class Number:
+    def __init__(self, value=0):
+        self.array = np.full(1000, value)
+
+    def checkpoint_state(self, save):
+        return save(self.array)
+
+    def restore_state(self, tree, load):
+        self.array = load(tree, self.array)
+
+
+def add(session, number, amount, calls):
+    def run():
+        calls.append(amount)
+        number.array += amount
+        return int(number.array[0])
+
+    return session.perform(Operator("add", run, lambda: amount, [number]))
+
+
+def test_finished_operators_are_skipped(tmp_path):
+    for planned, expected in ((3, [1, 2, 3]), (5, [4, 5])):
+        session, number, calls = Session(tmp_path), Number(), []
+        results = [add(session, number, amount, calls) for amount in range(1, planned + 1)]
+        session.close()
+        assert calls == expected
+        assert results == list(np.cumsum(range(1, planned + 1)))
+        assert number.array[0] == sum(range(1, planned + 1))
+
+
+def test_a_changed_program_is_refused(tmp_path):
+    session, number = Session(tmp_path), Number()
+    add(session, number, 1, [])
+    session.close()
+    session = Session(tmp_path)
+    with pytest.raises(CheckpointError, match=r"operator 0 .* is not the one .* another checkpoint_dir"):
+        add(session, Number(), 2, [])
+    with pytest.raises(CheckpointError, match="there it was 'add'"):
+        session.perform(Operator("subtract", lambda: None, lambda: 1, []))
+
+
+def test_reading_between_snapshots_repeats_what_is_missing(tmp_path):
+    session, number = Session(tmp_path, every=10), Number()
+    for amount in range(10):
+        add(session, number, amount, [])
+    session.close()
+    session, number, calls = Session(tmp_path), Number(), []
+    for amount in range(10):
+        add(session, number, amount, calls)
+        if amount == 4:
+            with pytest.warns(RuntimeWarning, match=r"5 operators .* strads.record"):
+                session.observe(number)
+            assert number.array[0] == 10
+    assert calls == [0, 1, 2, 3, 4]  # the rest comes from the snapshot
+    assert number.array[0] == 45
+
+
+def test_snapshots_that_the_program_has_read_stay(tmp_path):
+    for _ in range(2):
+        session, number, calls = Session(tmp_path), Number(), []
+        for amount in range(8):
+            add(session, number, amount, calls)
+            session._writer.wait(5.0)
+            session.observe(number)
+            assert number.array[0] == sum(range(amount + 1))
+        session.close()
+    assert calls == []
+    assert len(list((tmp_path / "snapshots").iterdir())) == 8
+
+
+def test_old_snapshots_go(tmp_path):
+    session, number = Session(tmp_path, keep=2), Number()
+    for amount in range(8):
+        add(session, number, amount, [])
+        session._writer.wait(5.0)
+    session.close()
+    assert len(list((tmp_path / "snapshots").iterdir())) == 2
+    assert len(list((tmp_path / "arrays").iterdir())) == 2
+
+
+def test_arrays_that_stay_the_same_are_written_once(tmp_path):
+    class Pair(Number):
+        def __init__(self):
+            super().__init__()
+            self.data = np.arange(5000)
+
+        def checkpoint_state(self, save):
+            return save([self.array, self.data])
+
+    session, pair = Session(tmp_path), Pair()
+    for amount in range(1, 6):
+        add(session, pair, amount, [])
+        session._writer.wait(5.0)
+    session.close()
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "arrays").iterdir())
+    assert sum(size > 40_000 for size in sizes) == 1
+
+
+def test_a_damaged_snapshot_is_skipped_with_a_warning(tmp_path):
+    session, number = Session(tmp_path), Number()
+    for amount in range(3):
+        add(session, number, amount, [])
+        session._writer.wait(5.0)
+    session.close()
+    newest = max((tmp_path / "arrays").iterdir())
+    content = bytearray(newest.read_bytes())
+    content[-5] ^= 4
+    newest.write_bytes(content)
+    calls = []
+
+    def again():
+        session, number = Session(tmp_path), Number()
+        return [add(session, number, amount, calls) for amount in range(3)], number
+
+    with pytest.warns(UserWarning, match="is damaged and is not used: .*checksum"):
+        _, number = again()
+    assert calls == [2]
+    assert number.array[0] == 3
+
+
+def test_a_later_format_is_refused(tmp_path):
+    session, number = Session(tmp_path), Number()
+    add(session, number, 1, [])
+    session.close()
+    (name,) = session.folder.names("snapshots")
+    session.folder.write_json(name, session.folder.read_json(name) | {"format": 99})
+    with pytest.raises(CheckpointError, match="has format 99"):
+        Session(tmp_path)
+
+
+def test_a_full_disk_does_not_end_the_program(tmp_path):
+    FaultyFileSystem.begin(0, 1.0)
+    FaultyFileSystem.rng.choice = lambda faults: "full"
+    session, number = Session(f"faulty://{tmp_path}"), Number()
+
+    def go():
+        for amount in range(3):
+            add(session, number, amount, [])
+            session._writer.wait(5.0)
+
+    with pytest.warns(RuntimeWarning, match="No space left on device"):
+        go()
+    FaultyFileSystem.begin(0, 0.0)
+    assert number.array[0] == 3
+    assert session.counters.failed == 3
+    assert "No space left" in session.counters.last_error
+    session.close()
+
+
+@pytest.mark.parametrize("name", ["every", "keep"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2"])
+def test_bad_options(tmp_path, name, value):
+    with pytest.raises(ArgumentError, match=f"checkpoint_{name}"):
+        Session(tmp_path, **{name: value})
+
+
+def test_an_unknown_url(tmp_path):
+    with pytest.raises(ArgumentError, match="checkpoint_dir='nonsense://x'"):
+        Session("nonsense://x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot be made"):
+        Session(tmp_path / "file" / "folder")

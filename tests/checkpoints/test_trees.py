@@ -132,6 +132,13 @@ def test_only_chosen_attributes():
     assert found.other is other
 
 
+def test_chosen_attributes_must_exist():
+    saved = Chosen()
+    del saved.kept
+    with pytest.raises(CheckpointError, match=r"Chosen.checkpointed names 'kept'"):
+        round_trip(saved, Chosen())
+
+
 def test_enumerators_come_from_the_template():
     assert round_trip([Colour.BLUE], [Colour.RED]) == [Colour.BLUE]
 

@@ -114,6 +114,9 @@ class Save:
         attributes = dict(attributes_of(value))
         if not _is_plain(value):
             raise CheckpointError(f"a {_name(type(value))} cannot be part of a checkpoint")
+        missing = set(getattr(type(value), "checkpointed", ())) - attributes.keys()
+        if missing:
+            raise CheckpointError(f"{_name(type(value))}.checkpointed names {min(missing)!r}, which it does not have")
         parts = {name: self._part(item, f".{name}") for name, item in attributes.items()}
         return {"object": _name(type(value)), "state": parts}
 

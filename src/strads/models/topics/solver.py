@@ -22,7 +22,7 @@ class GibbsSolver(Solver):
         Number of the last epoch, which is evaluated as well.
     """
 
-    checkpointed = ("_training",)
+    checkpointed = ("training",)
 
     def __init__(self, training: TopicTraining, learn_priors: str, evaluate_every: int, max_iter: int):
         self.training = training

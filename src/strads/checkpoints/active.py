@@ -54,6 +54,12 @@ def observe(root: Any, *, writes: bool = False) -> None:
         _sessions[-1].observe(root, writes=writes)
 
 
+def forget(root: Any) -> None:
+    """Declare that nothing will read a root any more, also when the program is executed again."""
+    if _sessions:
+        _sessions[-1].forget(root)
+
+
 def record(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return `function(*arguments)`; a restarted program gets the same value without calling it.
 

@@ -257,6 +257,12 @@ class Session:
             self._past.catch_up(self.position)
             self._after()
 
+    def forget(self, root: Any) -> None:
+        """Declare that nothing will read a root any more, also when the program is executed again."""
+        number = self._roots.find(root)
+        if number is not None and not self._inside:
+            self._changed_at.pop(number, None)
+
     def observe(self, root: Any, *, writes: bool = False) -> None:
         """Declare that the program is about to read a root's state outside of operators, or to write it."""
         if self._inside or self.closed:

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from strads import cluster
-from strads.checkpoints import Load, Operator, Save, Tree, current_session, observe, perform
+from strads.checkpoints import Load, Operator, Save, Tree, current_session, forget, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, CheckpointError, InputError, NodeFailure
@@ -312,6 +312,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             Operator(self._name_of("end"), run, lambda: (), [self, training], pack=_packed, unpack=Load(_no_file))
         )
         observe(self)
+        forget(training)
         self._is_fitted = self._is_current = True
 
     def _patience(self) -> Patience | None:

@@ -14,6 +14,7 @@ from .model import Draws, Map, Ragged, Record, Records, Sum, Table
 STATE = [("n", "i8"), ("x", "F"), ("v", "F", (3,)), ("c", "i4", (2,))]
 DATUM = [("a", "i4"), ("b", "i8"), ("x", "F"), ("v", "F", (2,))]
 
+DENSE = ("vec", "mat", "cube", "rec")  # kinds of dvectors from which `rng.near` draws rows
 SMALLEST_WIDTH = 2  # of rows: second indices below it are always in range
 
 

@@ -1,6 +1,6 @@
 """Random expressions: numbers, conditions, and the numbers of rows."""
 
-from .arguments import Arg
+from .arguments import DENSE, Arg
 from .scope import MOST_BITS, STORED_BITS, STORED_FRACTION, Array, Facts, Num, Rec, Scope
 
 
@@ -364,7 +364,10 @@ class Expressions:
             i = self.int_(1)
             return Num(i.text, i.volatile, i.bits)
         if self.randoms and self.chance(0.4):
-            return Num(f"{rng.choice(self.randoms)}.integers(len({table.name}))", False, 5)
+            draws = rng.choice(self.randoms)
+            if table.kind in DENSE and self.facts.index == "k" and self.chance(0.5):
+                return Num(f"{draws}.near({table.name})", False, 5)
+            return Num(f"{draws}.integers(len({table.name}))", False, 5)
         i = self.int_(2)
         changing = [v for v in self.scope.ints if v.volatile]
         if changing and self.chance(0.3):  # breaks the rule

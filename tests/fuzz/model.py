@@ -145,3 +145,6 @@ class Draws:
 
     def integers(self, low, high=None):
         return self.task.integers(low, high)
+
+    def near(self, table):
+        return self.task.near(table)

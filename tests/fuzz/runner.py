@@ -122,16 +122,23 @@ class Plain(Side):
     def state(self) -> dict[str, Any]:
         return {name: state_of_model(self.by_name[name], table) for name, table in self.tables.items()}
 
-    def run(self, order: Any, tables: dict[str, Any] | None = None) -> None:
+    def run(self, order: Any, tables: dict[str, Any] | None = None, plan: Any = None) -> None:
         tables = self.tables if tables is None else tables
+        pools = {} if plan is None else plan.details.get("near", {})
+        jobs = [] if plan is None else np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
         arguments = [tables[a.name] for a in self.case.args]
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error", RuntimeWarning)
-            for k in order:
+            for place, k in enumerate(order):
+                for name, drawn in pools.items():
+                    own = slice(drawn.low[jobs[place]], drawn.high[jobs[place]])
+                    tables[name].near_pool = drawn.rows[own], drawn.share[own], drawn.other[own]
                 for position, argument in enumerate(arguments):
                     if isinstance(argument, Draws):
                         argument.begin(position, int(k))
                 self.body(int(k), *arguments)
+        for name in pools:
+            tables[name].near_pool = None
 
     def count_call(self) -> None:
         for table in self.tables.values():
@@ -192,7 +199,7 @@ def _one_call(parallel: Parallel, plain: Plain, indices: Any) -> Outcome:
     if sorted(stats.order.tolist()) != sorted(wanted):
         return Outcome(BAD_ORDER, str(stats.order.tolist()))
     try:
-        plain.run(wanted if plain.case.options.get("order") == "sequential" else stats.order)
+        plain.run(wanted if plain.case.options.get("order") == "sequential" else stats.order, plan=stats.plan)
     except INDEX_ERRORS as error:
         plain.tables = before
         return Outcome(MISSED, f"plain Python: {type(error).__name__}: {error}")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from serial import run_or_refuse
+from serial import refuse, run_or_refuse
 
 import strads
 from strads import async_for
@@ -146,6 +146,83 @@ def test_near_on_nodes(runtime, body):
     given = arguments()
     for _ in range(6):
         assert run_or_refuse(range(TASKS), body, *given) is None
+
+
+def in_minibatches(batch, W, rng):
+    for k in batch:
+        W[k] += 1
+        W[rng.near(W)] += 1
+
+
+def test_minibatches_draw_from_all_rows():
+    W, rng = strads.dvector.zeros(100, dtype=np.int64), strads.random(2)
+    strads.register_aggregation(W, "sum")
+    strads.sync_for(strads.dvector(np.arange(100)), in_minibatches, W, rng, batch_size=5)
+    assert W.to_numpy().sum() == 200
+    assert W.to_numpy().max() > 2
+
+
+def of_a_map(k, m, rng):
+    m[k] += rng.near(m)
+
+
+def of_a_row(k, m, rng):
+    m[k] += rng.near(m[k : k + 2])
+
+
+def of_a_number(k, m, rng):
+    m[k] += rng.near(3)
+
+
+def test_what_has_no_rows_to_draw():
+    refuse(strads.CompileError, range(3), of_a_map, strads.dmap(range(3), [1, 2, 3]), strads.random(0))
+    for body in (of_a_row, of_a_number):
+        refuse(strads.CompileError, range(3), body, strads.dvector.zeros(5, dtype=np.int64), strads.random(0))
+
+
+def with_two_weights(k, C, rng, share, other):
+    C[k] += 1
+    C[rng.near(C, share)] += 1
+    C[rng.near(C, other)] += 1
+
+
+def with_a_shorter_table(k, C, shorter, rng):
+    C[k] += 1
+    shorter[k] += 1
+    j = rng.near(C)
+    shorter[j] += C[j]
+
+
+def test_tables_that_do_not_fit_together():
+    C, shorter = strads.dvector.zeros(20, dtype=np.int64), strads.dvector.zeros(10, dtype=np.int64)
+    share = strads.weights(np.ones(20))
+    refuse(strads.ArgumentError, range(10), with_two_weights, C, strads.random(0), share, share.copy())
+    refuse(strads.ArgumentError, range(10), with_a_shorter_table, C, shorter, strads.random(0))
+    wrong = strads.weights(np.ones(21))
+    pairs = strads.dvector(np.zeros((10, 2), int))
+    refuse(strads.ArgumentError, range(10), weighted, pairs, C, shorter, strads.random(0), wrong)
+
+
+def test_other_strategies():
+    given = arguments()
+    for strategy in ("buckets", "components", "sequential"):
+        assert run_or_refuse(range(TASKS), one_more, *given, strategy=strategy) is None
+    for strategy in ("locked", "wavefront"):
+        refuse(strads.PlanError, range(TASKS), one_more, *given, strategy=strategy)
+    refuse(strads.PlanError, range(TASKS), without_another_row, *given, strategy="rotation")
+    assert run_or_refuse(range(TASKS), one_more, *given, order="sequential") is None
+
+
+def test_rows_are_dealt_anew_every_few_calls():
+    given, plans = arguments(), []
+    for _ in range(9):
+        stats = async_for(range(TASKS), one_more, *given)
+        plans.append(stats.plan)
+        assert stats.reconnaissance_seconds == 0 or len(plans) == 1
+    pools = [plan.details["near"]["C"].rows.tolist() for plan in plans]
+    assert pools[0] == pools[3] != pools[4] == pools[7] != pools[8]
+    assert all(sorted(rows) == list(range(ITEMS)) for rows in pools)
+    assert "rows are dealt to other blocks every 4 calls" in plans[0].explain()
 
 
 def count_draws(k, pairs, C, even, by_weight, rng, share):

@@ -47,7 +47,7 @@ class BatchProgram(LoopProgram):
         )
         for position in sorted(facts.written):
             _check_parameter(bound.tables()[position])
-        return facts
+        return replace(facts, near={}, weights={})  # workers have replicas: `near` draws from all rows
 
     def _task(self, body: Any) -> Any:
         return make_task(body)

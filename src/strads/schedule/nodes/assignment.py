@@ -96,7 +96,7 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
 
 
 def _assign_dealt(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
-    """Assign a rotation whose blocks are sets of fine ones, which travel one by one and lie in order between loops.
+    """Assign a rotation whose blocks are sets of fine ones, which lie in order between loops.
 
     So neither the layout of the tables nor the node of a task changes when rows are dealt anew.
     """
@@ -143,8 +143,8 @@ def _fine_units(
     entries = np.arange(len(unit)) + np.repeat(first - np.cumsum(counts) + counts, counts)
     users = np.stack([unit, jobs[entries]], axis=1).astype(np.int64)
     fine = len(member)
-    several = np.diff(cut) > 1
-    return Units(np.full(fine, table, np.int32), cut[:-1], cut[1:], home, several, np.ones(fine, bool), users)
+    together = np.zeros(fine, bool)  # those of one block
+    return Units(np.full(fine, table, np.int32), cut[:-1], cut[1:], home, together, np.ones(fine, bool), users)
 
 
 def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:

@@ -166,7 +166,7 @@ def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
         if len(members) == 1:
             rows = slice(int(units.low[one[0, 0]]), int(units.high[one[0, 0]]))
         else:
-            rows = np.unique(units.low[one[:, 0]])
+            rows = _rows_of(units, np.unique(one[:, 0]))
         moves.append(
             Move(
                 number,
@@ -179,6 +179,15 @@ def _bundled(plan: Plan, units: Units, hops: NDArray[np.int64]) -> list[Move]:
             )
         )
     return moves
+
+
+def _rows_of(units: Units, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of several units of one table, ascending."""
+    low = units.low[chosen]
+    sizes = units.high[chosen] - low
+    if sizes.max() > 1:
+        low = np.arange(sizes.sum()) + np.repeat(low - np.cumsum(sizes) + sizes, sizes)
+    return np.sort(low)
 
 
 def _distinct_jobs(jobs: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from strads.schedule.plan import Plan
 from strads.schedule.strategies.precedence import chain, parallelism
 
-GRAIN = 8  # fine blocks of a block
+GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
@@ -53,14 +53,15 @@ class Deck:
         members = tuple(_dealt(len(cut) - 1, b, random) for b, cut in zip(self.blocks, self.cuts.values(), strict=True))
         coarse = np.stack([member[self.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
         job_key = np.ravel_multi_index(tuple(coarse.T), self.blocks)
-        present, job = np.unique(job_key, return_inverse=True)
-        sizes = np.bincount(job, self.sizes, len(present)).astype(np.int64)
+        tasks = np.bincount(job_key, self.sizes, int(np.prod(self.blocks))).astype(np.int64)
+        present = np.flatnonzero(tasks)
+        sizes = tasks[present]
         cells = np.stack(np.unravel_index(present, self.blocks), axis=1).astype(np.int32)
         stage = diagonal(cells, max(self.blocks))
         priority = np.lexsort((present, -sizes, stage))
-        rank = np.empty(len(priority), np.int64)
-        rank[priority] = np.arange(len(priority))
-        sequence = np.argsort(rank[job], kind="stable")  # of the groups
+        rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
+        rank[present[priority]] = np.arange(len(priority))
+        sequence = np.argsort(rank[job_key], kind="stable")  # of the groups
         cells, sizes = cells[priority], sizes[priority]
         first_block = np.concatenate([[0], np.cumsum(self.blocks)]).astype(np.int32)
         precedence = chain(cells + first_block[:-1], int(first_block[-1]))

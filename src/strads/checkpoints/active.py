@@ -24,6 +24,11 @@ def current_session() -> Session | None:
     return None if session.is_inside or session.closed else session
 
 
+def has_session() -> bool:
+    """Whether the program has checkpoints, also while an operator runs."""
+    return any(not session.closed for session in _sessions)
+
+
 def perform(operator: Operator) -> Any:
     """Run an operator, as a step of the session in force; only the driver's main steps count as such."""
     session = current_session()

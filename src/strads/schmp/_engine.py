@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from strads import cluster
-from strads.checkpoints import Load, Operator, Save, SessionLoad, SnapshotSave, Tree, current_session, observe, perform
+from strads.checkpoints import Load, Operator, Save, SessionLoad, SnapshotSave, Tree, has_session, observe, perform
 from strads.cluster.cores import check_count, check_threads
 from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
@@ -118,7 +118,7 @@ class Engine:
 
     def _start(self, *initial: Any) -> None:
         """Set up the program on the nodes with what it starts from, which is kept if nodes may be replaced."""
-        keeps = cluster.current().can_replace_nodes and current_session() is not None
+        keeps = cluster.current().can_replace_nodes and has_session()
         self._initial: tuple[Any, ...] | None = initial if keeps else None
         self._begin(*initial)
 

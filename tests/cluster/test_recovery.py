@@ -1,5 +1,6 @@
 """A lost actor of Ray is replaced: the program notices nothing but a warning."""
 
+import os
 import subprocess
 import sys
 
@@ -33,10 +34,15 @@ if __name__ == "__main__":
 def test_a_killed_actor_is_replaced(name, rank, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
+    found = environment()
+    tests = str(Path(__file__).resolve().parents[1])
     done = subprocess.run(
         [sys.executable, str(program), name, str(tmp_path / "checkpoint"), str(rank)],
-        env=environment(), capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+        env=found | {"PYTHONPATH": os.pathsep.join([tests, found["PYTHONPATH"]])},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr
     assert "The nodes are replaced" in done.stderr
     assert done.stdout.split("digest ")[1].strip() == run(name, None)

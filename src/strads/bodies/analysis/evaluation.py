@@ -1,0 +1,130 @@
+"""Abstract values of variables, constants and elementwise operations; the base of all rules."""
+
+import operator
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from strads.bodies.analysis import calls
+from strads.bodies.analysis.memory import Memory
+from strads.bodies.analysis.numbers import Numbers
+from strads.bodies.analysis.values import (
+    CONSTANT,
+    FLOAT,
+    NOTHING,
+    OPAQUE,
+    ROUNDED,
+    UNKNOWN,
+    Local,
+    Sources,
+    Value,
+    locals_of,
+)
+from strads.dds.user_functions import ById
+
+COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
+
+
+class Evaluation:
+    """What the rules of all expressions share: variables, constants, operations element by element.
+
+    Parameters
+    ----------
+    arguments
+        Values of the body's parameters.
+    values
+        Returns the value of a variable, given its name.
+    memory
+        Memory that the body works on.
+    numbers
+        The value numbering.
+    """
+
+    def __init__(
+        self, arguments: Mapping[int, Value], values: Callable[[str], Value], memory: Memory, numbers: Numbers
+    ):
+        self._arguments = arguments
+        self._values = values
+        self._memory = memory
+        self._numbers = numbers
+
+    def variable(self, variable: Any) -> Value:
+        """Return the value of a variable, if it is known."""
+        return self._values(variable.name)
+
+    def renamed(self, value: Value, name: str) -> Value:
+        """Return a value whose number is that of one variable only."""
+        return replace(value, number=self._numbers.of(("variable", name)))
+
+    def _opaque(self, values: list[Value]) -> Value:
+        """Return the value of an operation for which there is no rule."""
+        self._memory.doubt(values)
+        references = frozenset({UNKNOWN}).union(*(value.references for value in values))
+        return Value(references, self._all(values) | {OPAQUE})
+
+    def _all(self, values: list[Value]) -> Sources:
+        return NOTHING.union(*(self._memory.sources(value) for value in values))
+
+    def _number(self, *key: Hashable, of: list[Value]) -> int | None:
+        """Return the value number of an operation on values that do not change in place."""
+        if any(local.place != CONSTANT for value in of for local in locals_of(value)):
+            return None
+        numbers = tuple(value.number for value in of)
+        return None if None in numbers else self._numbers.of((*key, *numbers))
+
+    def _constant(self, value: Any) -> Value:
+        number = self._numbers.of(("constant", type(value), identity(value)))
+        if isinstance(value, tuple) and type(value) is tuple:
+            return Value(items=tuple(map(self._constant, value)), constant=value, number=number)
+        if isinstance(value, slice):
+            return Value(is_slice=True, number=number)
+        if isinstance(value, np.ndarray):  # compiled into the code: immutable
+            floating = frozenset({FLOAT}) if value.dtype.kind == "f" else NOTHING
+            return Value(frozenset({Local(CONSTANT, value.ndim, True)}), floating, number=number)
+        sources = frozenset({FLOAT}) if isinstance(value, float | np.floating) else NOTHING
+        is_size = isinstance(value, int) and not isinstance(value, bool)
+        return Value(sources=sources, constant=value, number=number, size=("constant", value) if is_size else None)
+
+    def _operation(self, function: Any, operands: list[Value], key: Hashable) -> Value:
+        """Apply an operator or an elementwise function: a number, or a new array."""
+        sources = self._all(operands)
+        if function is operator.truediv or (FLOAT in sources and not _is_exact(function)):
+            sources |= {FLOAT, ROUNDED}
+        for value in operands:
+            self._memory.escape(value)
+        depths = [self._memory.depth(value) for value in operands]
+        if all(depth == 0 for depth in depths):
+            return Value(sources=sources, number=self._number(key, of=operands))
+        depth = None if None in depths else max(depth or 0 for depth in depths)
+        length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
+        arrays = [value for value in operands if value.is_memory]
+        if length or (len(arrays) > 1 and not self._alike(arrays)):
+            self._memory.decide(Value(), length)  # mismatched lengths raise
+        is_array = all(local.is_array for value in operands for local in locals_of(value))
+        contents = Value(sources=sources)
+        if not is_array:  # lists are concatenated
+            references = frozenset().union(*(value.references for value in operands))
+            contents = Value(references, sources)
+        made = self._memory.new(depth, is_array=is_array, contents=contents, length=length)
+        return made.with_sources(NOTHING)
+
+    def _alike(self, arrays: list[Value]) -> bool:
+        sizes = {self._memory.size(value) if self._memory.depth(value) == 1 else None for value in arrays}
+        return len(sizes) == 1 and None not in sizes
+
+
+def _is_exact(function: Any) -> bool:
+    return function in COMPARISONS or function is operator.ne or calls.keeps_value(function)
+
+
+def identity(value: Any) -> Hashable:
+    """Return a key that is equal for equal constants; by identity for types that may define their own equality."""
+    if isinstance(value, bool | int | str | None.__class__) or value is Ellipsis:
+        return value
+    if isinstance(value, float):
+        return value.hex()
+    if type(value) is tuple:
+        return tuple((type(item), identity(item)) for item in value)
+    return ById(value)

@@ -1,0 +1,175 @@
+"""Abstract values of calls of functions, by their effect."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from strads.bodies.analysis import calls
+from strads.bodies.analysis.calls import Effect
+from strads.bodies.analysis.evaluation import Evaluation, identity
+from strads.bodies.analysis.values import (
+    FLOAT,
+    NOT_CONSTANT,
+    NOTHING,
+    ROUNDED,
+    UNKNOWN,
+    Part,
+    Reference,
+    Size,
+    Sources,
+    Value,
+    locals_of,
+)
+
+
+class FunctionCalls(Evaluation):
+    """Evaluates calls of known functions over abstract values."""
+
+    def _known(self, function: Any, effect: Effect, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        memory = self._memory
+        everything = arguments + list(keywords.values())
+        if effect is Effect.LENGTH:
+            number = self._number("length", of=arguments)
+            items = arguments[0].items if arguments else None
+            sources = memory.length(arguments[0]) if arguments else NOTHING
+            size = memory.size(arguments[0]) if arguments else None
+            return Value(sources=arguments[0].sources if items is not None else sources, number=number, size=size)
+        if effect is Effect.SLICE:
+            return Value(sources=self._all(arguments), is_slice=True, segment=memory.segment(arguments))
+        if effect is Effect.RANGE:
+            sources = self._all(arguments)
+            if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
+                memory.decide(arguments[2])  # a step of 0 raises
+            element = Value(sources=sources, below=stop_of(arguments), segment=memory.segment(arguments))
+            return Value(sources=sources, elements=element)
+        if effect is Effect.ENUMERATE or effect is Effect.ZIP:
+            elements = tuple(memory.elements(value) for value in arguments)
+            sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
+            if effect is Effect.ENUMERATE:
+                below = memory.size(arguments[0]) if len(everything) == 1 else None
+                elements = (Value(sources=sources, below=below), *elements[:1])
+            return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
+        if effect is Effect.ITERATE:
+            length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
+            found = memory.elements(arguments[0]) if arguments else None
+            return Value(sources=length, elements=found, iterator=memory.place[0])
+        if effect is Effect.COLLECT:
+            made = memory.new(1, is_array=False)
+            for value in arguments:
+                memory.put(made, memory.elements(value).with_sources(memory.length(value)), resizes=True)
+            return made
+        return self._computed(function, effect, arguments, keywords, everything)
+
+    def _computed(
+        self, function: Any, effect: Effect, arguments: list[Value], keywords: dict[str, Value], everything: list[Value]
+    ) -> Value:
+        """Return the value of a function that computes something from all its arguments."""
+        memory = self._memory
+        for value in everything:
+            memory.escape(value)
+        target = self._target(function, arguments, keywords)
+        sources = self._all([value for value in everything if value is not target])
+        if FLOAT in sources and not calls.keeps_value(function):
+            sources |= {ROUNDED}
+        length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
+        refuses = calls.refuses_values(function)
+        if refuses or length or self._may_not_fit(function, effect, everything):
+            memory.decide(Value(sources=sources if refuses else length))
+        if target is not None:
+            memory.overwrite(target, sources)
+            return replace(target, number=None)
+        if effect is Effect.NOTHING:
+            return Value()
+        if effect is Effect.VIEW:
+            return self._view(arguments, everything)
+        if effect is Effect.ALLOCATE or effect is Effect.ALLOCATE_LIKE:
+            return self._allocated(function, effect, arguments, sources)
+        if effect is Effect.ELEMENTWISE and not keywords:
+            return self._operation(function, arguments, ("call", identity(function)))
+        if effect is Effect.REDUCE and self._holds_memory(arguments):  # `max` of a list of rows
+            return self._opaque(everything)
+        depths = [memory.depth(value) for value in arguments]
+        if self._is_number(effect, depths, arguments, keywords):
+            return Value(sources=sources, number=self._number("call", identity(function), of=everything))
+        return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
+
+    def _may_not_fit(self, function: Any, effect: Effect, values: list[Value]) -> bool:
+        """Whether a function may raise because of its arguments' shapes; never if these are alike, with one axis."""
+        if effect in (Effect.SCALAR, Effect.NOTHING, Effect.ALLOCATE, Effect.ALLOCATE_LIKE):
+            return False
+        arrays = [value for value in values if value.is_memory]
+        if effect is Effect.ELEMENTWISE or (effect is Effect.REDUCE and not calls.needs_values(function)):
+            return len(arrays) > 1 and not self._alike(arrays)
+        if effect is Effect.PRODUCT:
+            return not self._alike(arrays)
+        return True
+
+    def _is_number(
+        self, effect: Effect, depths: list[int | None], arguments: list[Value], keywords: dict[str, Value]
+    ) -> bool:
+        """Whether a function returns a number, given the axes of its arguments."""
+        if effect is Effect.SCALAR:
+            return True
+        if effect is Effect.PRODUCT:
+            return depths == [1, 1]
+        if effect is Effect.REDUCE:
+            return not keywords and (len(arguments) == 1 or all(depth == 0 for depth in depths))
+        return False
+
+    def _holds_memory(self, values: list[Value]) -> bool:
+        """Whether the items of a list or tuple may themselves be memory."""
+        lists = [v for v in values if v.items or any(not local.is_array for local in locals_of(v))]
+        return any(self._memory.elements(value).is_memory for value in lists)
+
+    def _target(self, function: Any, arguments: list[Value], keywords: dict[str, Value]) -> Value | None:
+        position = calls.written_position(function, len(arguments), frozenset(keywords))
+        if position is None:
+            return None
+        return keywords[position] if isinstance(position, str) else arguments[position]
+
+    def _view(self, arguments: list[Value], everything: list[Value]) -> Value:
+        """Return an array that may share memory with the arguments, of any shape."""
+        references = {
+            reference if reference is UNKNOWN else _of_any_shape(reference)
+            for value in everything
+            for reference in value.references
+        }
+        length = self._all(arguments[1:]) | (self._memory.length(arguments[0]) if arguments else NOTHING)
+        return Value(frozenset(references), length, length)
+
+    def _allocated(self, function: Any, effect: Effect, arguments: list[Value], sources: Sources) -> Value:
+        memory = self._memory
+        if effect is Effect.ALLOCATE_LIKE:
+            depth = memory.depth(arguments[0]) if arguments else None
+            length = memory.length(arguments[0]) if arguments else NOTHING
+            inside = Value(sources=self._all(arguments[1:]))
+            size = memory.size(arguments[0]) if len(arguments) == 1 and depth == 1 else None
+            return memory.new(depth, is_array=True, contents=inside, length=length, size=size)
+        memory.decide(Value(sources=sources))
+        depth, size = None, None
+        if function in (np.arange, np.linspace):
+            depth = 1
+        elif function in (np.eye, np.identity, np.tri):
+            depth = 2
+        elif arguments and arguments[0].items is not None:
+            depth = len(arguments[0].items)
+        elif arguments and not arguments[0].is_shape and not arguments[0].is_memory:
+            depth, size = 1, arguments[0].size
+        return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, size=size)
+
+
+def stop_of(arguments: list[Value]) -> Size | None:
+    """Return the upper bound of the numbers of a range, if they are not negative."""
+    if len(arguments) == 1:
+        return arguments[0].size
+    start = arguments[0].constant if arguments else None
+    rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
+    return arguments[1].size if type(start) is int and start >= 0 and rises else None
+
+
+def _of_any_shape(reference: Reference) -> Reference:
+    """Return a view of an array with unknown shape: a table that is no longer read by row may be written anywhere."""
+    if isinstance(reference, Part):
+        return replace(reference, depth=None, whole=False)
+    return replace(reference, depth=None)

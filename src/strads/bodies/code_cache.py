@@ -28,7 +28,7 @@ from numba.misc.appdirs import AppDirs
 from strads.dds.user_functions import ById
 from strads.engine.views.roles import Role
 
-_MOST_FILES = 1_000
+_MOST_FILES = 4_000  # of some 100 kB
 _PUT_IN_LATER = ".numba.unresolved$"  # prefix of symbols that are resolved later
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key

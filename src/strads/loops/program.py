@@ -9,7 +9,7 @@ from strads.bodies.analysis import BodyAnalysis, analyse_body
 from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
-from strads.engine.plans.executor import Schedule, Worker, compile_worker, make_worker
+from strads.engine.plans.executor import ExecutablePlan, Worker, compile_worker, make_worker
 from strads.engine.views.live import live_view
 from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
@@ -185,7 +185,7 @@ class LoopProgram:
     def worker(
         self,
         bound: BoundArguments,
-        schedule: Schedule,
+        executable: ExecutablePlan,
         storages: tuple[Any, ...],
         checking: Checking = Checking.OWNERS,
     ) -> Worker:
@@ -196,11 +196,11 @@ class LoopProgram:
         CompileError
             With the offending line first.
         """
-        owned = schedule.ownership
+        owned = executable.ownership
         blocks = () if owned is None else tuple(owned.block_of)
-        dtype = None if schedule.indices is None else schedule.indices.dtype
+        dtype = None if executable.indices is None else executable.indices.dtype
         checks = self.live_roles(checking), self.checks_parts(bound, checking), self.is_near(checking)
-        key = (schedule.plan.locks is not None, dtype, blocks, checks)
+        key = (executable.plan.locks is not None, dtype, blocks, checks)
         if key not in self._workers:
             fastmath = self._fastmath(checking)
             try:
@@ -208,7 +208,7 @@ class LoopProgram:
                     live = self._live(bound, checking, in_loop_order=dtype is None)
                     worker = make_worker(*live, locked=key[0], fastmath=fastmath)
                     self._keep_on_disk(worker, bound, "worker", *key[:2], checks, fastmath)
-                    compile_worker(worker, schedule, storages)
+                    compile_worker(worker, executable, storages)
             except Exception as error:  # Numba raises many kinds, not all of them its own
                 raise explain(error, plain_function(self.body)) from error
             self._workers[key] = worker

@@ -40,7 +40,7 @@ _STRIDE = 64  # tasks between checks of the stop flag: a job may take minutes
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ExecutablePlan:
     """A plan as a worker needs it, in plain arrays."""
 
     plan: Plan
@@ -174,15 +174,15 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
 
 
 def _worker_arguments(
-    pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, schedule: Schedule, *, served: bool
+    pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, executable: ExecutablePlan, *, served: bool
 ) -> tuple[Any, ...]:
-    return pool, locking, claiming, schedule.indices, schedule.plan.offsets, schedule.lanes(), served
+    return pool, locking, claiming, executable.indices, executable.plan.offsets, executable.lanes(), served
 
 
-def compile_worker(worker: Worker, schedule: Schedule, storages: tuple[Any, ...]) -> None:
+def compile_worker(worker: Worker, executable: ExecutablePlan, storages: tuple[Any, ...]) -> None:
     """Compile a worker for these arguments, so that errors are raised before any thread starts."""
-    locking = _locking(schedule.plan.locks, 0, False)
-    arguments = _worker_arguments(make_job_pool(schedule.plan), locking, UNCLAIMED, schedule, served=False)
+    locking = _locking(executable.plan.locks, 0, False)
+    arguments = _worker_arguments(make_job_pool(executable.plan), locking, UNCLAIMED, executable, served=False)
     worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
 
 
@@ -208,7 +208,7 @@ class Transfers(Protocol):
 
 def execute(
     worker: Worker,
-    schedule: Schedule,
+    executable: ExecutablePlan,
     storages: tuple[Any, ...],
     team: ThreadTeam,
     *,
@@ -224,7 +224,7 @@ def execute(
     ----------
     worker
         From `make_worker`.
-    schedule
+    executable
         The plan and its loop indices.
     storages
         One storage for each argument of the body.
@@ -243,10 +243,10 @@ def execute(
     ------
     The first exception of the body; the other threads stop after a few more tasks.
     """
-    plan = schedule.plan
+    plan = executable.plan
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
-    arrays = _worker_arguments(pool, locking, claiming, schedule, served=transfers is not None)
+    arrays = _worker_arguments(pool, locking, claiming, executable, served=transfers is not None)
     working = np.zeros(team.size)
 
     def work(thread: int) -> None:

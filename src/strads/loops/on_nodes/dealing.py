@@ -7,7 +7,7 @@ import numpy as np
 
 from strads.cluster import Node, ThreadTeam
 from strads.loops.on_nodes.binding import bind, shards_of
-from strads.loops.on_nodes.placing import notes_on_pools, placed_on_nodes, pools_of, schedule_of
+from strads.loops.on_nodes.placing import executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
 from strads.schedule.strategies.dealing import Deal
 
@@ -38,7 +38,7 @@ def deal_anew(
         found = replace(facts, plan=plan, bounds=bounds)
     part, owned, near = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     loop.part, loop.pools = part, near
-    loop.schedule = schedule_of(loop.spec, part, owned)
+    loop.executable = executable_plan(loop.spec, part, owned)
     loop.attached = None
     loop.segments.clear()
     for position, (_, rows) in loop.aligned.items():

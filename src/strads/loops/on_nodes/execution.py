@@ -134,7 +134,7 @@ class _Call:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [TransferBuffer(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
-        in_loop_order = loop.schedule.indices is None
+        in_loop_order = loop.executable.indices is None
         self.roles = self.program.live_roles(loop.checking, in_loop_order=in_loop_order)
         segments = self.program.facts.segments
         self.in_order = InPlanOrder(node, loop, self.bound, self.roles, segments, self.shards, self.team)
@@ -147,7 +147,7 @@ class _Call:
         }
         sums = {p: a for p, a in enumerate(self.bound.arguments) if isinstance(a, AccumulatorArgument)}
         self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in sums.items()}
-        ownership = loop.schedule.ownership
+        ownership = loop.executable.ownership
         self.claiming: Claiming = UNCLAIMED
         if ownership is not None:
             self.claiming = ownership.owners(), ownership.offsets, ownership.claims
@@ -179,7 +179,7 @@ class _Call:
         return storage
 
     def _guarded(self, position: int, argument: TableArgument) -> Guarded:
-        ownership, table = self.loop.schedule.ownership, self.program.cast.table_of[position]
+        ownership, table = self.loop.executable.ownership, self.program.cast.table_of[position]
         assert ownership is not None
         owner = self.claiming[0][ownership.first[table] :]
         blocks = ownership.block_of.get(table)
@@ -190,7 +190,7 @@ class _Call:
     def compile(self) -> float:
         """Compile the worker; returns the seconds taken."""
         self.storages = self._storages()
-        make = lambda: self.program.worker(self.bound, self.loop.schedule, self.storages, self.loop.checking)  # noqa: E731
+        make = lambda: self.program.worker(self.bound, self.loop.executable, self.storages, self.loop.checking)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
 
@@ -211,7 +211,7 @@ class _Call:
             with comm.inbox.calling_on_failure(transfers.halt if transfers is not None else lambda: None):
                 execution = execute(
                     self.worker,
-                    loop.schedule,
+                    loop.executable,
                     self.storages,
                     self.team,
                     claiming=self.claiming,

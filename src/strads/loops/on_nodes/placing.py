@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.dds.shard import Shard
-from strads.engine.plans.executor import Schedule
+from strads.engine.plans.executor import ExecutablePlan
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
 from strads.loops.arguments import BoundArguments
@@ -103,10 +103,10 @@ def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
     return of_part if plan.locks is None else replace(of_part, offsets=owned.offsets, claims=owned.claims)
 
 
-def schedule_of(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> Schedule:
+def executable_plan(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> ExecutablePlan:
     """Return a node's part of a plan as its workers need it."""
     is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
-    return Schedule(part.plan, None if is_in_order else spec.indices.at(part.tasks), owned)
+    return ExecutablePlan(part.plan, None if is_in_order else spec.indices.at(part.tasks), owned)
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:

@@ -100,7 +100,7 @@ class InPlanOrder:
 
     def _lies_in_order(self, position: int) -> bool:
         """Whether the rows of a table are already in plan order."""
-        return self._loop.schedule.indices is None and position not in self._shards
+        return self._loop.executable.indices is None and position not in self._shards
 
     def _indices(self) -> NDArray[np.integer]:
         return self._loop.spec.indices.at(self._loop.part.tasks)

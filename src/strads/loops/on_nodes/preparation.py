@@ -19,7 +19,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, PlanError,
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, compiling, shards_of
-from strads.loops.on_nodes.placing import Placed, check_near, notes_on_pools, placed_on_nodes, pools_of, schedule_of
+from strads.loops.on_nodes.placing import Placed, check_near, executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import (
     find_chain,
     find_crowded_row,
@@ -93,7 +93,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
             planning_seconds=time.perf_counter() - recorded,
         )
     part, owned, near = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
-    schedule = schedule_of(spec, part, owned)
+    executable = executable_plan(spec, part, owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
     checking = Checking.OWNERS
     if node.size == 1 and part.plan.strategy == "sequential":
@@ -101,7 +101,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     loop = NodeLoop(
         spec,
         part,
-        schedule,
+        executable,
         near,
         first,
         bool(program.facts.outcomes),
@@ -112,7 +112,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         memory=memory,
         aligned=aligned,
     )
-    if schedule.indices is None:
+    if executable.indices is None:
         loop.memory.clear()  # nothing has to be copied
     node.store[spec.name] = loop
     return facts

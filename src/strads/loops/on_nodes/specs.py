@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine.plans.executor import Schedule
+from strads.engine.plans.executor import ExecutablePlan
 from strads.engine.plans.rotation import TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.roles import Checking
@@ -143,7 +143,7 @@ class NodeLoop:
 
     spec: LoopSpec
     part: NodePlan
-    schedule: Schedule
+    executable: ExecutablePlan
     pools: tuple[Pools, ...]  # of each group of tables that `near` draws from
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     outcomes: bool = False  # whether it was recorded with chosen outcomes of branches

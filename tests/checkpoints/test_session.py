@@ -1,6 +1,8 @@
 """Fast re-execution: a program with restarts sees what it sees without."""
 
+import os
 import random
+import threading
 import warnings
 
 import numpy as np
@@ -10,7 +12,8 @@ from checkpoints.programs import Stopped, random_program, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.checkpoints import Operator, Session
+import strads
+from strads.checkpoints import Operator, Session, current_session, perform
 from strads.errors import ArgumentError, CheckpointError
 
 
@@ -209,6 +212,22 @@ def test_a_full_disk_does_not_end_the_program(tmp_path):
     assert session.counters.failed == 3
     assert "No space left" in session.counters.last_error
     session.close()
+
+
+def test_a_session_of_another_thread_and_of_a_forked_child(tmp_path):
+    def program(folder):
+        with strads.checkpoint(folder):
+            perform(Operator("add", lambda: 1, lambda: 0, [Number()]))
+
+    thread = threading.Thread(target=program, args=[tmp_path / "thread"])
+    thread.start()
+    thread.join()
+    assert Session(tmp_path / "thread").target == 1
+    with strads.checkpoint(tmp_path / "parent"):
+        child = os.fork()
+        if child == 0:
+            os._exit(current_session() is not None)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("name", ["every", "keep"])

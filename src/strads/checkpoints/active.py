@@ -16,6 +16,10 @@ from strads.errors import CheckpointError
 _sessions: list[Session] = []  # the innermost last
 
 
+if hasattr(os, "register_at_fork"):  # a child is another program
+    os.register_at_fork(after_in_child=_sessions.clear)
+
+
 def current_session() -> Session | None:
     """Return the session that operators belong to now; None if there is none, or if an operator is running."""
     if not _sessions:
@@ -30,9 +34,9 @@ def has_session() -> bool:
 
 
 def perform(operator: Operator) -> Any:
-    """Run an operator, as a step of the session in force; only the driver's main steps count as such."""
+    """Run an operator, as a step of the session in force; those that other operators or threads start do not count."""
     session = current_session()
-    if session is None or threading.current_thread() is not threading.main_thread():
+    if session is None or threading.get_ident() != session.thread:
         return operator.run()
     return session.perform(operator)
 

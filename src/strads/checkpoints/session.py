@@ -7,6 +7,7 @@ or by running the skipped operators after all; so plain Python code never sees a
 """
 
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -49,6 +50,8 @@ class Session:
         Number of operators that have finished or were skipped.
     target
         Number of operators that are skipped.
+    thread
+        The thread whose operators count: that of the program, which has made the session.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Session:
         self._changed_at: dict[int, int] = {}  # position from which on a root's latest state is part of snapshots
         self._changed_by_operators: set[int] = set()
         self._inside = False
+        self.thread = threading.get_ident()
         self._snapshot_at = self.target
         self._is_broken = False
         self.wants_to_end = False
@@ -231,6 +235,7 @@ class Session:
 
     def _step_on(self, entry: Entry) -> None:
         self.position += 1
+        self._changed_by_operators.update(entry.changed)
         self._changed_at.update(dict.fromkeys(entry.changed, self.position))
 
     def _check(self, operator: Operator, signature: str, contents: dict[int, str | None], entry: Entry) -> None:
@@ -302,9 +307,9 @@ class Session:
             found = {}
             for number, root in self._roots.alive():
                 if number in self._changed_at and not _is_closed(root):
-                    is_old = latest is not None and self._changed_at[number] <= latest.position
-                    is_old = is_old and number not in partial
-                    found[number] = latest.states[number] if is_old and latest is not None else save.apart(root)
+                    old = None if latest is None or number in partial else latest.states.get(number)
+                    is_old = old is not None and latest is not None and self._changed_at[number] <= latest.position
+                    found[number] = old if is_old else save.apart(root)
             return found
 
         try:

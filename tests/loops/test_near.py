@@ -213,6 +213,24 @@ def test_other_strategies():
     assert run_or_refuse(range(TASKS), one_more, *given, order="sequential") is None
 
 
+def test_a_plan_of_buckets_is_made_anew_every_few_calls():
+    given, pools = arguments(), []
+    for _ in range(6):
+        assert run_or_refuse(range(TASKS), both_ends, *given, strategy="buckets") is None
+        stats = async_for(range(TASKS), both_ends, *given, strategy="buckets")
+        pools.append(stats.plan.details["near"]["C"].rows.tolist())
+        assert stats.reconnaissance_seconds == 0
+    assert "a new plan every 4 calls" in stats.plan.explain()
+    assert pools[0] == pools[1] != pools[2] == pools[3] != pools[4]
+
+
+@pytest.mark.nodes
+def test_buckets_on_nodes(runtime):
+    given = arguments()
+    for _ in range(6):
+        assert run_or_refuse(range(TASKS), both_ends, *given, strategy="buckets") is None
+
+
 def test_rows_are_dealt_anew_every_few_calls():
     given, plans = arguments(), []
     for _ in range(9):

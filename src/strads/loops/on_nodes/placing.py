@@ -20,10 +20,11 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.ownership import Ownership, ownership
 from strads.schedule.records.pools import Pools, merged, pools
-from strads.schedule.strategies.dealing import DEAL_EVERY
+from strads.schedule.strategies.dealing import DEAL_EVERY, is_dealt
 from strads.schedule.strategies.lanes import with_barriers, with_lanes
 
 _STRETCH = 1 << 16  # tasks
+NEAR = "rng.near"
 
 Part = tuple[NodePlan, Ownership | None, tuple[Pools, ...]]
 # The plan as it will be run, the preferred layout of tables, and each node's part.
@@ -157,6 +158,7 @@ def notes_on_pools(program: LoopProgram, bound: BoundArguments, plan: Plan, near
         elif found.dealt:
             of = f"the block that the job has, of {many} rows; rows are dealt to other blocks every {DEAL_EVERY} calls"
         else:
-            of = f"the rows that tasks of the job touch, {many}; they are the same in every call"
-        lines.append(f"rng.near draws rows of {names}{weighted} from {of}")
+            of = f"the rows that tasks of the job touch, {many}; "
+            of += f"a new plan every {DEAL_EVERY} calls" if is_dealt(plan) else "they are the same in every call"
+        lines.append(f"{NEAR} draws rows of {names}{weighted} from {of}")
     return lines

@@ -36,7 +36,7 @@ from strads.schedule.planner import ALONE, build_plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import concatenated, nothing_recorded
 from strads.schedule.records.pools import Pools
-from strads.schedule.strategies.dealing import deck_of
+from strads.schedule.strategies.dealing import is_dealt
 
 _ALL_ROWS = "its order counts, and rng.near draws from all rows"
 _ONE_THREAD = "one thread could only follow its order"
@@ -66,7 +66,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     largest = _largest(memory)
     records = node.comm.gather(ahead.records)
     recorded = time.perf_counter()
-    facts, parts, kept, deck = None, None, None, None
+    facts, parts, kept = None, None, None
     aligned: dict[int, tuple[Hashable, Any]] = {}
     if records is not None:
         whole = concatenated(records)
@@ -77,8 +77,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
         if copy_in_order is not None and plan.order is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
-        deck = deck_of(plan)
-        kept = whole if spec.options.keep_records or deck is not None else None
+        kept = whole if spec.options.keep_records or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
             bounds=placing,
@@ -108,7 +107,6 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         checking,
         ahead.failure,
         kept,
-        deck,
         memory=memory,
         aligned=aligned,
     )

@@ -18,7 +18,7 @@ from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.pools import Pools
-from strads.schedule.strategies.dealing import Deal, Deck, deck_of
+from strads.schedule.strategies.dealing import Deal, is_dealt
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class LoopFacts:
     @property
     def is_dealt(self) -> bool:
         """Whether another deal of rows to blocks gives another plan."""
-        return deck_of(self.plan) is not None
+        return is_dealt(self.plan)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,6 @@ class NodeLoop:
     checking: Checking = Checking.OWNERS
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew
-    deck: Deck | None = None  # on node 0: the plans of other deals
     attached: tuple[Any, ...] | None = None
     departures: list[TransferBuffer] = field(default_factory=list)
     arrivals: list[TransferBuffer] = field(default_factory=list)

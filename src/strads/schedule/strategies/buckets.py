@@ -10,6 +10,7 @@ from strads.schedule.passes.parallel import chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.dealing import GRAIN, dealt, generator, most_blocks
 from strads.schedule.strategies.precedence import chain
 from strads.schedule.strategies.problem import Problem
 
@@ -125,9 +126,9 @@ def buckets(problem: Problem) -> Plan:
         If a task touches more than four written rows, or there are more written tables than blocks.
     """
     width = max(1, _rows_of_a_task(problem))
-    names, cuts = _cut_tables(problem, width)
-    blocks = sum(len(cut) - 1 for cut in cuts)
-    keys, counts, bounds = _keys(problem, cuts, blocks, width)
+    names, cuts, members = _cut_tables(problem, width)
+    blocks = sum(int(member.max()) + 1 for member in members)
+    keys, counts, bounds = _keys(problem, cuts, members, blocks, width)
     sizes = counts.sum(axis=0, dtype=np.int64)
     present = np.flatnonzero(sizes)
     present = present[np.lexsort((present, -sizes[present]))]
@@ -136,8 +137,8 @@ def buckets(problem: Problem) -> Plan:
     priority = np.argsort(stage, kind="stable")
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
     details: dict[str, object] = {
-        "blocks": {name: len(cut) - 1 for name, cut in zip(names, cuts, strict=True)},
-        "bounds": dict(zip(names, cuts, strict=True)),
+        "blocks": {name: int(member.max()) + 1 for name, member in zip(names, members, strict=True)},
+        **({"dealt": True} if problem.near else {"bounds": dict(zip(names, cuts, strict=True))}),
     }
     stages = int(stage.max(initial=-1)) + 1
     reason = (
@@ -158,8 +159,14 @@ def _rows_of_a_task(problem: Problem) -> int:
     return most
 
 
-def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[np.int64]]]:
-    """Names and bounds of the touched tables, cut into blocks in proportion to their work."""
+def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[np.int64]], list[NDArray[np.int32]]]:
+    """Cut the touched tables into blocks in proportion to their work.
+
+    Returns
+    -------
+    Names of the tables, bounds of their pieces, and the block of each piece: a piece is a block, or tables of which
+    rows are drawn have blocks of several pieces, dealt at random.
+    """
     pieces = [problem.row_work[a:b] for a, b in zip(problem.first_row[:-1], problem.first_row[1:], strict=True)]
     work = np.array([piece.sum(dtype=np.int64) for piece in pieces], np.int64)
     limit = int(MOST_KEYS ** (1 / width) + 1e-9)
@@ -172,22 +179,34 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     cached = blocks_for_cache(table_bytes, MOST_FOR_CACHE) if width <= 2 else 0
     blocks = max(len(touched), min(limit, max(BLOCKS, cached)))
     given = apportion(work, blocks)
-    cuts = [equal_work_cuts(pieces[t], int(given[t])) for t in touched]
-    return [problem.tables[t].name for t in touched], cuts
+    random, cuts, members = generator(problem.deal), [], []
+    for table in touched:
+        count = int(given[table])
+        if any(table in group for group in problem.near):
+            count = min(count, most_blocks(problem.tables[table].rows))
+            cuts.append(equal_work_cuts(pieces[table], GRAIN * count))
+            members.append(dealt(len(cuts[-1]) - 1, min(count, len(cuts[-1]) - 1), random))
+        else:
+            cuts.append(equal_work_cuts(pieces[table], count))
+            members.append(np.arange(len(cuts[-1]) - 1, dtype=np.int32))
+    return [problem.tables[t].name for t in touched], cuts, members
 
 
 def _keys(
-    problem: Problem, cuts: list[NDArray[np.int64]], blocks: int, width: int
+    problem: Problem,
+    cuts: list[NDArray[np.int64]],
+    members: list[NDArray[np.int32]],
+    blocks: int,
+    width: int,
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64]]:
     """Number of each task's set of blocks, its count in each chunk of tasks, and the chunks."""
     block_of = np.zeros(problem.rows, np.int32)
-    first_block, cut = 0, iter(cuts)
+    first_block, cut = 0, iter(zip(cuts, members, strict=True))
     for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
         if np.any(problem.row_work[begin:end]):
-            bounds = next(cut)
-            numbers = np.arange(first_block, first_block + len(bounds) - 1, dtype=np.int32)
-            block_of[begin:end] = block_lookup(bounds, numbers)
-            first_block += len(numbers)
+            bounds, member = next(cut)
+            block_of[begin:end] = block_lookup(bounds, first_block + member)
+            first_block += int(member.max()) + 1
     count = blocks**width + FREE_JOBS
     chunks = chunk_bounds(problem.tasks, problem.threads)
     dtype: np.dtype[np.unsignedinteger] = np.dtype(np.uint16 if count <= 2**16 else np.uint32)

@@ -16,6 +16,7 @@ from strads.schedule.strategies.precedence import chain, parallelism
 
 GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
+ROWS_NEAR, FEWEST_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
 
@@ -49,8 +50,8 @@ class Deck:
 
     def deal(self, deal: Deal) -> Plan:
         """Return the plan of one deal."""
-        random = np.random.Generator(np.random.Philox(np.random.SeedSequence(deal)))
-        members = tuple(_dealt(len(cut) - 1, b, random) for b, cut in zip(self.blocks, self.cuts.values(), strict=True))
+        random = generator(deal)
+        members = tuple(dealt(len(cut) - 1, b, random) for b, cut in zip(self.blocks, self.cuts.values(), strict=True))
         coarse = np.stack([member[self.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
         job_key = np.ravel_multi_index(tuple(coarse.T), self.blocks)
         tasks = np.bincount(job_key, self.sizes, int(np.prod(self.blocks))).astype(np.int64)
@@ -97,7 +98,22 @@ def deck_of(plan: Plan) -> Deck | None:
     return found if isinstance(found, Deck) else None
 
 
-def _dealt(fine: int, blocks: int, random: np.random.Generator) -> NDArray[np.int32]:
+def is_dealt(plan: Plan) -> bool:
+    """Whether another deal gives another plan."""
+    return "dealt" in plan.details or deck_of(plan) is not None
+
+
+def most_blocks(rows: int) -> int:
+    """Return the largest number of blocks of a table: few rows to choose from would teach little."""
+    return max(FEWEST_NEAR, rows // ROWS_NEAR)
+
+
+def generator(deal: Deal) -> np.random.Generator:
+    """Return the generator of a deal."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(deal)))
+
+
+def dealt(fine: int, blocks: int, random: np.random.Generator) -> NDArray[np.int32]:
     """Return the block of each fine block: all blocks have about as many."""
     if fine == blocks:
         return np.arange(fine, dtype=np.int32)

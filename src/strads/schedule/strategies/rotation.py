@@ -10,7 +10,7 @@ from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, reason_of
+from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, most_blocks, reason_of
 from strads.schedule.strategies.precedence import chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
@@ -18,7 +18,6 @@ BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH = 2.0  # parallelism with which no other strategy is considered
-ROWS_NEAR, FEWEST_NEAR = 64, 8  # of a table from which rows are drawn: rows of a block, and blocks unless it has fewer
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
 
 
@@ -100,7 +99,8 @@ def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
     axis_of = _axis_of_tables(problem, columns)
     near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.near)}
     most = _blocks(problem, columns)
-    blocks = [min(most, _near_blocks(problem, c)) if axis in near else most for axis, c in enumerate(columns)]
+    rows = [problem.tables[problem.column_tables[column]].rows for column in columns]
+    blocks = [min(most, most_blocks(count)) if axis in near else most for axis, count in enumerate(rows)]
     grain = 1 if not near else min(GRAIN, int((MOST_KEYS / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
     wanted = [b * grain if axis in near else b for axis, b in enumerate(blocks)]
     cuts = [_cut(problem, column, fine) for column, fine in zip(columns, wanted, strict=True)]
@@ -128,11 +128,6 @@ def _axis_of_tables(problem: Problem, axes: tuple[int, ...]) -> dict[int, int]:
             if alike and (first == column or columns_equal(found.rows, found.arity, first, column)):
                 axis_of.setdefault(table, axis)
     return axis_of
-
-
-def _near_blocks(problem: Problem, column: int) -> int:
-    """Most blocks of a table from which rows are drawn: few rows to choose from would teach little."""
-    return max(FEWEST_NEAR, problem.tables[problem.column_tables[column]].rows // ROWS_NEAR)
 
 
 def _one_column_a_table(problem: Problem) -> tuple[int, ...]:

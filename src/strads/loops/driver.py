@@ -276,7 +276,7 @@ def _deal_of(arguments: tuple[Any, ...]) -> Deal:
 def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
     references = tuple(reference(call.cluster, argument) for argument in call.arguments)
     try:
-        results = call.cluster.run(deal_anew, kept.name, references, kept.facts, call.deal, call.options.team)
+        results = call.cluster.run(deal_anew, kept.name, references, call.deal, call.options.team)
     except BaseException:
         _drop(kept)  # some nodes may have the new plan, others the old one
         raise

@@ -16,7 +16,7 @@ from strads.schedule.strategies.dealing import Deal, deck_of
 
 
 def deal_anew(
-    node: Node, name: str, arguments: tuple[Any, ...], facts: LoopFacts, deal: Deal, team: ThreadTeam | None
+    node: Node, name: str, arguments: tuple[Any, ...], deal: Deal, team: ThreadTeam | None
 ) -> LoopFacts | None:
     """Deal the rows of a prepared loop; what was recorded, compiled and checked remains.
 
@@ -27,7 +27,9 @@ def deal_anew(
     loop: NodeLoop = node.store[name]
     parts, found = None, None
     if node.rank == 0:
+        facts = loop.facts
         assert loop.records is not None
+        assert facts is not None
         bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
         crew, shards = team or node.team, shards_of(node, arguments)
         plan = _dealt_plan(loop, program, facts.plan, deal, crew)
@@ -39,7 +41,7 @@ def deal_anew(
             plan.details["notes"] = [*notes, *notes_on_pools(program, bound, plan, near)]
             placing = loop.spec.options, program, plan, loop.records, near, shards, crew.size
             plan, bounds, parts = placed_on_nodes(node, *placing)
-            found = replace(facts, plan=plan, bounds=bounds)
+            found = loop.facts = replace(facts, plan=plan, bounds=bounds)
     mine = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     if mine is not None:
         _take_over(loop, mine)

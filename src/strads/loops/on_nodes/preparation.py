@@ -107,6 +107,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         checking,
         ahead.failure,
         kept,
+        facts,
         memory=memory,
         aligned=aligned,
     )

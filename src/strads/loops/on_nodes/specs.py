@@ -150,6 +150,7 @@ class NodeLoop:
     checking: Checking = Checking.OWNERS
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew
+    facts: LoopFacts | None = None  # on node 0, to deal rows anew
     attached: tuple[Any, ...] | None = None
     departures: list[TransferBuffer] = field(default_factory=list)
     arrivals: list[TransferBuffer] = field(default_factory=list)

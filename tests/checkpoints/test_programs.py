@@ -114,6 +114,25 @@ def test_views_show_what_skipped_loops_have_done(tmp_path):
         assert program() == wanted == [2.0, 4.0, 8.0, 16.0, 32.0]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_copies_and_rows_of_tables_that_skipped_loops_have_changed(tmp_path, size):
+    def program(epochs):
+        with strads.init("threads", nodes=size, threads=1), strads.checkpoint(tmp_path, every=100):
+            W, seen, copies = strads.dvector.full(10, 1.0), [], []
+            for epoch in range(epochs):
+                strads.async_for(range(10), _scale, W, 2.0)
+                if epoch % 2:
+                    copies.append(copy := W.copy())
+                    strads.async_for(range(10), _scale, copy, 3.0)
+                    seen.append((float(copy[4]), float(W[4])))
+        return seen
+
+    program(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert program(8) == [(3.0 * 4.0**power, 4.0**power) for power in (1, 2, 3, 4)]
+
+
 def test_a_skipped_loop_has_statistics_but_no_plan(tmp_path):
     for _ in range(2):
         with strads.checkpoint(tmp_path):

@@ -49,7 +49,8 @@ class Content:
 
     @property
     def is_home(self) -> bool:
-        """Whether the driver has the content."""
+        """Whether the driver has the content; asked before an access, which it prepares."""
+        observe(self)
         return self._home is not None
 
     @property
@@ -124,7 +125,8 @@ class Content:
 
     def copy(self) -> "Content":
         """Return an independent copy: at the driver if the content is there, otherwise on the nodes."""
-        if self._home is not None:
+        if self.is_home:
+            assert self._home is not None
             home = self._home
             values = numbers(home).copy()
             return Content.at_home(values if self.layout.offsets is None else RaggedArray(values, self.layout.offsets))

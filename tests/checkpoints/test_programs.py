@@ -98,6 +98,19 @@ def test_changed_arguments_and_content_are_noticed(tmp_path):
         program(body=_scale_differently)
 
 
+def test_what_has_been_dropped_before_the_last_snapshot_is_kept(tmp_path):
+    def learnt():
+        W = strads.dvector.full(10, 1.0)
+        for _ in range(2):
+            strads.async_for(range(10), _scale, W, 2.0)
+        strads.record(lambda: 1)  # changes nothing
+        return W.to_numpy(copy=True)  # of the position of the last snapshot, which is taken when W is gone
+
+    for _ in range(3):
+        with strads.checkpoint(tmp_path, every=2):
+            assert learnt().tolist() == [4.0] * 10
+
+
 def test_views_show_what_skipped_loops_have_done(tmp_path):
     def program():
         with strads.checkpoint(tmp_path):

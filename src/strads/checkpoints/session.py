@@ -293,8 +293,12 @@ class Session:
             else:
                 self._snapshot()
 
-    def _snapshot(self, partial: frozenset[int] = frozenset()) -> None:
-        """Take a snapshot; of the roots in `partial` even if they have not changed."""
+    def _snapshot(self, partial: frozenset[int] = frozenset(), *, is_last: bool = False) -> None:
+        """Take a snapshot; of the roots in `partial` even if they have not changed.
+
+        The last one may be taken long after the last operator, when the program has dropped what it looked at in
+        between: what the latest snapshot has of that, it keeps.
+        """
         self._note_changes()
         self._snapshot_at = self.position
         self._recent = [
@@ -304,12 +308,14 @@ class Session:
         ]
 
         def states(save: SnapshotSave, latest: Manifest | None) -> dict[int, Tree]:
-            found = {}
+            unchanged = {}
+            if latest is not None:
+                kept = latest.states.keys() & self._changed_at.keys() - partial
+                unchanged = {n: latest.states[n] for n in sorted(kept) if self._changed_at[n] <= latest.position}
+            found = dict(unchanged) if is_last else {}
             for number, root in self._roots.alive():
                 if number in self._changed_at and not _is_closed(root):
-                    old = None if latest is None or number in partial else latest.states.get(number)
-                    is_old = old is not None and latest is not None and self._changed_at[number] <= latest.position
-                    found[number] = old if is_old else save.apart(root)
+                    found[number] = unchanged[number] if number in unchanged else save.apart(root)
             return found
 
         try:
@@ -335,7 +341,7 @@ class Session:
         self._writer.wait(seconds)
         written = self.counters.written
         if self.position > self._snapshot_at and self._is_whole():
-            self._snapshot()
+            self._snapshot(is_last=True)
             self._writer.wait(seconds)
             return self.counters.written > written
         return not self._writer.is_busy

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints.direct_files import aligned
 from strads.checkpoints.storage import Folder, checksum_of
 
 _PIECE = 8 << 20  # bytes copied by a thread at a time
@@ -28,7 +29,7 @@ class Buffers:
         """Return a buffer of `count` bytes."""
         with self._lock:
             waiting = self._free[count]
-            return waiting.pop() if waiting else np.empty(count, np.uint8)
+            return waiting.pop() if waiting else aligned(count)
 
     def give_back(self, buffers: list[NDArray[np.uint8]]) -> None:
         """Keep buffers for the next snapshot, and release those that this one has not used."""

@@ -11,11 +11,14 @@ from typing import Any, BinaryIO
 import fsspec  # type: ignore[import-untyped]
 import numpy as np
 import xxhash
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from strads.checkpoints.direct_files import BLOCK, write_direct
 from strads.errors import ArgumentError, CheckpointError
 
 _CHUNK = 16 << 20  # bytes read, written and hashed at a time
+_LARGE = 1 << 20  # bytes from which on arrays begin at blocks of the disk
 
 
 class DamagedFileError(Exception):
@@ -120,12 +123,22 @@ class Folder:
         names = []
         pieces: list[Any] = []
         place = 0
+        is_large = sum(array.nbytes for array in arrays) >= _LARGE
         for array in arrays:
             header, content = _header(array), bytes_of(array)
+            if is_large:
+                header = _padded(header)
             names.append(f"{name}@{place}")
             pieces.append(header)
             pieces += [content[start : start + _CHUNK] for start in range(0, len(content), _CHUNK)]
-            place += len(header) + len(content)
+            rest = -len(content) % BLOCK if is_large else 0
+            pieces.append(bytes(rest))
+            place += len(header) + len(content) + rest
+        if is_large and isinstance(self._files, LocalFileSystem):
+            path = self._path(name)
+            self._files.makedirs(self._files._parent(path), exist_ok=True)
+            if write_direct(path, pieces):
+                return names
         self.write(name, pieces)
         return names
 
@@ -208,6 +221,13 @@ def _header(array: NDArray[Any]) -> bytes:
     described = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_2_0(buffer, described)
     return buffer.getvalue()
+
+
+def _padded(header: bytes) -> bytes:
+    """Return a header that ends at the end of a block of the disk, so that the content begins with one."""
+    text = header[12:-1]  # after the magic number, the version and the length of what follows
+    spaces = b" " * (-len(header) % BLOCK)
+    return header[:8] + (len(text) + len(spaces) + 1).to_bytes(4, "little") + text + spaces + b"\n"
 
 
 def _empty_like_file(file: BinaryIO) -> NDArray[Any]:

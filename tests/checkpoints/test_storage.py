@@ -1,0 +1,58 @@
+"""Files of arrays: large ones are written past the page cache, and must be the same as those that are not."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from strads.checkpoints import direct_files
+from strads.checkpoints.direct_files import BLOCK, aligned, write_direct
+from strads.checkpoints.storage import Folder, checksum_of
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_direct_files_have_all_pieces(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    lengths = rng.choice([0, 1, 100, BLOCK, BLOCK + 1, 5 * BLOCK, (1 << 20) + 7, 2 << 20], rng.integers(1, 8))
+    pieces = [aligned(length) if rng.random() < 0.5 else bytearray(length) for length in lengths]
+    for piece in pieces:
+        piece[:] = rng.bytes(len(piece)) if isinstance(piece, bytearray) else np.frombuffer(rng.bytes(len(piece)), "u1")
+    path = tmp_path / "file"
+    if not write_direct(str(path), pieces):
+        pytest.skip("no direct writes here")
+    assert path.read_bytes() == b"".join(bytes(piece) for piece in pieces)
+
+
+def _arrays():
+    rng = np.random.default_rng(0)
+    return [rng.random(300_001), np.arange(7, dtype="i2"), np.zeros((0, 3)), rng.random((50, 33), dtype="f4")]
+
+
+@pytest.mark.parametrize("error", [None, errno.EINVAL])
+def test_large_arrays(tmp_path, monkeypatch, error):
+    def fail(*arguments):
+        raise OSError(error, os.strerror(error))
+
+    if error is not None:
+        monkeypatch.setattr(direct_files, "_write", fail)  # as file systems without direct writes
+    folder = Folder(tmp_path)
+    arrays = _arrays()
+    names = folder.write_arrays("arrays/all", arrays)
+    for name, array in zip(names, arrays, strict=True):
+        folder.check_array(name, checksum_of(array))
+        found = folder.read_array(name, checksum_of(array))
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+    with open(tmp_path / "arrays/all", "rb") as file:  # with NumPy alone
+        file.seek(int(names[1].rpartition("@")[2]))
+        assert np.load(file).tolist() == list(range(7))
+
+
+def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(direct_files, "_write", full)
+    with pytest.raises(OSError, match="No space"):
+        Folder(tmp_path).write_arrays("arrays/all", _arrays())

@@ -1,8 +1,9 @@
 """What checkpoints cost: epochs of matrix factorization with a snapshot of each, beside the same without; restoring.
 
 Runs of epochs with and without checkpoints alternate on the same tables, so that other load meets both. A snapshot
-copies the factors between two epochs, and is written while the next one runs. Restoring, with its check, is compared with
-reading as many bytes from a file by `read`, each from a cold page cache if the program may drop it (as root). Usage:
+copies the factors between two epochs, and is written while the next one runs. Restoring, with its check, is compared
+with reading as many bytes from a file by `read`, each from a cold page cache if the program may drop it (as root).
+Usage:
 
     python benchmarks/checkpoint.py [--ratings 10000000] [--ranks 40 128] [--epochs 20] [--rounds 10] [--folder DIR]
 """

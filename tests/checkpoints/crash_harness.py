@@ -107,7 +107,11 @@ def in_processes(name: str, backend: str, kills: int, rng: random.Random) -> int
                 command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
             )
             if not is_last:
-                time.sleep(rng.uniform(2.0, 6.0))
+                if rng.random() < 0.75:
+                    _wait_for_snapshot(process, Path(folder))
+                    time.sleep(rng.expovariate(3.0))
+                else:
+                    time.sleep(rng.uniform(0.5, 6.0))
                 victims = _processes(process.pid, own[3])
                 if victims:
                     os.kill(rng.choice(victims), signal.SIGKILL)
@@ -123,6 +127,15 @@ def in_processes(name: str, backend: str, kills: int, rng: random.Random) -> int
                 os.mkdir(folder)
             else:
                 assert not is_last, f"{name} on {backend} failed without a kill"
+
+
+def _wait_for_snapshot(process: "subprocess.Popen[bytes]", folder: Path, seconds: float = 60.0) -> None:
+    """Wait until a program that has just been started writes a snapshot, or ends."""
+    begin, earlier = time.monotonic(), set((folder / "snapshots").glob("*"))
+    while process.poll() is None and time.monotonic() < begin + seconds:
+        if set((folder / "snapshots").glob("*")) - earlier:
+            return
+        time.sleep(0.01)
 
 
 def _processes(group: int, script: str) -> list[int]:

@@ -17,6 +17,7 @@ class Ran:
 
     order: np.ndarray
     strategy: str = "sync_for"
+    plan: None = None  # rows within reach are drawn by `async_for` only
 
 
 class Batch:
@@ -48,7 +49,7 @@ class ParallelMinibatches(Parallel):
 class PlainMinibatches(Plain):
     """Round by round: all workers start from the same tables, and their changes are added or averaged."""
 
-    def run(self, order: Any, tables: dict[str, Any] | None = None) -> None:
+    def run(self, order: Any, tables: dict[str, Any] | None = None, plan: None = None) -> None:
         tables = self.tables if tables is None else tables
         for batches in self._rounds(tables["data"]):
             self._round(batches, tables)

@@ -17,7 +17,7 @@ from fuzz.scenario import Case, Step
 from fuzz.shrink import shrink
 from fuzz.worker import CRASH, HANG, Worker
 
-BODIES, SCENARIOS = range(1000, 1004), 75
+BODIES, SCENARIOS = [1000, 1001, 1002, 1015], 75  # 1015 is of minibatches
 
 
 @pytest.fixture(scope="module")

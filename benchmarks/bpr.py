@@ -64,7 +64,7 @@ def measure(likes: scipy.sparse.csr_matrix, rest: scipy.sparse.csr_matrix, round
     """Print AUC and samples a second of both sides, and the ratio."""
     from implicit.cpu.bpr import BayesianPersonalizedRanking as Implicit
 
-    known, held_out = Likes.of(likes), Likes.of(rest, rest.shape)
+    known, held_out = Likes.of_matrix(likes), Likes.of_matrix(rest)
     samples = likes.nnz * parameters["iterations"]
     model = BayesianPersonalizedRanking(**parameters | {"iterations": 1}, n_jobs=THREADS)
     begin = time.perf_counter()

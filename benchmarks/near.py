@@ -97,7 +97,7 @@ class Side:
 
 def auc(users: np.ndarray, items: np.ndarray, train, held) -> float:
     factors = RankingFactors(users, items, np.zeros(len(items), np.float32))
-    return mean_auc(factors, Likes.of(train), Likes.of(held, held.shape), cluster.current().team())
+    return mean_auc(factors, Likes.of_matrix(train), Likes.of_matrix(held), cluster.current().team())
 
 
 def compare(name: str, train, held, epochs: int, seeds: int, threads: int) -> None:

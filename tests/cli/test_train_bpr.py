@@ -36,7 +36,8 @@ def test_directory_holds_model_metrics_and_record(run: tuple[Path, str]) -> None
     out, shown = run
     assert sorted(path.name for path in out.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
     model = BayesianPersonalizedRanking.load(out / "model.npz")
-    assert model.user_factors_.shape == (61, 4)
+    assert model.user_ids_.tolist() == list(range(1, 61))
+    assert model.user_factors_.shape == (60, 4)
     metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert model.history_ == metrics
     record = json.loads((out / "run.json").read_text())
@@ -66,8 +67,8 @@ def test_likes_from_a_score_on(strads: Strads, data: Path, tmp_path: Path) -> No
     [
         ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: scores below 0 are no likes"),
         ("1\t2\t1\n3\t1\t2\n", ("--at-least", 9), "no score is 9.0 or more"),
-        ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "there are no likes"),
-        ("1\tx\t1\n", (), "data.tsv:1: column 'item'"),
+        ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "no score is above 0"),
+        ("who\twhat\n1\tx\n", (), "data.tsv:1: no column is known to hold the user"),
     ],
 )
 def test_bad_input(strads: Strads, tmp_path: Path, text: str, options: tuple[object, ...], message: str) -> None:

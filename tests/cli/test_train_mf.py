@@ -45,8 +45,9 @@ def test_directory_holds_model_metrics_and_record(tsv_run: tuple[Path, str]) -> 
 def test_model_predicts(tsv_run: tuple[Path, str]) -> None:
     out, _ = tsv_run
     model = MatrixFactorization.load(out / "model.npz")
-    assert model.user_factors_.shape == (101, 4)
-    assert model.item_factors_.shape == (51, 4)
+    assert model.user_ids_.tolist() == list(range(1, 101))
+    assert model.user_factors_.shape == (100, 4)
+    assert model.item_factors_.shape == (50, 4)
     assert np.isfinite(model.predict([[1, 1], [100, 50]])).all()
     assert model.history_ == read_metrics(out)
 
@@ -91,8 +92,9 @@ def test_an_earlier_run_is_not_destroyed_silently(strads: Strads, files: Path, t
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
-def test_overwrite_with_named_columns_gives_the_same_model(
-    strads: Strads, files: Path, tsv_run: tuple[Path, str], tmp_path: Path
+@pytest.mark.parametrize("columns", ["userId,movieId,rating", "item=movieId,score=rating", None])
+def test_columns_in_another_order_give_the_same_model(
+    strads: Strads, files: Path, tsv_run: tuple[Path, str], tmp_path: Path, columns: str | None
 ) -> None:
     out = tmp_path / "run"
     out.mkdir()
@@ -100,10 +102,10 @@ def test_overwrite_with_named_columns_gives_the_same_model(
     (out / "notes.txt").write_text("mine")
     done = strads(
         *("train", "mf", "--data", files / "header.csv", "--out", out, *QUICK, "--seed", 3),
-        *("--columns", "userId,movieId,rating", "--overwrite"),
+        *("--overwrite", "--columns", columns) if columns else ("--overwrite",),
     )
     assert done.returncode == 0, done.stderr
-    assert "userId is the user, movieId the item, rating the score" in done.stdout
+    assert "userId is the user" in done.stdout
     assert (out / "notes.txt").read_text() == "mine"
     first, second = (MatrixFactorization.load(path / "model.npz") for path in (out, tsv_run[0]))
     assert np.array_equal(first.user_factors_, second.user_factors_)
@@ -111,13 +113,14 @@ def test_overwrite_with_named_columns_gives_the_same_model(
 
 def test_parquet_on_one_thread_without_holdout(strads: Strads, files: Path, tmp_path: Path) -> None:
     options = (*QUICK, "--holdout", 0, "--threads", 1, "--no-biases", "--step", "constant")
+    options = (*options, "--columns", "who,what,stars")
     done = strads("train", "mf", "--data", "ratings.parquet", "--out", tmp_path, *options, cwd=files)
     assert done.returncode == 0, done.stderr
     run = read_run(tmp_path)
     assert run["data"]["held_out"] == 0
     assert run["validation_rmse"] is None
     assert run["machine"]["threads"] == 1
-    assert run["data"]["columns"] == ["who", "what", "stars"]
+    assert run["data"]["columns"] == {"user": "who", "item": "what", "score": "stars"}
     assert "validation_rmse" not in read_metrics(tmp_path)[0]
 
 
@@ -158,3 +161,42 @@ def test_coordinate_descent(strads: Strads, files: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     objectives = [record["objective"] for record in read_metrics(tmp_path)]
     assert objectives == sorted(objectives, reverse=True)
+
+
+def test_ids_of_any_kind(strads: Strads, tmp_path: Path) -> None:
+    """Texts with blanks, quotes and letters of any script, large and negative numbers, an unused column of dates."""
+    rng = np.random.default_rng(0)
+    users = ["Zoë", 'the "one", two', "007", "7", "x" * 300]
+    items = [-(2**62), 2**62, 3, 10**12]
+    lines = ["date,rating,movieId,username"]
+    for _ in range(200):
+        user = users[rng.integers(5)].replace('"', '""')
+        lines.append(f'2026-01-01, {rng.integers(1, 6)} , {items[rng.integers(4)]},"{user}"')
+    (tmp_path / "ratings.csv").write_text("\n\n".join(lines) + "\n")
+    done = strads("train", "mf", "--data", tmp_path / "ratings.csv", "--out", tmp_path / "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "200 ratings of 4 items by 5 users" in done.stdout
+    assert "username is the user" in done.stdout
+    model = MatrixFactorization.load(tmp_path / "run" / "model.npz")
+    assert model.user_ids_.tolist() == sorted(users)
+    assert model.item_ids_.tolist() == sorted(items)
+    assert set(model.recommend("007", exclude_rated=False)[0].tolist()) == set(items)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "users"),
+    [
+        ("alice,book,5\nbob,pen,3\n", (), ["alice", "bob"]),
+        ("5;alice;book\n3;bob;pen\n", ("--columns", "2,3,1"), ["alice", "bob"]),
+        ("alice::book::5\nalice::pen::1\n", ("--columns", "user=2,item=1,score=3"), ["book", "pen"]),
+        ("wer,was,note\na,b,1\nc,d,2\n", ("--columns", "wer,was,note"), ["a", "c"]),
+        ('"1"\tx\t5\n2\ty\t3\n', (), [1, 2]),
+        ("1 x 5\n2 y 3\n", (), [1, 2]),
+    ],
+)
+def test_files_of_texts(strads: Strads, tmp_path: Path, text: str, options: tuple[str, ...], users: list) -> None:
+    (tmp_path / "ratings.txt").write_text(text)
+    data = ("--data", tmp_path / "ratings.txt", "--out", tmp_path / "run", "--holdout", 0)
+    done = strads("train", "mf", *data, *QUICK, *options)
+    assert done.returncode == 0, done.stderr
+    assert MatrixFactorization.load(tmp_path / "run" / "model.npz").user_ids_.tolist() == users

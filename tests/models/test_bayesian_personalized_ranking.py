@@ -113,7 +113,9 @@ def test_the_number_of_workers_hardly_matters():
 
 def test_more_workers_than_anything():
     known, _ = planted(users=6, items=8, each=2)
-    assert model(n_workers=9, iterations=3).fit(known).item_factors_.shape == (8, 8)
+    found = model(n_workers=9, iterations=3).fit(known)
+    assert found.item_ids_.tolist() == np.unique(known[:, 1]).tolist()
+    assert found.item_factors_.shape == (len(found.item_ids_), 8)
 
 
 def test_users_and_items_without_likes_stay_0():
@@ -195,9 +197,9 @@ def test_divergence_is_told():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"userid": 200}, InputError, "id 200 is outside 0 … 199"),
+        ({"userid": 200}, InputError, "id 200 was not in the training data: ids are 0 … 199"),
         ({"userid": -1}, InputError, "id -1"),
-        ({"userid": "a"}, ArgumentError, "userid"),
+        ({"userid": "a"}, InputError, "userid: .* whole numbers, but 'a'"),
         ({"userid": [[1]]}, ArgumentError, "one-dimensional"),
         ({"userid": 0, "N": 0}, ArgumentError, "N=0"),
         ({"userid": 0, "items": []}, ArgumentError, "empty"),

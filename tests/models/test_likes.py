@@ -6,7 +6,7 @@ import scipy.sparse
 
 import strads
 from strads.errors import ArgumentError, InputError
-from strads.models.ranking.likes import Likes
+from strads.models.ranking.likes import Likes, as_likes
 
 USERS, ITEMS = np.array([2, 0, 2, 2, 0]), np.array([3, 1, 0, 3, 2])  # (2, 3) twice
 
@@ -33,26 +33,29 @@ FORMS = {
 }
 
 
+def of(given: object, shape: tuple[int, int] = (3, 4)) -> Likes:
+    """Likes whose ids are rows."""
+    found = as_likes(given)
+    return Likes.of(found.users.codes, found.items.codes, shape)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_formats(form):
-    likes = Likes.of(FORMS[form])
+    likes = of(FORMS[form])
     assert lists(likes) == [[1, 2], [], [0, 3]]
     assert likes.n_items == 4
     assert likes.of_items.tolist() == [1, 1, 1, 1]
 
 
 def test_weight_0_is_no_like():
-    likes = Likes.of(records(score=np.array([0, 1, 2, 0, 0])))
-    assert lists(likes) == [[1], [], [0]]
-    assert likes.n_items == 1 + 1
+    assert lists(of(records(score=np.array([0, 1, 2, 0, 0])))) == [[1], [], [0]]
 
 
-def test_selected_extended_and_without():
-    likes = Likes.of((USERS, ITEMS))
+def test_selected_among_and_without():
+    likes = of((USERS, ITEMS))
     assert lists(likes.select(np.array([2, 1, 2]))) == [[0, 3], [], [0, 3]]
     assert lists(likes.among(np.array([1, 3]))) == [[0], [], [1]]
-    assert lists(likes.extended((4, 9))) == [[1, 2], [], [0, 3], []]
-    other = Likes.of((np.array([0, 1]), np.array([2, 3])), (3, 4))
+    other = of((np.array([0, 1]), np.array([2, 3])))
     assert lists(likes.without(other)) == [[1], [], [0, 3]]
 
 
@@ -63,18 +66,12 @@ def test_selected_extended_and_without():
         (scipy.sparse.csr_array([[1.0, np.nan]]), InputError, "with the weight nan"),
         (scipy.sparse.csr_array([[1.0, np.inf]]), InputError, "with the weight inf"),
         (scipy.sparse.csr_array([[1j]]), ArgumentError, "numbers"),
-        (np.array([[0, 1], [1, -1]]), InputError, "item id -1"),
         (np.array([[0.5, 1.0]]), ArgumentError, "csr_array"),
         ((np.array([0, 1]), np.array([0])), InputError, "2 users, but 1 items"),
-        (strads.dvector(np.zeros(3, [("who", "i4"), ("item", "i4")])), ArgumentError, "user and item"),
+        (strads.dvector(np.zeros(3, [("who", "i4"), ("item", "i4")])), InputError, "hold the user.*'who', 'item'"),
         ("likes.csv", ArgumentError, "pairs"),
     ],
 )
 def test_what_is_refused(given, error, message):
     with pytest.raises(error, match=message):
-        Likes.of(given)
-
-
-def test_ids_outside_the_shape():
-    with pytest.raises(InputError, match=r"user id 2 is outside 0 … 1"):
-        Likes.of((USERS, ITEMS), (2, 4))
+        as_likes(given)

@@ -1,16 +1,17 @@
 """One training of Bayesian personalized ranking: the likes, the held-out likes, and the report on the result."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from strads import dvector
+from strads.cli.interactions_file import FileContent, read_interactions
+from strads.cli.interactions_options import Reading
 from strads.cli.mf_run import split
-from strads.cli.ratings_file import Ratings, read_ratings
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
+from strads.models.interactions.interactions import Interactions
 
 if TYPE_CHECKING:
     from strads.models import BayesianPersonalizedRanking
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 class BprRun(TrainRun):
     """A run of `strads train bpr`."""
 
-    columns: tuple[str, ...] | None
-    delimiter: str | None
+    reading: Reading
     at_least: float | None
     holdout: float
 
@@ -31,9 +31,9 @@ class BprRun(TrainRun):
     measures: ClassVar[Mapping[str, str]] = {"correct": "correct", "validation_auc": "held-out AUC"}
 
     model: "BayesianPersonalizedRanking" = field(init=False)
-    _ratings: Ratings = field(init=False)
-    _rest: dvector = field(init=False)
-    _held_out: dvector | None = field(init=False)
+    _content: FileContent = field(init=False)
+    _rest: Interactions = field(init=False)
+    _held_out: Interactions | None = field(init=False)
 
     @property
     def ends_iterations(self) -> bool:
@@ -42,21 +42,26 @@ class BprRun(TrainRun):
 
     def read(self) -> None:
         """Read the interactions, keep the likes, and set some aside."""
-        self._ratings = read_ratings(self.data, self.columns, self.delimiter)
-        likes = self._ratings.records
-        scores = likes["score"]
-        if self.at_least is not None:
-            likes = likes[scores >= self.at_least].copy()
-            likes["score"] = 1.0
-        elif np.any(scores < 0):
+        self._content = read_interactions(self.data, self.reading.form, scored=self.at_least is not None)
+        likes = self._liked(self._content.interactions)
+        self._rest, self._held_out = split(likes, self.holdout, self.parameters["random_state"])
+
+    def _liked(self, given: Interactions) -> Interactions:
+        """Return the likes among interactions: scores of at least `at_least`, or above 0."""
+        scores = given.scores
+        if scores is None:
+            return given
+        if self.at_least is None and np.any(scores < 0):
             row = int(np.argmax(scores < 0))
             raise InputError(
-                f"{self.data}: user {likes['user'][row]} has item {likes['item'][row]} with the score {scores[row]}: "
-                "scores below 0 are no likes; say with --at-least from which score on one is"
+                f"{self.data}: user {given.users.id_of(row)} has item {given.items.id_of(row)} with the score "
+                f"{scores[row]}: scores below 0 are no likes; say with --at-least from which score on one is"
             )
-        if len(likes) == 0:
-            raise InputError(f"{self.data}: no score is {self.at_least} or more: there is nothing to learn from")
-        self._rest, self._held_out = split(likes, self.holdout, self.parameters["random_state"])
+        liked = scores > 0 if self.at_least is None else scores >= self.at_least
+        if not liked.any():
+            least = "above 0" if self.at_least is None else f"{self.at_least} or more"
+            raise InputError(f"{self.data}: no score is {least}: there is nothing to learn from")
+        return replace(given[liked], scores=None)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the likes that were not held out."""
@@ -65,8 +70,11 @@ class BprRun(TrainRun):
     def announcement(self) -> list[str]:
         """The number of likes."""
         held = f"; {len(self._held_out):,} held out" if self._held_out is not None else ""
-        items, users = self._ratings.distinct("item"), self._ratings.distinct("user")
-        return [f"{self._count:,} likes among {items:,} items and {users:,} users{held}"]
+        items, users = self._content.distinct("item"), self._content.distinct("user")
+        return [
+            f"{self._count:,} likes among {items:,} items and {users:,} users{held}",
+            *self._content.about_columns(),
+        ]
 
     @property
     def _count(self) -> int:
@@ -74,17 +82,16 @@ class BprRun(TrainRun):
 
     def arguments(self) -> Record:
         """How the file is read."""
-        names = ("columns", "delimiter", "at_least", "holdout")
-        return {name: getattr(self, name) for name in names}
+        return {**self.reading.chosen, "at_least": self.at_least, "holdout": self.holdout}
 
     def about_data(self) -> Record:
         """Columns, and numbers of everything."""
         return {
-            "columns": self._ratings.columns,
+            "columns": self._content.columns,
             "likes": self._count,
             "held_out": 0 if self._held_out is None else len(self._held_out),
-            "users": self._ratings.distinct("user"),
-            "items": self._ratings.distinct("item"),
+            "users": self._content.distinct("user"),
+            "items": self._content.distinct("item"),
         }
 
     def figures(self, last: Mapping[str, Any]) -> Record:

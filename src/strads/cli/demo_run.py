@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 import strads
-from strads import cluster, dvector
+from strads import cluster
 from strads.cli.cluster_options import describe
 from strads.cli.comparison import sameness, threads_of, throughput
 from strads.cli.mf_run import MEASURES, split
@@ -37,8 +37,8 @@ class Demo:
     planted: PlantedRatings
     seed: int
     runtime: Runtime
-    _train: dvector = field(init=False)
-    _held_out: dvector | None = field(init=False)
+    _train: NDArray[np.void] = field(init=False)
+    _held_out: NDArray[np.void] | None = field(init=False)
 
     def show(self) -> None:
         """Run the demo and report the results."""

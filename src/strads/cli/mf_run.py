@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads import dvector
-from strads.cli.ratings_file import Ratings, read_ratings
+from strads.cli.interactions_file import FileContent, read_interactions
+from strads.cli.interactions_options import Reading
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
 from strads.models.held_out import held_out
+from strads.models.interactions.interactions import Interactions
 
 if TYPE_CHECKING:
     from strads.models import MatrixFactorization
 
+Rows = TypeVar("Rows", Interactions, NDArray[np.void])
 MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
 
 
@@ -23,8 +25,7 @@ MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
 class MfRun(TrainRun):
     """A run of `strads train mf`."""
 
-    columns: tuple[str, ...] | None
-    delimiter: str | None
+    reading: Reading
     holdout: float
 
     command: ClassVar[str] = "mf"
@@ -33,9 +34,9 @@ class MfRun(TrainRun):
     measures: ClassVar[Mapping[str, str]] = MEASURES
 
     model: "MatrixFactorization" = field(init=False)
-    _ratings: Ratings = field(init=False)
-    _rest: dvector = field(init=False)
-    _held_out: dvector | None = field(init=False)
+    _content: FileContent = field(init=False)
+    _rest: Interactions = field(init=False)
+    _held_out: Interactions | None = field(init=False)
 
     @property
     def ends_iterations(self) -> bool:
@@ -44,8 +45,8 @@ class MfRun(TrainRun):
 
     def read(self) -> None:
         """Read the ratings, and set some aside."""
-        self._ratings = read_ratings(self.data, self.columns, self.delimiter)
-        self._rest, self._held_out = split(self._ratings.records, self.holdout, self.parameters["random_state"])
+        self._content = read_interactions(self.data, self.reading.form, scored=True)
+        self._rest, self._held_out = split(self._content.interactions, self.holdout, self.parameters["random_state"])
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the ratings that were not held out."""
@@ -53,32 +54,24 @@ class MfRun(TrainRun):
 
     def announcement(self) -> list[str]:
         """The number of ratings, and the columns of user, item and score in the file."""
-        ratings = self._ratings
+        content = self._content
         held = f"; {len(self._held_out):,} held out" if self._held_out is not None else ""
-        lines = [
-            f"{len(ratings.records):,} ratings of {ratings.distinct('item'):,} items "
-            f"by {ratings.distinct('user'):,} users{held}"
-        ]
-        if ratings.columns not in (("1", "2", "3"), ("user", "item", "score")):
-            user, item, score = ratings.columns
-            lines.append(f"columns: {user} is the user, {item} the item, {score} the score")
-        return lines
+        ratings = f"{len(content.interactions):,} ratings of {content.distinct('item'):,} items"
+        return [f"{ratings} by {content.distinct('user'):,} users{held}", *content.about_columns()]
 
     def arguments(self) -> Record:
         """How the file is read."""
-        return {"columns": self.columns, "delimiter": self.delimiter, "holdout": self.holdout}
+        return {**self.reading.chosen, "holdout": self.holdout}
 
     def about_data(self) -> Record:
         """Columns, and numbers of everything."""
-        ratings, records = self._ratings, self._ratings.records
+        content = self._content
         return {
-            "columns": ratings.columns,
-            "ratings": len(records),
+            "columns": content.columns,
+            "ratings": len(content.interactions),
             "held_out": 0 if self._held_out is None else len(self._held_out),
-            "users": ratings.distinct("user"),
-            "items": ratings.distinct("item"),
-            "largest_user_id": int(records["user"].max()),
-            "largest_item_id": int(records["item"].max()),
+            "users": content.distinct("user"),
+            "items": content.distinct("item"),
         }
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
@@ -96,7 +89,7 @@ class MfRun(TrainRun):
         return rows
 
 
-def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, dvector | None]:
+def split(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows | None]:
     """Split ratings into training ratings and a random held-out share, None for a share of 0.
 
     Raises
@@ -105,8 +98,8 @@ def split(records: NDArray[np.void], share: float, seed: int) -> tuple[dvector, 
         If there are too few ratings to hold one out.
     """
     if share == 0:
-        return dvector(records), None
-    if len(records) < 2:
+        return rows, None
+    if len(rows) < 2:
         raise InputError("a single rating leaves none to hold out: give more ratings, or --holdout 0")
-    held = held_out(len(records), share, seed)
-    return dvector(records[~held], copy=False), dvector(records[held], copy=False)
+    held = held_out(len(rows), share, seed)
+    return rows[~held], rows[held]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from strads.cli.train_mf import ColumnsOption, DelimiterOption
+from strads.cli.interactions_options import Reading
 from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 def bpr(
     *,
     data: Annotated[Path, data_option(help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.")],
-    columns: ColumnsOption = None,
-    delimiter: DelimiterOption = None,
+    reading: Reading,
     at_least: Annotated[
         float | None, data_option(help="Score from which on an item is liked; by default all above 0.")
     ] = None,
@@ -33,7 +32,7 @@ def bpr(
 ) -> "BprRun":
     """Bayesian personalized ranking: learns from what users chose which other items they will like.
 
-    The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
+    The file has the columns user, item and, if you like, score; ids are whole numbers or texts.
 
     MovieLens works as it is: [bold]strads train bpr --data u.data.gz --out run[/bold]
 
@@ -44,8 +43,7 @@ def bpr(
     return BprRun(
         data=data,
         common=common,
-        columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
-        delimiter=delimiter,
+        reading=reading,
         at_least=at_least,
         holdout=holdout,
         parameters={

@@ -4,8 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from strads.cli.interactions_options import Reading
 from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 from strads.errors import ArgumentError
 
@@ -34,35 +33,10 @@ class LearningRateSchedule(StrEnum):
     constant = "constant"
 
 
-def _three_names(value: str | None) -> str | None:
-    names = value.split(",") if value is not None else ["user", "item", "score"]
-    if len(names) != 3 or len({name.strip() for name in names}) != 3 or not all(name.strip() for name in names):
-        raise typer.BadParameter(f"{value!r}: give three different names, such as userId,movieId,rating")
-    return value
-
-
-def _delimiter(value: str | None) -> str | None:
-    if value == "" or (value is not None and "\n" in value):
-        raise typer.BadParameter("give the character between columns, such as ',' or '\\t'")
-    return None if value is None else value.replace("\\t", "\t")
-
-
-ColumnsOption = Annotated[
-    str | None,
-    data_option(
-        metavar="USER,ITEM,SCORE",
-        callback=_three_names,
-        help="Names of the three columns in the header; by default user,item,score or the first three.",
-    ),
-]
-DelimiterOption = Annotated[str | None, data_option(callback=_delimiter, help="Between columns; by default found out.")]
-
-
 def mf(
     *,
     data: Annotated[Path, data_option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.")],
-    columns: ColumnsOption = None,
-    delimiter: DelimiterOption = None,
+    reading: Reading,
     holdout: Annotated[
         float, data_option(callback=share, help="Share of the ratings, chosen at random, to measure on.")
     ] = 0.1,
@@ -89,7 +63,7 @@ def mf(
 ) -> "MfRun":
     """Matrix factorization of ratings by parallel stochastic gradient descent, or coordinate descent.
 
-    The file's first three columns are user, item and score; ids are whole numbers from 0 or 1 up.
+    The file has the columns user, item and score; ids are whole numbers or texts.
 
     MovieLens works as it is: [bold]strads train mf --data u.data.gz --out run[/bold]
 
@@ -102,8 +76,7 @@ def mf(
     return MfRun(
         data=data,
         common=common,
-        columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
-        delimiter=delimiter,
+        reading=reading,
         holdout=holdout,
         parameters={
             "n_components": rank,

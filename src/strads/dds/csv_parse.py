@@ -56,10 +56,10 @@ def parse_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[An
         At the first malformed line.
     """
     records = _parse_with_arrow(block, form)
-    return _parse_fields(block, first_line, form) if records is None else records
+    return parse_fields(block, first_line, form) if records is None else records
 
 
-def _arrow_memory(block: bytes) -> pa.Buffer:
+def arrow_memory(block: bytes) -> pa.Buffer:
     """Return a copy of a block that Arrow owns.
 
     A background thread of Arrow may release its input last. If that were a Python object, and the interpreter were
@@ -77,7 +77,7 @@ def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
     wanted = {labels[p]: pa.from_numpy_dtype(form.record[n]) for n, p in zip(form.columns, form.places, strict=True)}
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(_arrow_memory(dialect.for_arrow(block))),
+            pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
             read_options=pyarrow.csv.ReadOptions(column_names=labels),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
@@ -104,7 +104,7 @@ def _count_lines(block: bytes, dialect: Dialect) -> int:
     return sum(not dialect.is_skipped(line.decode("utf-8", "replace")) for line in block.split(b"\n"))
 
 
-def _parse_fields(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
+def parse_fields(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
     """Return the records, parsed in Python: slow, but the line of every field is known."""
     dialect = form.dialect
     rows = []

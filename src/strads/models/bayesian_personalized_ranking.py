@@ -12,9 +12,10 @@ from strads.models._continuing import check_tables
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
 from strads.models.factorization.item_log import ItemLog
+from strads.models.interactions.identified import IdIndexes
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
 from strads.models.ranking.dealing import MOST_WORKERS
-from strads.models.ranking.likes import Likes, check_rankable, interactions, with_validation
+from strads.models.ranking.likes import Likes, as_likes, check_rankable, distinct_pairs
 from strads.models.ranking.online import KnownLikes, OnlineRanking
 from strads.models.ranking.recommender import Recommender
 from strads.models.ranking.training import RankingFactors, RankingSolver
@@ -52,6 +53,8 @@ class BayesianPersonalizedRanking(Recommender):
 
     Attributes
     ----------
+    user_ids_, item_ids_ : ndarray of shape (n_users,), (n_items,)
+        Ids of the rows: int64, or objects of type str.
     user_factors_, item_factors_ : ndarray of shape (n_users, factors), (n_items, factors), float32
         Those of users and items without likes are 0.
     item_biases_ : ndarray of shape (n_items,), float32
@@ -65,8 +68,9 @@ class BayesianPersonalizedRanking(Recommender):
 
     Notes
     -----
-    Ids are 0, 1, 2, …. A user without likes has no factors: the best items for them are those with the highest bias.
-    Weights tell likes (above 0) from the rest (0, or not stored); how high they are does not matter.
+    Ids are whole numbers or texts; those that occur get a row. A user without likes, as a sparse matrix may have, has
+    no factors: the best items for them are those with the highest bias. Weights tell likes (above 0) from the rest (0,
+    or not stored); how high they are does not matter.
 
     Examples
     --------
@@ -124,9 +128,10 @@ class BayesianPersonalizedRanking(Recommender):
         Parameters
         ----------
         user_items
-            A SciPy sparse matrix of weights, users × items; an integer array of pairs, shape (n, 2), or a pair of
-            arrays (users, items); or a dvector of records with the fields user, item and, if there are weights,
-            weight, score or rating. Entries of weight 0 are no likes, repeated ones count once.
+            A pair of arrays (users, items), or an array of pairs, shape (n, 2), of ids, whole numbers or texts; or a
+            table with columns for users, items and perhaps weights, which are recognized by name (a data frame, an
+            Arrow table, a dict of columns, a dvector of records). Or a SciPy sparse matrix of weights, users × items,
+            whose positions are the ids. Entries of weight 0 are no likes, repeated ones count once.
         y
             Ignored.
         init
@@ -151,14 +156,13 @@ class BayesianPersonalizedRanking(Recommender):
         begin = time.perf_counter()
         self._check_parameters()
         origin = self._origin(init)
-        likes, held_out = with_validation(user_items, validation)
+        indexes = IdIndexes.of(origin)
+        likes, held_out = _with_validation(user_items, validation, indexes)
         check_rankable(likes, verify=self.verify_negative_samples)
         start_seed = int(self.random_state)
         known = None
         if origin is not None:
             start_seed, known = origin._start_seed, origin._factors
-            shape = max(likes.n_users, len(known.users)), max(likes.n_items, len(known.items))
-            likes, held_out = likes.extended(shape), None if held_out is None else held_out.extended(shape)
         start = RankingFactors.at_random(likes, int(self.factors), start_seed, known)
         seed = self._call_seed(origin)
         self._forget()
@@ -176,8 +180,9 @@ class BayesianPersonalizedRanking(Recommender):
         ) as solver:
             self._begin_call(origin)
             self._likes, self._start_seed = KnownLikes(likes, ItemLog()), start_seed
+            self._user_ids, self._item_ids = indexes.users, indexes.items
             self.n_features_in_ = likes.n_items
-            data = data_digest(likes, held_out, origin and [origin._calls, origin._factors])
+            data = data_digest(likes, held_out, indexes.saved(), origin and [origin._calls, origin._factors])
             self._train(solver, on_iteration, seconds=time.perf_counter() - begin, data=data)
         return self
 
@@ -197,14 +202,18 @@ class BayesianPersonalizedRanking(Recommender):
         Raises
         ------
         ArgumentError, InputError
-            As in `fit`; for ids far beyond the known ones.
+            As in `fit`; for texts as ids where the model has whole numbers, or the other way round; for a matrix far
+            larger than the model.
         """
         begin = time.perf_counter()
         self._check_parameters()
         origin = self._origin(self if self._is_fitted else None)
-        users, items, shape = interactions(user_items)
-        if len(users) == 0:
+        given = as_likes(user_items)
+        if len(given) == 0:
             return self
+        indexes = IdIndexes.of(origin, copy=False)
+        numbered = indexes.number(given)
+        users, items = distinct_pairs(numbered[0].rows, numbered[1].rows)
         if origin is None:
             likes, seed = KnownLikes(Likes.none(0, 0), ItemLog()), int(self.random_state)
             online = OnlineRanking(RankingFactors.none(int(self.factors)), likes, seed)
@@ -216,7 +225,7 @@ class BayesianPersonalizedRanking(Recommender):
             batch = online.step(
                 users,
                 items,
-                shape,
+                (numbered[0].count, numbered[1].count),
                 rate=float(self.learning_rate),
                 regularization=float(self.regularization),
                 verify=bool(self.verify_negative_samples),
@@ -228,6 +237,8 @@ class BayesianPersonalizedRanking(Recommender):
             raise
         with self._changing():
             online.take(batch)
+            indexes.append(numbered)
+            self._user_ids, self._item_ids = indexes.users, indexes.items
             self._likes, self._start_seed = likes, seed
             self._publish(online.factors)
             self._online, self.n_features_in_ = online, batch.n_items
@@ -267,7 +278,7 @@ class BayesianPersonalizedRanking(Recommender):
             "later_items": self._likes.later.items,
         }
         rest = {"start_seed": self._start_seed, "first_items": self._likes.first.n_items}
-        return rest | self._saved_call(), arrays
+        return rest | self._saved_call(), arrays | self._saved_ids()
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
@@ -281,8 +292,17 @@ class BayesianPersonalizedRanking(Recommender):
         later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], len(users), len(items))
         self._likes, self._start_seed = KnownLikes(likes, later), int(parameters["start_seed"])
         self.n_features_in_ = len(items)
+        self._restore_ids(arrays, len(users), len(items))
         self._restore_call(parameters)
         self._publish(RankingFactors(users, items, biases))
+
+
+def _with_validation(user_items: Any, validation: Any, indexes: IdIndexes) -> tuple[Likes, Likes | None]:
+    """Return likes and held-out likes in terms of rows; the indexes get the ids of both."""
+    given = [as_likes(each) for each in (user_items, validation) if each is not None]
+    rows = [indexes.add(each) for each in given]
+    likes, *held_out = (Likes.of(users.rows, items.rows, indexes.shape) for users, items in rows)
+    return likes, held_out[0] if held_out else None
 
 
 def _means(figures: NDArray[np.float64], likes: int) -> dict[str, float]:

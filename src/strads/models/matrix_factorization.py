@@ -26,8 +26,11 @@ from strads.models.factorization.item_log import ItemLog
 from strads.models.factorization.online import OnlineTables
 from strads.models.factorization.predictor import FactorPredictor
 from strads.models.factorization.rated_items import RatedItems
-from strads.models.factorization.ratings import as_ratings
+from strads.models.factorization.ratings import as_ratings, as_records
+from strads.models.factorization.score_scale import ScoreScale
 from strads.models.held_out import held_out
+from strads.models.interactions.identified import IdIndexes
+from strads.models.interactions.interactions import Interactions
 
 _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
@@ -85,10 +88,14 @@ class MatrixFactorization(FactorPredictor):
 
     Attributes
     ----------
+    user_ids_, item_ids_ : ndarray of shape (n_users,), (n_items,)
+        Ids of the rows: int64, or objects of type str.
     user_factors_, item_factors_ : ndarray of shape (n_users, n_components), (n_items, n_components), float32
     user_biases_, item_biases_ : ndarray of shape (n_users,), (n_items,), float32
     mean_ : float
         μ, the mean score; 0 without biases.
+    score_range_ : tuple of float
+        The lowest and the highest score so far, between which predictions are.
     n_iter_ : int
         Number of epochs run.
     history_ : list of dict
@@ -100,8 +107,9 @@ class MatrixFactorization(FactorPredictor):
 
     Notes
     -----
-    Ids are 0, 1, 2, …; a user or item without ratings is predicted by the other's bias. Entries that a sparse
-    matrix does not store are unknown, not zero; stored zeros are ratings of zero.
+    Ids are whole numbers or texts; those that occur get a row. Entries that a sparse matrix does not store are unknown,
+    not zero; stored zeros are ratings of zero. A user or item that it has without ratings is predicted by the other's
+    bias.
 
     Examples
     --------
@@ -171,13 +179,15 @@ class MatrixFactorization(FactorPredictor):
         Parameters
         ----------
         X, y
-            A SciPy sparse matrix of scores (users × items); or `fit((users, items), scores)` or
-            `fit(pairs, scores)` with an (n, 2) integer array; or a dvector of records user, item, score.
+            `fit((users, items), scores)`, `fit(pairs, scores)` with an array of shape (n, 2), or `fit(table)`: a data
+            frame, an Arrow table, a dict of columns, a structured array or a dvector of records, whose columns are
+            recognized by name (`user`, `userId`, `movieId`, `rating`, …). Ids are whole numbers or texts. Or a SciPy
+            sparse matrix of scores (users × items), whose positions are the ids.
         init
             A fitted model, possibly this one, from whose factors, biases and μ to start; it does not change. Users and
             items that it does not know start as in a fresh fit. Only for `solver="sgd"`.
         validation
-            Held-out ratings, as a sparse matrix, a dvector, or a tuple (pairs, scores); measured after each epoch.
+            Held-out ratings, as a sparse matrix, a table, or a tuple (pairs, scores); measured after each epoch.
             By default a random `validation_fraction` of X if `early_stopping` is set.
         on_iteration
             Called with the record of each epoch; fitting stops when it returns True.
@@ -197,21 +207,23 @@ class MatrixFactorization(FactorPredictor):
         """
         self._check_parameters()
         origin = self._origin(init)
-        ratings, held = self._split(as_ratings(X, y), validation)
+        start = time.perf_counter()
+        indexes = IdIndexes.of(origin)
+        ratings, held = self._split(as_ratings(X, y), validation, indexes)
         data = ratings.to_numpy()
         seed = self._call_seed(origin)
-        tables = self._start(data, self._shape(X, data, held), origin)
-        start = time.perf_counter()
+        tables = self._start(data, indexes, origin)
         with self._make_solver(ratings, held, tables, seed) as solver:
             seconds = time.perf_counter() - start
-            self._train(solver, on_iteration, seconds=seconds, data=data_digest(data, held, tables.arrays))
+            digest = data_digest(data, held, tables.arrays, indexes.saved())
+            self._train(solver, on_iteration, seconds=seconds, data=digest)
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Go on learning from a batch of ratings, in one pass with the step size `learning_rate`.
 
-        Takes time in proportion to the batch, however large the model. Users and items may be new: those up to the
-        largest id get a row, which starts as in a fresh fit. μ is the mean score of the first call, and
+        Takes time in proportion to the batch, however large the model. Users and items may be new: they get the next
+        rows, in the order of their ids, which start as in a fresh fit. μ is the mean score of the first call, and
         `early_stopping` has no effect. The same batches give the same bits, on any number of threads and nodes, and
         also if the model was saved and loaded between them. A batch that fails changes nothing, nor does an empty one.
         A batch adds a record to `history_`, which keeps the last 1,000.
@@ -224,19 +236,22 @@ class MatrixFactorization(FactorPredictor):
         Raises
         ------
         ArgumentError, InputError
-            As in `fit`; for ids far beyond the known ones; with `solver="ccd"`.
+            As in `fit`; for texts as ids where the model has whole numbers, or the other way round; for a matrix far
+            larger than the model; with `solver="ccd"`.
         """
         self._check_parameters()
         origin = self._origin(self if self._is_fitted else None)
         if self.solver != "sgd":
             raise ArgumentError('partial_fit needs solver="sgd"')
+        begin = time.perf_counter()
         ratings = as_ratings(X, y, allow_empty=True)
         if len(ratings) == 0:
             return self
-        begin = time.perf_counter()
-        data = ratings.to_numpy()
+        indexes = IdIndexes.of(origin, copy=False)
+        numbered = indexes.number(ratings)
+        data = as_records(ratings, *numbered).to_numpy()
         online = self._online_tables(data, origin)
-        batch = online.prepare(data, self._shape(X, data, None))
+        batch = online.prepare(data, (numbered[0].count, numbered[1].count))
         seed = self._call_seed(origin)
         solver = self._stochastic(
             batch.ratings, None, batch.tables, StepSize(float(self.learning_rate), False, 1), seed
@@ -246,6 +261,9 @@ class MatrixFactorization(FactorPredictor):
         self._check_finite(epoch.objective, *batch.tables.arrays)
         with self._changing():
             online.take(batch)
+            indexes.append(numbered)
+            self._user_ids, self._item_ids = indexes.users, indexes.items
+            self._scale = ScoreScale.of(data["score"], None if origin is None else self._scale)
             self._online, self._tables = online, online.tables
             self.mean_, self._initial, self.n_features_in_ = online.mean, online.start, 2
             if origin is None:
@@ -280,26 +298,21 @@ class MatrixFactorization(FactorPredictor):
         if self.random_state >= 1 << 63:
             raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
 
-    def _split(self, ratings: dvector, validation: Any) -> tuple[dvector, dvector | None]:
+    def _split(self, given: Interactions, validation: Any, indexes: IdIndexes) -> tuple[dvector, dvector | None]:
+        """Return ratings and held-out ratings in terms of rows; the indexes get the ids of both."""
         if isinstance(validation, tuple) and len(validation) != 2:
             raise ArgumentError(f"validation is a tuple of {len(validation)}: give (pairs, scores)")
+        held = None
         if validation is not None:
-            return ratings, as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
+            held = as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
+        ratings = as_records(given, *indexes.add(given))
+        if held is not None:
+            return ratings, as_records(held, *indexes.add(held))
         if not self.early_stopping:
             return ratings, None
-        held = held_out(len(ratings), self.validation_fraction, self.random_state, "ratings")
         data = ratings.to_numpy()
-        return dvector(data[~held], copy=False), dvector(data[held], copy=False)
-
-    @staticmethod
-    def _shape(X: Any, data: NDArray[Any], held_out: dvector | None) -> tuple[int, int]:
-        shapes = [(int(data["user"].max()) + 1, int(data["item"].max()) + 1)]
-        if not isinstance(X, dvector | tuple) and hasattr(X, "tocoo"):
-            shapes.append(X.shape)
-        if held_out is not None:
-            held = held_out.to_numpy()
-            shapes.append((int(held["user"].max()) + 1, int(held["item"].max()) + 1))
-        return max(users for users, _ in shapes), max(items for _, items in shapes)
+        is_held = held_out(len(data), self.validation_fraction, self.random_state, "ratings")
+        return dvector(data[~is_held], copy=False), dvector(data[is_held], copy=False)
 
     def _first(self, data: NDArray[Any]) -> tuple[float, InitialFactors]:
         """Return what the first ratings determine for good: μ, and how factors start."""
@@ -307,18 +320,20 @@ class MatrixFactorization(FactorPredictor):
         initial = InitialFactors.of(int(self.n_components), scale, biases=self.biases, seed=int(self.random_state))
         return scale if self.biases else 0.0, initial
 
-    def _start(self, data: NDArray[Any], shape: tuple[int, int], origin: "MatrixFactorization | None") -> FactorTables:
+    def _start(self, data: NDArray[Any], indexes: IdIndexes, origin: "MatrixFactorization | None") -> FactorTables:
         """Forget an earlier fit, set what is known before training, and return the initial factors."""
         if origin is None:
             self._forget()
             self.mean_, self._initial = self._first(data)
-            tables = FactorTables.random(*shape, int(self.n_components), self.mean_, self._initial)
+            tables = FactorTables.random(*indexes.shape, int(self.n_components), self.mean_, self._initial)
         else:
             if self.solver != "sgd":
                 raise ArgumentError('init needs solver="sgd": "ccd" minimizes from its own start')
-            tables = origin._tables.grown(*shape, origin._initial)
+            tables = origin._tables.grown(*indexes.shape, origin._initial)
             self._forget()
             self.mean_, self._initial = origin.mean_, origin._initial
+        self._user_ids, self._item_ids = indexes.users, indexes.items
+        self._scale = ScoreScale.of(data["score"], None if origin is None else origin._scale)
         self.n_features_in_ = 2
         self._rated = RatedItems.of(data, len(tables.users)) if self.remember_ratings else None
         self._begin_call(origin)
@@ -370,7 +385,7 @@ class MatrixFactorization(FactorPredictor):
             arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
             arrays |= {"later_users": later.users, "later_items": later.items}
         rest = {"mean": self.mean_, "rank": self._tables.rank, "initial": asdict(self._initial)}
-        return rest | self._saved_call(), arrays
+        return rest | {"scale": asdict(self._scale)} | self._saved_call(), arrays | self._saved_ids()
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items = arrays["users"], arrays["items"]
@@ -378,6 +393,8 @@ class MatrixFactorization(FactorPredictor):
         self.n_features_in_, self.mean_, self._rated = 2, float(parameters["mean"]), None
         self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
         self._initial = InitialFactors(**parameters["initial"])
+        self._scale = ScoreScale.restored(parameters.get("scale"))
+        self._restore_ids(arrays, len(users), len(items))
         self._restore_call(parameters)
         if "rated_items" in arrays:
             shape = len(users), len(items)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 
 _HEADER = "header"
-_VERSION = 2  # 1 did not hold what models need to go on learning
+_VERSION = 3  # 1 did not hold what models need to go on learning; in 2 ids were the numbers of rows
+_READ = (2, 3)
 
 
 def save_model(
@@ -133,8 +134,9 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
         raise InputError(f"{os.fspath(path)}: there is no such model file") from error
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
         raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged") from error
-    if version != _VERSION:
-        raise InputError(f"{os.fspath(path)}: has format {version}; this version of strads reads {_VERSION}")
+    if version not in _READ:
+        known = " and ".join(map(str, _READ))
+        raise InputError(f"{os.fspath(path)}: has format {version}; this version of strads reads {known}")
     if found != kind:
         raise InputError(f"{os.fspath(path)}: holds a {found}, not a {kind}; load it with {found}.load(...)")
     return parameters, arrays

@@ -1,6 +1,5 @@
 """Prediction and recommendation with a factorization."""
 
-import numbers
 from abc import ABC
 from typing import Any
 
@@ -9,18 +8,25 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from strads.errors import ArgumentError, InputError
-from strads.models._continuing import ContinuedEstimator
+from strads.errors import ArgumentError
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.rated_items import RatedItems
-from strads.models.factorization.ratings import as_pairs, as_ratings, check_ids
+from strads.models.factorization.ratings import as_ratings, as_scores
+from strads.models.factorization.score_scale import ScoreScale
+from strads.models.interactions.interactions import Interactions
+from strads.models.ranking.choice import Choice
+from strads.models.ranking.likes import Likes
+from strads.models.ranking.neighbours import Neighbours, Ranked
+
+_UNKNOWN = ("error", "mean")
 
 
-class FactorPredictor(RegressorMixin, ContinuedEstimator, ABC):
-    """The use of factors, wherever they come from; a subclass sets `_tables` and `_rated`."""
+class FactorPredictor(RegressorMixin, Neighbours, ABC):
+    """The use of factors, wherever they come from; a subclass sets `_tables`, `_rated`, `_scale` and the ids."""
 
     _tables: FactorTables
     _rated: RatedItems | None
+    _scale: ScoreScale
 
     @property
     def user_factors_(self) -> NDArray[np.float32]:
@@ -46,14 +52,24 @@ class FactorPredictor(RegressorMixin, ContinuedEstimator, ABC):
         self._check_fitted()
         return self._tables.biases[1]
 
-    def predict(self, X: Any) -> NDArray[np.float32]:
+    @property
+    def score_range_(self) -> tuple[float, float]:
+        """The lowest and the highest score of the training data."""
+        self._check_fitted()
+        return self._scale.lowest, self._scale.highest
+
+    def predict(self, X: Any, *, unknown: str = "error", clip: bool = True) -> NDArray[np.float32]:
         """Predict scores.
 
         Parameters
         ----------
         X
-            An (n, 2) integer array of user and item, a pair (users, items), or a sparse matrix whose stored
-            entries are the pairs.
+            Pairs of user and item, in the formats of `fit`; of a sparse matrix the stored entries.
+        unknown : {"error", "mean"}, default "error"
+            What to do for users and items that were not in the training data: raise an error that names the first, or
+            predict μ and the bias of the other.
+        clip : bool, default True
+            Whether to replace predictions beyond the scores of the training data by the lowest or highest of them.
 
         Returns
         -------
@@ -61,63 +77,101 @@ class FactorPredictor(RegressorMixin, ContinuedEstimator, ABC):
 
         Raises
         ------
-        InputError
-            For ids that were not in the training data's range.
+        ArgumentError, InputError
+            For pairs of another form, and unknown ids.
         """
         self._check_fitted()
-        users, items = as_pairs(X)
-        check_ids("user", users, len(self._tables.users))
-        check_ids("item", items, len(self._tables.items))
-        return self._tables.predict(users, items, self._team())
+        if unknown not in _UNKNOWN:
+            raise ArgumentError(f"unknown={unknown!r}: choose one of {', '.join(_UNKNOWN)}")
+        pairs = Interactions.of(X, what="pair")
+        columns = (self._user_ids, pairs.users), (self._item_ids, pairs.items)
+        users, items = (
+            index.known_rows(column) if unknown == "error" else index.rows(column) for index, column in columns
+        )
+        predicted = self._predict_rows(users, items)
+        return self._scale.clipped(predicted) if clip else predicted
+
+    def _predict_rows(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return predictions for rows; those of −1 are unknown."""
+        known = (users >= 0) & (items >= 0)
+        if known.all():
+            return self._tables.predict(users, items, self._team())
+        predicted = np.full(len(users), self._tables.mean, np.float32)
+        for rows, biases in zip((users, items), self._tables.biases, strict=True):
+            predicted[rows >= 0] += biases[rows[rows >= 0]]
+        predicted[known] = self._tables.predict(users[known], items[known], self._team())
+        return predicted
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination R² of the prediction; the arguments are those of `fit`."""
-        ratings = as_ratings(X, y).to_numpy()
-        predicted = self.predict((ratings["user"], ratings["item"]))
-        return float(r2_score(ratings["score"], predicted, sample_weight=sample_weight))
+        """Coefficient of determination R² of `predict(…, unknown="mean")`; the arguments are those of `fit`."""
+        ratings = as_ratings(X, y)
+        return float(r2_score(as_scores(ratings), self.predict(ratings, unknown="mean"), sample_weight=sample_weight))
 
-    def rmse(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Root mean squared error of the prediction; the arguments are those of `fit`."""
-        ratings = as_ratings(X, y).to_numpy()
-        return _rmse(ratings["score"], self.predict((ratings["user"], ratings["item"])))
+    def rmse(self, X: Any, y: ArrayLike | None = None, *, clip: bool = True) -> float:
+        """Root mean squared error of `predict(…, unknown="mean", clip=clip)`; the arguments are those of `fit`.
+
+        The errors in `history_` are those without clipping.
+        """
+        ratings = as_ratings(X, y)
+        errors = as_scores(ratings) - self.predict(ratings, unknown="mean", clip=clip)
+        return float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
 
     def recommend(
-        self, user: int, n: int = 10, *, exclude_rated: bool = True
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the items with the highest predicted scores.
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        exclude_rated: bool = True,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+        clip: bool = True,
+    ) -> Ranked:
+        """Return the items with the highest predicted scores, for one user or each of several.
 
         Parameters
         ----------
         user
-            Id of the user.
+            Id of a user, or an array of ids.
         n
             Largest number of items to return.
         exclude_rated
             Whether to leave out the items that the user rated in the training data (needs `remember_ratings`).
+        filter_items
+            Ids of further items to leave out.
+        items
+            Ids of the only items to choose from.
+        clip
+            Whether the scores returned are clipped as in `predict`; their order is that of the predictions before.
 
         Returns
         -------
-        items : ndarray of shape (≤ n,), int64
-            Best first.
-        scores : ndarray of shape (≤ n,), float32
+        items : ndarray of shape (≤ n,), or (users, n)
+            Ids, the best first. Where there are fewer than n, one user gets fewer; several get −1, or None for texts.
+        scores : ndarray of the same shape, float32
+            −∞ where there are too few.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For ids that were not in the training data, and other invalid arguments.
         """
         self._check_fitted()
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-            raise ArgumentError(f"n={n!r}: give a whole number of items, 1 or more")
-        if isinstance(user, bool) or not isinstance(user, numbers.Integral):
-            raise ArgumentError(f"user={user!r}: give the id of one user, a whole number")
-        if not 0 <= user < len(self._tables.users):
-            raise InputError(f"user id {user} is outside 0 … {len(self._tables.users) - 1}")
-        scores = self._tables.predict_all(int(user))
-        candidates = np.ones(len(scores), bool)
-        if exclude_rated:
-            if self._rated is None:
-                raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
-            candidates[self._rated.of_user(int(user))] = False
-        items = np.flatnonzero(candidates)
-        best = np.argsort(-scores[items], kind="stable")[:n]
-        return items[best], scores[items[best]]
+        rows, is_one = self._user_ids.rows_of("user", user)
+        excluded = self._excluded(rows) if exclude_rated else Likes.none(len(rows), len(self._item_ids))
+        user_factors, item_factors = self._tables.factors
+        user_biases, item_biases = self._tables.biases
+        choice = Choice("items", items, filter_items)
+        found, scores = self._best(
+            self._item_ids, user_factors[rows], item_factors, item_biases, "n", n, excluded, choice
+        )
+        scores += (user_biases[rows] + np.float32(self._tables.mean))[:, None]
+        scores = np.where(found >= 0, self._scale.clipped(scores) if clip else scores, np.float32(-np.inf))
+        return self._ranked(self._item_ids, found, scores, is_one)
 
+    def _excluded(self, users: NDArray[np.int64]) -> Likes:
+        if self._rated is None:
+            raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
+        return Likes.of_lists([np.unique(self._rated.of_user(user)) for user in users.tolist()], len(self._item_ids))
 
-def _rmse(truth: NDArray[np.floating], predicted: NDArray[np.floating]) -> float:
-    return float(np.sqrt(np.mean(np.square(truth - predicted, dtype=np.float64))))
+    def _rows_to_compare(self, kind: str) -> NDArray[np.float32]:
+        return self._tables.factors[("user", "item").index(kind)]

@@ -1,11 +1,10 @@
-"""Ids that users of a model give: of whom, and of what to choose from."""
-
-from typing import Any
+"""What to choose from: some items (or users), or all but some."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError
+from strads.models.interactions.id_index import IdIndex
 
 
 class Choice:
@@ -16,24 +15,13 @@ class Choice:
             raise ArgumentError(f"{name} and filter_{name} exclude each other: give one of them")
         self._name, self._only, self._without = name, only, without
 
-    def among(self, count: int) -> NDArray[np.int64] | None:
-        """Return the ids to choose from, ascending; None: all of `count`."""
+    def among(self, index: IdIndex) -> NDArray[np.int64] | None:
+        """Return the rows to choose from, ascending; None: all of the index."""
         if self._only is not None:
-            ids = np.unique(checked_ids(self._name, self._only, count)[0])
-            if len(ids) == 0:
+            rows = np.unique(index.rows_of(self._name, self._only)[0])
+            if len(rows) == 0:
                 raise ArgumentError(f"{self._name} is empty: give the ids to choose from, or leave it away")
-            return ids
+            return rows
         if self._without is None or np.size(self._without) == 0:
             return None
-        return np.setdiff1d(np.arange(count), checked_ids(f"filter_{self._name}", self._without, count)[0])
-
-
-def checked_ids(name: str, given: Any, count: int) -> tuple[NDArray[np.int64], bool]:
-    """Return valid ids as an array, and whether a single one was given."""
-    ids = np.asarray(given)
-    if ids.ndim > 1 or (ids.dtype.kind not in "iu" and ids.size > 0):
-        raise ArgumentError(f"{name}={given!r}: give a whole number, or a one-dimensional array of them")
-    wrong = np.atleast_1d((ids < 0) | (ids >= count))
-    if wrong.any():
-        raise InputError(f"{name}: id {np.atleast_1d(ids)[wrong][0]} is outside 0 … {count - 1}")
-    return np.atleast_1d(ids).astype(np.int64), ids.ndim == 0
+        return np.setdiff1d(np.arange(len(index)), index.rows_of(f"filter_{self._name}", self._without)[0])

@@ -1,5 +1,6 @@
 """Which users like which items, in any input format."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -7,12 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.dds import dvector
 from strads.errors import ArgumentError, InputError
-from strads.models.factorization.ratings import as_pairs, check_ids
-
-_MAX_ID = np.iinfo(np.int32).max
-_WEIGHT_FIELDS = ("weight", "score", "rating")
+from strads.models.interactions.interactions import Interactions
 
 
 @dataclass(frozen=True)
@@ -31,36 +28,30 @@ class Likes:
     n_items: int
 
     @classmethod
-    def of(cls, X: Any, shape: tuple[int, int] | None = None) -> Self:
-        """Convert interactions; those of weight 0 are left out, repeated ones count once.
+    def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Self:
+        """Group pairs of rows, numbers of users and of items; repeated ones count once."""
+        matrix = scipy.sparse.csr_array((np.ones(len(users), np.int8), (users, items)), shape=shape)
+        matrix.sum_duplicates()
+        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), shape[1])
 
-        Parameters
-        ----------
-        X
-            A SciPy sparse matrix or array of weights, users × items; an integer array of pairs, shape (n, 2), or a
-            pair of arrays (users, items); or a dvector of records with the fields user, item and, if there are
-            weights, weight, score or rating.
-        shape
-            Numbers of users and items; by default those of the matrix, or up to the largest ids.
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> Self:
+        """Return what is not 0 in a sparse matrix of weights, users × items.
 
         Raises
         ------
         ArgumentError, InputError
-            For other types, negative, NaN or infinite weights, and ids that are negative or outside the shape.
+            For negative, NaN or infinite weights.
         """
-        users, items, weights = _entries(X)
-        known = shape or (_MAX_ID, _MAX_ID)
-        check_ids("user", users, known[0])
-        check_ids("item", items, known[1])
-        if weights is not None:
-            _check_weights(users, items, weights)
-            users, items = users[weights != 0], items[weights != 0]
-        if shape is None:
-            shape = X.shape if scipy.sparse.issparse(X) else (_count(users), _count(items))
-        n_users, n_items = shape
-        matrix = scipy.sparse.csr_array((np.ones(len(users), np.int8), (users, items)), shape=(n_users, n_items))
-        matrix.sum_duplicates()
-        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), n_items)
+        likes = as_likes(matrix)
+        return cls.of(likes.users.codes, likes.items.codes, matrix.shape)
+
+    @classmethod
+    def of_lists(cls, lists: Sequence[NDArray[np.integer]], n_items: int) -> Self:
+        """Return the likes of users, given the items of each, ascending and each once."""
+        offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)])
+        items = np.concatenate([np.zeros(0, np.int32), *lists]).astype(np.int32)
+        return cls(offsets, items, n_items)
 
     @classmethod
     def from_arrays(cls, offsets: NDArray[Any], items: NDArray[Any], n_items: int) -> Self:
@@ -106,11 +97,6 @@ class Likes:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[users] - offsets[:-1], counts)
         return Likes(offsets, self.items[places], self.n_items)
 
-    def extended(self, shape: tuple[int, int]) -> "Likes":
-        """Return the same likes of more users and items."""
-        more = np.full(shape[0] - self.n_users, self.offsets[-1])
-        return Likes(np.concatenate([self.offsets, more]), self.items, shape[1])
-
     def among(self, items: NDArray[np.integer]) -> "Likes":
         """Return the likes among some items, which are numbered from 0 in the order given."""
         number_of = np.full(self.n_items, -1, np.int32)
@@ -133,16 +119,6 @@ class Likes:
         return scipy.sparse.csr_array((ones, self.items, self.offsets), shape=(self.n_users, self.n_items))
 
 
-def with_validation(user_items: Any, validation: Any) -> tuple[Likes, Likes | None]:
-    """Return likes and held-out likes of as many users and items as either has."""
-    likes = Likes.of(user_items)
-    if validation is None:
-        return likes, None
-    held_out = Likes.of(validation)
-    shape = max(likes.n_users, held_out.n_users), max(likes.n_items, held_out.n_items)
-    return likes.extended(shape), held_out.extended(shape)
-
-
 def check_rankable(likes: Likes, *, verify: bool) -> None:
     """Reject likes that rank nothing."""
     if len(likes.items) == 0:
@@ -156,54 +132,37 @@ def check_rankable(likes: Likes, *, verify: bool) -> None:
         )
 
 
-def interactions(X: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, int]]:
-    """Return users and items of likes, each pair once, and the shape of the matrix, or up to the largest ids.
+def as_likes(X: Any) -> Interactions:
+    """Return the entries of interactions whose weight is not 0, or that have none; see `Interactions.of`.
 
-    Takes time in proportion to the likes, whatever the ids are. Parameters and errors are those of `Likes.of`.
+    Raises
+    ------
+    ArgumentError, InputError
+        For other types, negative, NaN or infinite weights, and ids that are none.
     """
-    users, items, weights = _entries(X)
-    check_ids("user", users, _MAX_ID)
-    check_ids("item", items, _MAX_ID)
-    if weights is not None:
-        _check_weights(users, items, weights)
-        users, items = users[weights != 0], items[weights != 0]
-    pairs = np.unique(users.astype(np.int64) << 32 | items.astype(np.int64))
-    shape = X.shape if scipy.sparse.issparse(X) else (_count(users), _count(items))
-    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), shape
-
-
-def _entries(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Users, items and weights of the interactions."""
-    if scipy.sparse.issparse(X):
-        matrix = X.tocoo()
-        return matrix.row, matrix.col, matrix.data
-    if isinstance(X, dvector) and X.dtype.names is not None:
-        names = X.dtype.names
-        if not {"user", "item"} <= set(names) or any(X.dtype[name].kind not in "iu" for name in ("user", "item")):
-            raise ArgumentError(f"records of interactions have whole numbers user and item, not {', '.join(names)}")
-        data = X.to_numpy()
-        weight = next((name for name in _WEIGHT_FIELDS if name in names), None)
-        return data["user"], data["item"], None if weight is None else data[weight]
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         raise ArgumentError(
-            "interactions are a SciPy sparse matrix, whole numbers of shape (n, 2), a pair (users, items) or a dvector "
-            "of records; of an array of weights make scipy.sparse.csr_array(weights)"
+            "interactions are a SciPy sparse matrix, a table of users and items, a pair (users, items) or an array of "
+            "shape (n, 2); of an array of weights make scipy.sparse.csr_array(weights)"
         )
-    users, items = as_pairs(X)
-    return users, items, None
-
-
-def _check_weights(users: NDArray[Any], items: NDArray[Any], weights: NDArray[Any]) -> None:
-    if weights.dtype.kind not in "fiub":
-        raise ArgumentError(f"weights must be numbers, not {weights.dtype}")
+    given = Interactions.of(X, what="weight")
+    weights = given.scores
+    if weights is None:
+        return given
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        first = int(np.argmax(wrong))
+        row = int(np.argmax(wrong))
+        user, item = given.users.id_of(row), given.items.id_of(row)
         raise InputError(
-            f"user {users[first]} has item {items[first]} with the weight {weights[first]}: "
-            "weights are 0 or positive; leave out what a user dislikes"
+            f"user {user} has item {item} with the weight {weights[row]}: weights are 0 or positive; leave out what a "
+            "user dislikes"
         )
+    return given if weights.all() else given[weights != 0]
 
 
-def _count(ids: NDArray[np.integer]) -> int:
-    return int(ids.max()) + 1 if len(ids) else 0
+def distinct_pairs(
+    users: NDArray[np.integer], items: NDArray[np.integer]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return pairs of rows in ascending order, each once."""
+    pairs = np.unique(users.astype(np.int64) << 32 | items.astype(np.int64))
+    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)

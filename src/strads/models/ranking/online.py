@@ -43,13 +43,13 @@ class KnownLikes:
             items = [self.later.of_user(int(user)) for user in users]
             found.append((np.repeat(np.arange(len(users)), [len(each) for each in items]), np.concatenate(items)))
         rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
-        return Likes.of((rows, columns), (len(users), n_items))
+        return Likes.of(rows, columns, (len(users), n_items))
 
     def all(self, n_users: int, n_items: int) -> Likes:
         """Return all likes of so many users and items."""
         early = np.repeat(np.arange(self.first.n_users), self.first.of_users)
         users = np.concatenate([early, self.later.users])
-        return Likes.of((users, np.concatenate([self.first.items, self.later.items])), (n_users, n_items))
+        return Likes.of(users, np.concatenate([self.first.items, self.later.items]), (n_users, n_items))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Recommendation, similar items and users, and evaluation with factors of users and items."""
 
-import numbers
 from abc import ABC
 from typing import Any
 
@@ -8,25 +7,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError
-from strads.models._continuing import ContinuedEstimator
-from strads.models.ranking.choice import Choice, checked_ids
-from strads.models.ranking.evaluation import best_of_all, mean_auc
-from strads.models.ranking.likes import Likes
+from strads.models.ranking.choice import Choice
+from strads.models.ranking.evaluation import mean_auc
+from strads.models.ranking.likes import Likes, as_likes
+from strads.models.ranking.neighbours import Neighbours, Ranked
 from strads.models.ranking.online import KnownLikes
 from strads.models.ranking.training import RankingFactors
 
-Ranked = tuple[NDArray[np.int64], NDArray[np.float32]]
 
-
-class Recommender(ContinuedEstimator, ABC):
-    """The use of factors, wherever they come from; a subclass sets `_factors` and `_likes`."""
+class Recommender(Neighbours, ABC):
+    """The use of factors, wherever they come from; a subclass sets `_factors`, `_likes` and the ids."""
 
     _factors: RankingFactors
     _likes: KnownLikes
 
     def recommend(
         self,
-        userid: int | ArrayLike,
+        userid: Any,
         user_items: Any = None,
         N: int = 10,
         filter_already_liked_items: bool = True,
@@ -40,8 +37,8 @@ class Recommender(ContinuedEstimator, ABC):
         userid
             Id of a user, or an array of ids.
         user_items
-            A sparse matrix with the likes of these users, a row for each, which are to be left out; by default those
-            of the training data.
+            A sparse matrix with the likes of these users, a row for each and a column for each of `item_ids_`, which
+            are to be left out; by default those of the training data.
         N
             How many items.
         filter_already_liked_items
@@ -53,24 +50,25 @@ class Recommender(ContinuedEstimator, ABC):
 
         Returns
         -------
-        ids : ndarray of shape (N,), or (users, N), int64
-            The best first; of several with the same score the lowest id. Where there are fewer than N, one user gets
-            fewer; several get −1.
+        ids : ndarray of shape (N,), or (users, N)
+            The best first; of several with the same score the first row. Where there are fewer than N, one user gets
+            fewer; several get −1, or None for texts.
         scores : ndarray of the same shape, float32
             −∞ where there are too few.
 
         Raises
         ------
         ArgumentError, InputError
-            For ids that were not in the range of the training data, and other invalid arguments.
+            For ids that were not in the training data, and other invalid arguments.
         """
         self._check_fitted()
-        users, is_one = checked_ids("userid", userid, len(self._factors.users))
+        users, is_one = self._user_ids.rows_of("userid", userid)
         excluded = self._excluded(users, user_items, filter_already_liked_items)
-        return self._best(
-            self._factors.users[users], self._factors.items, self._factors.biases, N, excluded,
-            Choice("items", items, filter_items), is_one,
-        )  # fmt: skip
+        choice, learnt = Choice("items", items, filter_items), self._factors
+        found, scores = self._best(
+            self._item_ids, learnt.users[users], learnt.items, learnt.biases, "N", N, excluded, choice
+        )
+        return self._ranked(self._item_ids, found, scores, is_one)
 
     def _excluded(self, users: NDArray[np.int64], user_items: Any, leave_out: bool) -> Likes:
         n_items = len(self._factors.items)
@@ -84,68 +82,10 @@ class Recommender(ContinuedEstimator, ABC):
                 f"user_items has the shape {shape}: give a sparse matrix with a row for each of the {len(users)} users "
                 f"and a column for each of the {n_items} items"
             )
-        return Likes.of(user_items, (len(users), n_items))
+        return Likes.of_matrix(user_items)
 
-    def similar_items(
-        self,
-        itemid: int | ArrayLike,
-        N: int = 10,
-        filter_items: ArrayLike | None = None,
-        items: ArrayLike | None = None,
-    ) -> Ranked:
-        """Return the items whose factors have the highest cosine with those of an item, itself among them.
-
-        Parameters and results are as in `recommend`, with an item or an array of items in place of users.
-        """
-        self._check_fitted()
-        return self._similar("itemid", itemid, self._factors.items, N, Choice("items", items, filter_items))
-
-    def similar_users(
-        self,
-        userid: int | ArrayLike,
-        N: int = 10,
-        filter_users: ArrayLike | None = None,
-        users: ArrayLike | None = None,
-    ) -> Ranked:
-        """Return the users whose factors have the highest cosine with those of a user, who is among them.
-
-        Parameters and results are as in `recommend`.
-        """
-        self._check_fitted()
-        return self._similar("userid", userid, self._factors.users, N, Choice("users", users, filter_users))
-
-    def _similar(self, name: str, ids: Any, rows: NDArray[np.float32], most: int, choice: Choice) -> Ranked:
-        numbers, is_one = checked_ids(name, ids, len(rows))
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
-        return self._best(
-            directions[numbers], directions, None, most, Likes.none(len(numbers), len(rows)), choice, is_one
-        )
-
-    def _best(
-        self,
-        queries: NDArray[np.float32],
-        rows: NDArray[np.float32],
-        biases: NDArray[np.float32] | None,
-        most: int,
-        excluded: Likes,
-        choice: Choice,
-        is_one: bool,
-    ) -> Ranked:
-        if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
-            raise ArgumentError(f"N={most!r}: give a whole number, 1 or more")
-        chosen = choice.among(len(rows))
-        if chosen is not None:
-            rows, biases = rows[chosen], None if biases is None else biases[chosen]
-            excluded = excluded.among(chosen)
-        most = min(int(most), len(rows))
-        found, scores = best_of_all(queries, rows, biases, most, excluded, self._team())
-        if chosen is not None:
-            found = np.where(found >= 0, chosen[found], -1)
-        if is_one:
-            count = int((found[0] >= 0).sum())
-            return found[0, :count], scores[0, :count]
-        return found, scores
+    def _rows_to_compare(self, kind: str) -> NDArray[np.float32]:
+        return self._factors.users if kind == "user" else self._factors.items
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean AUC of held-out likes, in the formats of `fit`: see `auc`."""
@@ -154,13 +94,18 @@ class Recommender(ContinuedEstimator, ABC):
     def auc(self, user_items: Any) -> float:
         """Mean over users of the probability that a held-out like ranks above an item that is no like (Rendle et al.).
 
-        Likes of the training data are left out. NaN if there are no others.
+        Likes of the training data are left out, and so are those of users and items that it does not have. NaN if
+        there are no others.
 
         Parameters
         ----------
         user_items
-            Held-out likes, as in `fit`, of the same users and items.
+            Held-out likes, in the formats of `fit`.
         """
         self._check_fitted()
         shape = len(self._factors.users), len(self._factors.items)
-        return mean_auc(self._factors, self._likes.all(*shape), Likes.of(user_items, shape), self._team())
+        given = as_likes(user_items)
+        users, items = self._user_ids.rows(given.users), self._item_ids.rows(given.items)
+        known = (users >= 0) & (items >= 0)
+        held_out = Likes.of(users[known], items[known], shape)
+        return mean_auc(self._factors, self._likes.all(*shape), held_out, self._team())

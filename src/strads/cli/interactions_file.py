@@ -1,0 +1,276 @@
+"""Users, items and scores from any supported kind of file: choice of columns, ids as they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from strads.cli.interactions_text import TextColumns, read_columns
+from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
+from strads.dds.files import check_file, line_blocks
+from strads.errors import ArgumentError, InputError
+from strads.models.interactions.column_names import choose, role_of
+from strads.models.interactions.id_column import IdColumn
+from strads.models.interactions.interactions import Interactions
+
+_POSITIONS = ("user", "item", "score", "timestamp")  # of columns in files without a header
+_TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".data", ".dat", ".tab", ""}
+_COMPRESSED_SUFFIXES = {".gz", ".bz2", ".zst", ".lz4", ".zip"}
+_PEEKED_LINES = 100
+_BLOCK_BYTES = 1 << 20
+_ADVICE = "--columns user=…,item=…,score=…"
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How to read a file of interactions.
+
+    Parameters
+    ----------
+    columns : mapping or None
+        Column of each role ("user", "item", "score", "timestamp") that the user has named: its name in the header, or
+        its position from 1. Others are recognized by name.
+    delimiter : str or None
+        None: detected automatically.
+    header : bool or None
+        Whether the first line names the columns. None: detected automatically.
+    """
+
+    columns: Mapping[str, str] | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What a file holds.
+
+    Attributes
+    ----------
+    interactions : Interactions
+        In the order of the file.
+    columns : dict
+        The file's column of each role: its name, or its position from 1 without a header.
+    """
+
+    interactions: Interactions
+    columns: dict[str, str]
+
+    def distinct(self, role: str) -> int:
+        """Number of distinct users or items."""
+        ids = self.interactions.users if role == "user" else self.interactions.items
+        return len(ids.factorized()[1])
+
+    def about_columns(self) -> list[str]:
+        """Return a line that says which columns were taken, unless that is obvious."""
+        names = {role: name for role, name in self.columns.items() if role != "timestamp"}
+        if all(role == name for role, name in names.items()) or all(name.isdigit() for name in names.values()):
+            return []
+        first, *rest = (f"{name} is the {role}" for role, name in names.items())
+        return ["columns: " + ", ".join([first, *(text.replace(" is the", " the") for text in rest)])]
+
+
+def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool = False) -> FileContent:
+    """Read users, items and, if there are any, scores from delimited text or Parquet.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its kind and compression are recognised by its content.
+    form : FileFormat
+    scored, timed : bool
+        Whether a column of scores, and one of timestamps, is needed.
+
+    Raises
+    ------
+    InputError
+        For any invalid input; names file and line (or row).
+    """
+    name = check_file(path)
+    if _is_parquet(name):
+        if form.delimiter is not None:
+            raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
+        chosen = _choose(name, _parquet_columns(name), form.columns, scored, timed)
+        return FileContent(_read_parquet(name, chosen), chosen)
+    _check_kind(path)
+    first = _first_line(name, form.delimiter)
+    is_header = first.is_header(form.columns) if form.header is None else form.header
+    if is_header:
+        chosen = _choose(first.place, first.fields, form.columns, scored, timed)
+        places = {role: first.fields.index(column) for role, column in chosen.items()}
+    else:
+        places = _positions(first, form.columns, scored, timed)
+        chosen = {role: str(place + 1) for role, place in places.items()}
+    dialect = Dialect(first.delimiter or ",")
+    columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header)
+    return FileContent(_of_text(columns), chosen)
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _FirstLine:
+    """The first non-blank line of a text; empty texts are handled elsewhere."""
+
+    name: str
+    line: int
+    fields: list[str]
+    delimiter: str | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.name}:{self.line}: "
+
+    def is_header(self, wanted: Mapping[str, str] | None) -> bool:
+        """Whether it names columns: one that is wanted or known, and none is a number."""
+        if not self.fields or any(map(is_number, self.fields)):
+            return False
+        named = (wanted or {}).values()
+        if any(column in self.fields for column in named) or len({*filter(None, map(role_of, self.fields))}) > 1:
+            return True
+        return not (named and all(map(str.isdigit, named)))
+
+
+def _first_line(name: str, delimiter: str | None) -> _FirstLine:
+    plain = Dialect(",")
+    skipped = 0
+    for block in line_blocks(name, _BLOCK_BYTES):
+        text = block.decode("utf-8", "replace")
+        lines = text.split("\n", _PEEKED_LINES)[:_PEEKED_LINES]
+        filled = [line for line in lines if not plain.is_skipped(line)]
+        if filled:
+            delimiter = delimiter or _sniff(filled)
+            fields = Dialect(delimiter).split(filled[0].rstrip("\r"))
+            return _FirstLine(name, skipped + lines.index(filled[0]) + 1, fields, delimiter)
+        skipped += text.count("\n")
+    raise InputError(f"{name}: there are no lines: give a file with users and items")
+
+
+def _sniff(lines: list[str]) -> str:
+    """Return the delimiter: ids may be texts, so that only the score must be a number, if there is one."""
+    found = sniff_delimiter(lines, 3)
+    return found if len(Dialect(found).split(lines[0].rstrip("\r"))) > 2 else sniff_delimiter(lines, 1)
+
+
+def _positions(first: _FirstLine, wanted: Mapping[str, str] | None, scored: bool, timed: bool) -> dict[str, int]:
+    """Return the places of columns in lines without a header."""
+    width = len(first.fields)
+    if wanted:
+        wrong = [column for column in wanted.values() if not (column.isdigit() and 1 <= int(column) <= width)]
+        if wrong:
+            raise InputError(
+                f"{first.place}the file has no header with column names, so that --columns takes positions, 1 to "
+                f"{width}, such as user=1,item=2: {', '.join(map(repr, wrong))} is none; if the line is one, give "
+                "--header"
+            )
+        places = {role: int(column) - 1 for role, column in wanted.items()}
+        roles = {"user", "item"} | ({"score"} if scored else set()) | ({"timestamp"} if timed else set())
+        if not roles <= set(places):
+            raise InputError(f"{first.place}name all columns that are needed: {_ADVICE}")
+        return places
+    least = 4 if timed else 3 if scored else 2
+    if width < least and timed:
+        raise InputError(f"{first.place}a fourth column is needed, the timestamp: or give --columns")
+    if width < least:
+        needed = "three columns are needed, user, item and score," if scored else "user and item are needed,"
+        raise InputError(
+            f"{first.place}{needed} but there are {width}: {', '.join(map(repr, first.fields))}; if lines are cut "
+            "wrongly, give --delimiter"
+        )
+    return {role: place for place, role in enumerate(_POSITIONS[: 4 if timed else 3]) if place < width}
+
+
+def _of_text(columns: TextColumns) -> Interactions:
+    found = read_columns(columns)
+    ids = {role: _ids(role, found[role], columns.dialect) for role in ("user", "item")}
+    if not len(ids["user"]):
+        raise InputError(f"{columns.name}: there are no rows: give a file with users and items")
+    return Interactions(ids["user"], ids["item"], found.get("score"), found.get("timestamp"))
+
+
+def _ids(role: str, encoded: Any, dialect: Dialect) -> IdColumn:
+    texts = [text.strip() for text in encoded.dictionary.to_pylist()]
+    if not dialect.quoted:
+        texts = [dialect.split(text)[0] if text[0] == '"' else text for text in texts]
+    return IdColumn.of_texts(role, encoded.indices.to_numpy(), texts).with_numbers()
+
+
+def _check_kind(path: Path) -> None:
+    """Reject spreadsheets, archives of arrays and the like by format, not by errors in garbled lines."""
+    suffix = path.suffix.lower()
+    with open(path, "rb") as file:
+        binary = b"\0" in file.read(4096)
+    if binary and suffix not in _TEXT_SUFFIXES | _COMPRESSED_SUFFIXES:
+        raise InputError(
+            f"{path}: files of the kind {suffix!r} cannot be read: "
+            "give delimited text (CSV or TSV, gzip too) or Parquet"
+        )
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------
+
+
+def _is_parquet(name: str) -> bool:
+    with open(name, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _parquet_columns(name: str) -> list[str]:
+    try:
+        return list(pyarrow.parquet.read_schema(name).names)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
+
+
+def _read_parquet(name: str, chosen: Mapping[str, str]) -> Interactions:
+    try:
+        table = pyarrow.parquet.read_table(name, columns=list(chosen.values()))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
+    if table.num_rows == 0:
+        raise InputError(f"{name}: there are no rows: give a file with users and items")
+    try:
+        users, items = (IdColumn.of(role, table.column(chosen[role])) for role in ("user", "item"))
+    except (InputError, ArgumentError) as error:
+        raise InputError(f"{name}: {error}") from error
+    numbers = {role: _parquet_numbers(name, role, table, chosen) for role in ("score", "timestamp") if role in chosen}
+    return Interactions(users, items, numbers.get("score"), numbers.get("timestamp"))
+
+
+def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str, str]) -> NDArray[np.float64]:
+    column = table.column(chosen[role])
+    where = f"{name}: column {chosen[role]!r}"
+    if pa.types.is_temporal(column.type):
+        column = pc.cast(column, pa.timestamp("us")) if not pa.types.is_timestamp(column.type) else column
+        column = pc.cast(column, pa.int64())
+    try:
+        values: NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy()
+    except pa.ArrowException as error:
+        raise InputError(f"{where} is {column.type}: give numbers") from error
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"{where}: row {row} has {values[row]}, which is not finite; remove the row")
+    return values
+
+
+def _choose(
+    place: str, found: list[str], wanted: Mapping[str, str] | None, scored: bool, timed: bool
+) -> dict[str, str]:
+    """Return the names of columns among those found."""
+    place = place if place.endswith(": ") else f"{place}: "
+    chosen = choose(found, scored=scored, given=wanted, where=place, advice=_ADVICE)
+    if timed and "timestamp" not in chosen:
+        names = ", ".join(map(repr, found))
+        raise InputError(
+            f"{place}no column is known to hold the timestamp: --columns timestamp=… names it among {names}"
+        )
+    if not timed:
+        chosen.pop("timestamp", None)
+    return chosen

@@ -1,0 +1,149 @@
+"""Columns of ids and of numbers from delimited text, block by block."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from strads.dds.csv_dialect import Dialect
+from strads.dds.csv_parse import RecordFormat, arrow_memory, parse_fields
+from strads.dds.files import Part, part_blocks
+from strads.errors import InputError
+
+_BLOCK_BYTES = 4 << 20
+_IDS = ("user", "item")
+_DTYPES = {"score": np.float32, "timestamp": np.float64}
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """Where columns lie in the lines of a file.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    dialect : Dialect
+        How lines are split.
+    places : mapping
+        Position, from 0, of each column: "user" and "item", which hold ids, and others, which hold numbers.
+    width : int
+        Fields of every line.
+    first_line : int
+        Number of the first line that is not blank.
+    is_header : bool
+        Whether that line is a header.
+    """
+
+    name: str
+    dialect: Dialect
+    places: Mapping[str, int]
+    width: int
+    first_line: int
+    is_header: bool
+
+    @property
+    def numbers(self) -> RecordFormat:
+        """The columns of numbers."""
+        names = [role for role in self.places if role not in _IDS]
+        record = np.dtype([(role, _DTYPES[role]) for role in names])
+        places = tuple(self.places[role] for role in names)
+        return RecordFormat(self.name, self.dialect, record, places, self.width, self.first_line)
+
+
+def read_columns(columns: TextColumns) -> dict[str, Any]:
+    """Return the columns: ids as dictionary arrays of Arrow, scores as float32, timestamps as float64.
+
+    Raises
+    ------
+    InputError
+        At the first malformed line.
+    """
+    found: dict[str, list[Any]] = {role: [] for role in columns.places}
+    line = 1
+    for _, block in part_blocks(Part(columns.name), _BLOCK_BYTES):
+        for role, values in _read_block(_without_header(block, line, columns), line, columns).items():
+            found[role].append(values)
+        line += block.count(b"\n")
+    return {role: _joined_ids(parts) if role in _IDS else np.concatenate(parts) for role, parts in found.items()}
+
+
+def _joined_ids(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+
+
+def _without_header(block: bytes, line: int, columns: TextColumns) -> bytes:
+    """Blank the header, so that lines keep their numbers."""
+    number = columns.first_line - line
+    if not columns.is_header or not 0 <= number <= block.count(b"\n"):
+        return block
+    lines = block.split(b"\n", number + 1)
+    lines[number] = b""
+    return b"\n".join(lines)
+
+
+def _read_block(block: bytes, line: int, columns: TextColumns) -> dict[str, Any]:
+    found = _read_with_arrow(block, columns)
+    return _read_lines(block, line, columns) if found is None else found
+
+
+def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | None:
+    """Return the columns of a block, or None if any line has to be read by itself."""
+    dialect = columns.dialect
+    if dialect.quoted and b'"' in block and any(line.count(b'"') % 2 for line in block.split(b"\n")):
+        return None  # a quote that is not closed on its line
+    labels = [f"{place}" for place in range(columns.width)]
+    ids = pa.dictionary(pa.int32(), pa.string())
+    types = {role: ids if role in _IDS else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}
+    wanted = {labels[place]: types[role] for role, place in columns.places.items()}
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
+            read_options=pyarrow.csv.ReadOptions(column_names=labels),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=wanted, include_columns=list(wanted), null_values=[], strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    found = {role: table.column(labels[place]) for role, place in columns.places.items()}
+    for role, values in found.items():
+        if role in _IDS:
+            found[role] = values.unify_dictionaries().combine_chunks()
+            if not all(map(str.strip, found[role].dictionary.to_pylist())):
+                return None
+        else:
+            found[role] = values.to_numpy()
+            if not np.isfinite(found[role]).all():
+                return None
+    return found
+
+
+def _read_lines(block: bytes, first_line: int, columns: TextColumns) -> dict[str, Any]:
+    """Return the columns of a block, read in Python: slow, but the line of every field is known."""
+    form = columns.numbers
+    numbers: NDArray[np.void] = parse_fields(block, first_line, form)
+    ids: dict[str, list[str]] = {role: [] for role in _IDS}
+    for number, line in enumerate(block.split(b"\n"), first_line):
+        where = f"{columns.name}:{number}"
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: is not UTF-8 text ({error.reason}): convert the file") from error
+        if columns.dialect.is_skipped(text):
+            continue
+        fields = columns.dialect.split(text)
+        for role, found in ids.items():
+            field = fields[columns.places[role]]
+            if not field:
+                raise InputError(f"{where}: the {role} is empty: fill it in or remove the line")
+            found.append(field)
+    kind = pa.dictionary(pa.int32(), pa.string())
+    return {role: pa.array(texts, kind) for role, texts in ids.items()} | {role: numbers[role] for role in form.columns}

@@ -1,0 +1,114 @@
+"""The best rows of a table for some others: what similar items and users, and recommendations, have in common."""
+
+import numbers
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from strads.errors import ArgumentError
+from strads.models.interactions.id_index import IdIndex
+from strads.models.interactions.identified import IdentifiedModel
+from strads.models.ranking.choice import Choice
+from strads.models.ranking.evaluation import best_of_all
+from strads.models.ranking.likes import Likes
+
+Ranked = tuple[NDArray[Any], NDArray[np.float32]]
+Rows = NDArray[np.float32]
+
+
+class Neighbours(IdentifiedModel, ABC):
+    """A model whose items, and users, are alike by their factors."""
+
+    @abstractmethod
+    def _rows_to_compare(self, kind: str) -> Rows:
+        """Return the factors of "user" or "item", (n, factors)."""
+
+    def similar_items(
+        self,
+        itemid: Any,
+        N: int = 10,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> Ranked:
+        """Return the items whose factors have the highest cosine with those of an item, itself among them.
+
+        Parameters
+        ----------
+        itemid
+            Id of an item, or an array of ids.
+        N
+            How many items.
+        filter_items
+            Ids of items to leave out.
+        items
+            Ids of the only items to choose from.
+
+        Returns
+        -------
+        ids : ndarray of shape (N,), or (items, N)
+            The best first; of equal ones the first row. Where there are fewer than N, one item gets fewer; several get
+            −1, or None for texts.
+        cosines : ndarray of the same shape, float32
+            −∞ where there are too few.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For ids that were not in the training data, and other invalid arguments.
+        """
+        self._check_fitted()
+        return self._similar(self._item_ids, "itemid", itemid, N, Choice("items", items, filter_items))
+
+    def similar_users(
+        self,
+        userid: Any,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
+    ) -> Ranked:
+        """Return the users whose factors have the highest cosine with those of a user, who is among them.
+
+        Parameters and results are as in `similar_items`, with users in place of items.
+        """
+        self._check_fitted()
+        return self._similar(self._user_ids, "userid", userid, N, Choice("users", users, filter_users))
+
+    def _similar(self, index: IdIndex, argument: str, ids: Any, most: int, choice: Choice) -> Ranked:
+        wanted, is_one = index.rows_of(argument, ids)
+        rows = self._rows_to_compare(index.kind)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
+        none = Likes.none(len(wanted), len(rows))
+        found = self._best(index, directions[wanted], directions, None, "N", most, none, choice)
+        return self._ranked(index, *found, is_one)
+
+    def _best(
+        self,
+        index: IdIndex,
+        queries: Rows,
+        rows: Rows,
+        biases: Rows | None,
+        argument: str,
+        most: int,
+        excluded: Likes,
+        choice: Choice,
+    ) -> tuple[NDArray[np.int64], Rows]:
+        """Return the best rows, −1 where there are fewer than `most`, and scores; `index` has the ids of the rows."""
+        if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
+            raise ArgumentError(f"{argument}={most!r}: give a whole number, 1 or more")
+        chosen = choice.among(index)
+        if chosen is not None:
+            rows, biases = rows[chosen], None if biases is None else biases[chosen]
+            excluded = excluded.among(chosen)
+        most = min(int(most), len(rows))
+        found, scores = best_of_all(queries, rows, biases, most, excluded, self._team())
+        return (found if chosen is None else np.where(found >= 0, chosen[found], -1)), scores
+
+    @staticmethod
+    def _ranked(index: IdIndex, found: NDArray[np.int64], scores: Rows, is_one: bool) -> Ranked:
+        if is_one:
+            count = int((found[0] >= 0).sum())
+            return index.names_of(found[0, :count]), scores[0, :count]
+        return index.names_of(found), scores

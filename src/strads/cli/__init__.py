@@ -1,4 +1,4 @@
-"""The command line: `strads train`, `strads demo`, `strads info`."""
+"""The command line: `strads train`, commands that use a model, `strads demo`, `strads info`."""
 
 import os
 import sys
@@ -12,6 +12,7 @@ from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
 from strads.cli.options import expanded
+from strads.cli.use import evaluate, predict, recommend, similar
 from strads.errors import StradsError
 
 # Environment variables in which the launchers of Open MPI, MPICH/Intel MPI and Slurm pass each process its rank.
@@ -23,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(train.app, name="train")
+for _use in (predict, recommend, similar, evaluate):
+    app.command()(expanded(_use))
 app.command(name="demo")(expanded(demo.demo))
 app.command(name="info")(expanded(info.info))
 

@@ -11,6 +11,7 @@ from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
 from strads.models.multinomial_logistic_regression import MultinomialLogisticRegression
+from strads.models.ranking.metrics import RankingMetrics, evaluate_ranking, last_share, leave_one_out
 from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
 from strads.models.regression.working_set import WorkingSet
@@ -31,6 +32,7 @@ __all__ = [
     "MatrixFactorization",
     "MultinomialLogisticRegression",
     "RankingFigures",
+    "RankingMetrics",
     "RegularizationPath",
     "Sentences",
     "TransE",
@@ -38,8 +40,11 @@ __all__ = [
     "WordVectors",
     "WorkingSet",
     "alpha_max",
+    "evaluate_ranking",
     "l1_min_c",
     "lasso_path",
+    "last_share",
+    "leave_one_out",
     "logistic_path",
     "read_labels",
     "read_triples",

@@ -140,3 +140,20 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
     if found != kind:
         raise InputError(f"{os.fspath(path)}: holds a {found}, not a {kind}; load it with {found}.load(...)")
     return parameters, arrays
+
+
+def model_kind(path: str | os.PathLike[str]) -> str:
+    """Return the class of the model in a file, read from its header alone.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, or no model file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return str(json.loads(str(file[_HEADER][()]))["kind"])
+    except FileNotFoundError as error:
+        raise InputError(f"{os.fspath(path)}: there is no such model file") from error
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged") from error

@@ -17,6 +17,7 @@ from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.choice import Choice
 from strads.models.ranking.likes import Likes
 from strads.models.ranking.neighbours import Neighbours, Ranked
+from strads.models.ranking.training import RankingFactors
 
 _UNKNOWN = ("error", "mean")
 
@@ -173,5 +174,14 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
             raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
         return Likes.of_lists([np.unique(self._rated.of_user(user)) for user in users.tolist()], len(self._item_ids))
 
-    def _rows_to_compare(self, kind: str) -> NDArray[np.float32]:
-        return self._tables.factors[("user", "item").index(kind)]
+    def ranking_factors(self) -> RankingFactors:
+        """Return the factors, and the biases of items."""
+        self._check_fitted()
+        return RankingFactors(*self._tables.factors, self._tables.biases[1])
+
+    def known_likes(self) -> Likes:
+        """Return the items that users rated in the training data, in terms of rows (needs `remember_ratings`)."""
+        self._check_fitted()
+        if self._rated is None:
+            raise ArgumentError("the model was fitted with remember_ratings=False: it does not know what users rated")
+        return Likes.of(*self._rated.pairs(), (len(self._user_ids), len(self._item_ids)))

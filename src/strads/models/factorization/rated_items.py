@@ -50,3 +50,8 @@ class RatedItems:
         """Return the items that one user has rated."""
         early = self.items[slice(*self.offsets[user : user + 2])] if user + 1 < len(self.offsets) else self.items[:0]
         return np.concatenate([early, self.later.of_user(user)])
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the users and items of all ratings."""
+        early = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return np.concatenate([early, self.later.users]), np.concatenate([self.items, self.later.items])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.errors import InputError
 from strads.models._continuing import ContinuedEstimator
+from strads.models.interactions.id_column import IdColumn
 from strads.models.interactions.id_index import IdIndex, Numbered
 from strads.models.interactions.interactions import Interactions
 
@@ -37,6 +38,22 @@ class IdentifiedModel(ContinuedEstimator, ABC):
         """The id of each row of items, (n_items,): int64, or objects of type str."""
         self._check_fitted()
         return self._item_ids.names
+
+    def has_users(self, ids: Any) -> NDArray[np.bool_]:
+        """Return which of an array of ids are users of the model, (n,)."""
+        self._check_fitted()
+        return self._user_ids.rows(IdColumn.of("user", ids)) >= 0
+
+    def has_items(self, ids: Any) -> NDArray[np.bool_]:
+        """Return which of an array of ids are items of the model, (n,)."""
+        self._check_fitted()
+        return self._item_ids.rows(IdColumn.of("item", ids)) >= 0
+
+    def rows_of_pairs(self, pairs: Any) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return the rows of users and of items, in the formats of `predict`; −1 for those that are unknown."""
+        self._check_fitted()
+        given = Interactions.of(pairs, what="pair")
+        return self._user_ids.rows(given.users), self._item_ids.rows(given.items)
 
     def _saved_ids(self) -> dict[str, NDArray[Any]]:
         """Return what a model file holds of ids."""

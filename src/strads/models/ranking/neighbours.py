@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from strads.cluster import ThreadTeam
 from strads.errors import ArgumentError
 from strads.models.interactions.id_index import IdIndex
 from strads.models.interactions.identified import IdentifiedModel
 from strads.models.ranking.choice import Choice
 from strads.models.ranking.evaluation import best_of_all
 from strads.models.ranking.likes import Likes
+from strads.models.ranking.training import RankingFactors
 
 Ranked = tuple[NDArray[Any], NDArray[np.float32]]
 Rows = NDArray[np.float32]
@@ -22,8 +24,16 @@ class Neighbours(IdentifiedModel, ABC):
     """A model whose items, and users, are alike by their factors."""
 
     @abstractmethod
-    def _rows_to_compare(self, kind: str) -> Rows:
-        """Return the factors of "user" or "item", (n, factors)."""
+    def ranking_factors(self) -> RankingFactors:
+        """Return what ranks items: factors of users and items, and biases of items."""
+
+    @abstractmethod
+    def known_likes(self) -> Likes:
+        """Return what users had in the training data, in terms of rows."""
+
+    def prediction_team(self) -> ThreadTeam:
+        """Return the threads that prediction uses."""
+        return self._team()
 
     def similar_items(
         self,
@@ -77,7 +87,8 @@ class Neighbours(IdentifiedModel, ABC):
 
     def _similar(self, index: IdIndex, argument: str, ids: Any, most: int, choice: Choice) -> Ranked:
         wanted, is_one = index.rows_of(argument, ids)
-        rows = self._rows_to_compare(index.kind)
+        factors = self.ranking_factors()
+        rows = factors.users if index.kind == "user" else factors.items
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
         none = Likes.none(len(wanted), len(rows))

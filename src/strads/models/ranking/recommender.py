@@ -84,8 +84,15 @@ class Recommender(Neighbours, ABC):
             )
         return Likes.of_matrix(user_items)
 
-    def _rows_to_compare(self, kind: str) -> NDArray[np.float32]:
-        return self._factors.users if kind == "user" else self._factors.items
+    def ranking_factors(self) -> RankingFactors:
+        """Return the factors and biases."""
+        self._check_fitted()
+        return self._factors
+
+    def known_likes(self) -> Likes:
+        """Return all likes of the training data, in terms of rows."""
+        self._check_fitted()
+        return self._likes.all(len(self._factors.users), len(self._factors.items))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean AUC of held-out likes, in the formats of `fit`: see `auc`."""
@@ -102,10 +109,8 @@ class Recommender(Neighbours, ABC):
         user_items
             Held-out likes, in the formats of `fit`.
         """
-        self._check_fitted()
-        shape = len(self._factors.users), len(self._factors.items)
-        given = as_likes(user_items)
-        users, items = self._user_ids.rows(given.users), self._item_ids.rows(given.items)
-        known = (users >= 0) & (items >= 0)
-        held_out = Likes.of(users[known], items[known], shape)
-        return mean_auc(self._factors, self._likes.all(*shape), held_out, self._team())
+        known = self.known_likes()
+        users, items = self.rows_of_pairs(as_likes(user_items))
+        inside = (users >= 0) & (items >= 0)
+        held_out = Likes.of(users[inside], items[inside], (known.n_users, known.n_items))
+        return mean_auc(self._factors, known, held_out, self._team())

@@ -1,0 +1,86 @@
+"""A saved model of users and items, and the ids that a user of the command line gives."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from strads.cli.interactions_file import FileFormat, read_interactions
+from strads.cli.run_directory import MODEL
+from strads.dds.files import check_file
+from strads.errors import InputError
+from strads.models.interactions.id_column import IdColumn, is_whole_number
+from strads.models.interactions.interactions import Interactions
+from strads.models.model_files import model_kind
+
+_KINDS = ("MatrixFactorization", "BayesianPersonalizedRanking")
+_SHOWN = 5
+
+
+def load_recommender(path: Path) -> Any:
+    """Return the model in a file, or in the directory of a run.
+
+    Raises
+    ------
+    InputError
+        If there is none, or of another kind.
+    """
+    file = path / MODEL if path.is_dir() else path
+    kind = model_kind(file)
+    if kind not in _KINDS:
+        raise InputError(
+            f"{file}: holds a {kind}: this command needs a model of users and items, {' or '.join(_KINDS)}"
+        )
+    from strads import models  # only now: errors are reported before the estimators are loaded
+
+    return getattr(models, kind).load(file)
+
+
+def read_pairs(path: Path, form: FileFormat, model: Any, *, scored: bool = False) -> Interactions:
+    """Read users, items and perhaps scores, with ids as the model has them: "7" is 7 if its ids are numbers."""
+    found = read_interactions(path, form, scored=scored).interactions
+    users, items = _like(found.users, model.user_ids_), _like(found.items, model.item_ids_)
+    return Interactions(users, items, found.scores)
+
+
+def ids_of(texts: Sequence[str], known: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return ids that options name, as the model has them.
+
+    Raises
+    ------
+    InputError
+        If the model has numbers and one is none.
+    """
+    if known.dtype == object:
+        return np.array([*texts, None], object)[:-1]
+    wrong = next((text for text in texts if not is_whole_number(text)), None)
+    if wrong is not None:
+        raise InputError(f"the {kind} ids of the model are whole numbers: {wrong!r} is none")
+    return np.array([int(text) for text in texts], np.int64)
+
+
+def read_ids(path: Path, known: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Read ids, one a line, as the model has them; each once, in the order of the file."""
+    with open(check_file(path), encoding="utf-8", errors="strict") as file:
+        try:
+            texts = [line.strip() for line in file]
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: is not UTF-8 text: give one {kind} id a line") from error
+    return ids_of(list(dict.fromkeys(filter(None, texts))), known, kind)
+
+
+def only_known(ids: NDArray[Any], is_known: NDArray[np.bool_], kind: str, notes: Console) -> NDArray[Any]:
+    """Return the known ids, and say which are left out."""
+    if not is_known.all():
+        rest = list(dict.fromkeys(ids[~is_known].tolist()))
+        some = ", ".join(map(str, rest[:_SHOWN])) + (", …" if len(rest) > _SHOWN else "")
+        count = f"{len(rest):,} {kind}s were" if len(rest) > 1 else f"1 {kind} was"
+        notes.print(f"{count} not in the training data and left out: {some}", soft_wrap=True, markup=False)
+    return ids[is_known]
+
+
+def _like(column: IdColumn, known: NDArray[Any]) -> IdColumn:
+    return column.with_texts() if known.dtype == object else column

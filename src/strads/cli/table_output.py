@@ -1,0 +1,77 @@
+"""Writing a table: TSV, CSV or Parquet, to a file or to standard output."""
+
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from strads.errors import ArgumentError, InputError
+from strads.models.model_files import replacing
+
+_DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+_PARQUET = ".parquet"
+_ROWS = 1 << 16  # that are made text at a time
+
+
+def check_output(path: Path | None, *, overwrite: bool) -> None:
+    """Reject a file that cannot be written, before any work is done.
+
+    Raises
+    ------
+    ArgumentError, InputError
+        For another ending, a folder that is not there, or a file that is there already.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in {*_DELIMITERS, _PARQUET}:
+        raise ArgumentError(f"--out {path}: give a name that ends in .tsv, .csv or .parquet")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: there is no such folder: make it, or choose another --out")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already: choose another --out, or give --overwrite")
+
+
+def write_table(columns: dict[str, Any], path: Path | None) -> None:
+    """Write columns with a header; a file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    columns : dict of str → array
+        All of the same length.
+    path : Path or None
+        None: standard output, as TSV.
+    """
+    table = pa.table(columns)
+    if path is None:
+        buffer = pa.BufferOutputStream()
+        _write_text(table, buffer, "\t")
+        sys.stdout.write(buffer.getvalue().to_pybytes().decode())
+        return
+    suffix = path.suffix.lower()
+    with replacing(path) as file:
+        if suffix == _PARQUET:
+            pyarrow.parquet.write_table(table, file)
+        else:
+            _write_text(table, file, _DELIMITERS[suffix])
+
+
+def _write_text(table: pa.Table, file: IO[bytes] | pa.BufferOutputStream, delimiter: str) -> None:
+    header = delimiter.join(table.column_names)
+    file.write(f"{header}\n".encode())
+    for batch in table.to_batches(max_chunksize=_ROWS):
+        # Arrow quotes all texts, or none, and then refuses those that need it.
+        try:
+            text = _csv(batch, delimiter, "none")
+        except pa.ArrowInvalid:
+            text = _csv(batch, delimiter, "needed")
+        file.write(text)
+
+
+def _csv(batch: pa.RecordBatch, delimiter: str, quoting: str) -> bytes:
+    buffer = pa.BufferOutputStream()
+    options = pyarrow.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quoting)
+    pyarrow.csv.write_csv(batch, buffer, options)
+    return bytes(buffer.getvalue().to_pybytes())

@@ -1,0 +1,141 @@
+"""`strads predict`, `recommend`, `similar` and `evaluate` with saved models, from a shell's point of view."""
+
+import csv
+import io
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from strads.models import BayesianPersonalizedRanking, MatrixFactorization, evaluate_ranking
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+USERS = ["Zoë", "a, b", "ann", 'the "one"', "bob"]
+
+
+@pytest.fixture(scope="module")
+def folder(strads: Strads, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, "mf" with users that are texts and items that are numbers, and "bpr"; test.csv has unknown ids."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("use")
+    pairs = np.unique(np.stack([rng.integers(0, 5, 90), rng.integers(0, 40, 90)], 1), axis=0)
+    with open(folder / "train.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["rating", "movieId", "userId"])
+        writer.writerows([1 + (u + i) % 5, 1000 + 7 * i, USERS[u]] for u, i in pairs.tolist())
+    with open(folder / "test.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["rating", "movieId", "userId"])
+        known = {1000 + 7 * int(i) for i in pairs[:, 1]}
+        writer.writerows([5, item, user] for user in USERS for item in sorted(known)[::4])
+        writer.writerows([[4, 1, "ann"], [4, 1000, "stranger"]])
+    for model, options in (("mf", ("--rank", 4, "--epochs", 3)), ("bpr", ("--factors", 4, "--iterations", 3))):
+        done = strads("train", model, "--data", folder / "train.csv", "--out", folder / model, "--holdout", 0, *options)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def rows(text: str, delimiter: str = "\t") -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text), delimiter=delimiter))
+
+
+@pytest.mark.parametrize("model", ["mf", "bpr"])
+def test_recommend(strads: Strads, folder: Path, model: str) -> None:
+    done = strads("recommend", folder / model, "--user", "a, b", "--user", 'the "one"', "--user", "nobody", "-k", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "1 user was not in the training data and left out: nobody\n"
+    header, *found = rows(done.stdout)
+    assert header == ["user", "rank", "item", "score"]
+    assert [row[:2] for row in found] == [[user, str(rank)] for user in ("a, b", 'the "one"') for rank in (1, 2, 3)]
+    kind = MatrixFactorization if model == "mf" else BayesianPersonalizedRanking
+    items, scores = kind.load(folder / model / "model.npz").recommend("a, b", **{"n" if model == "mf" else "N": 3})
+    assert [int(row[2]) for row in found[:3]] == items.tolist()
+    assert np.allclose([float(row[3]) for row in found[:3]], scores, rtol=1e-4)
+
+
+def test_recommend_to_all_and_to_those_of_a_file(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    done = strads(
+        "recommend", folder / "mf" / "model.npz", "-k", 100, "--include-known", "--out", tmp_path / "a.parquet"
+    )
+    assert done.returncode == 0, done.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    items = MatrixFactorization.load(folder / "mf" / "model.npz").item_ids_
+    assert table.num_rows == 5 * len(items)
+    assert set(table.column("item").to_pylist()) == set(items.tolist())
+    (tmp_path / "users.txt").write_text("bob\n\nZoë\nbob\n", encoding="utf-8")
+    done = strads("recommend", folder / "mf", "--users", tmp_path / "users.txt", "-k", 2, "--out", tmp_path / "b.csv")
+    assert done.returncode == 0, done.stderr
+    assert [row[0] for row in rows((tmp_path / "b.csv").read_text(encoding="utf-8"), ",")[1:]] == ["bob"] * 2 + [
+        "Zoë"
+    ] * 2
+
+
+def test_similar(strads: Strads, folder: Path) -> None:
+    done = strads("similar", folder / "bpr", "--item", 1007, "-k", 4)
+    assert done.returncode == 0, done.stderr
+    ids, cosines = BayesianPersonalizedRanking.load(folder / "bpr" / "model.npz").similar_items(1007, N=5)
+    found = rows(done.stdout)[1:]
+    assert [int(row[2]) for row in found] == ids[1:].tolist()
+    assert np.allclose([float(row[3]) for row in found], cosines[1:], rtol=1e-4)
+
+
+def test_predict(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    done = strads("predict", folder / "mf", "--data", folder / "test.csv", "--out", tmp_path / "p.tsv")
+    assert done.returncode == 0, done.stderr
+    given = rows((folder / "test.csv").read_text(encoding="utf-8"), ",")[1:]
+    assert f"2 of {len(given)} pairs are left out" in done.stderr
+    assert "the first is user ann, item 1 " in done.stderr
+    found = rows((tmp_path / "p.tsv").read_text(encoding="utf-8"))[1:]
+    assert [row[:2] for row in found] == [[row[2], row[1]] for row in given[:-2]]
+    predictions = np.array([float(row[2]) for row in found])
+    assert 1 <= predictions.min() <= predictions.max() <= 5
+    model = MatrixFactorization.load(folder / "mf" / "model.npz")
+    expected = model.predict(([row[2] for row in given[:-2]], [int(row[1]) for row in given[:-2]]))
+    assert np.allclose(predictions, expected, rtol=1e-4)
+    done = strads("predict", folder / "mf", "--data", folder / "test.csv", "--unknown", "mean")
+    assert len(rows(done.stdout)) == 1 + len(given)
+    done = strads("predict", folder / "mf", "--data", folder / "test.csv", "--unknown", "error")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "user id 'stranger' was not in the training data" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["mf", "bpr"])
+def test_evaluate(strads: Strads, folder: Path, model: str) -> None:
+    done = strads("evaluate", folder / model, "--data", folder / "test.csv", "-k", 3, "--at-least", 5)
+    assert done.returncode == 0, done.stderr
+    found = {name: float(value) for name, value in rows(done.stdout)[1:]}
+    kind = MatrixFactorization if model == "mf" else BayesianPersonalizedRanking
+    given = [row for row in rows((folder / "test.csv").read_text(encoding="utf-8"), ",")[1:] if row[0] == "5"]
+    pairs = [row[2] for row in given], [int(row[1]) for row in given]
+    expected = evaluate_ranking(kind.load(folder / model / "model.npz"), pairs, 3)
+    assert found["ndcg"] == pytest.approx(expected.ndcg)
+    assert found["k"] == 3
+    assert ("rmse" in found) == (model == "mf")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("recommend", "nowhere"), "nowhere: there is no such model file"),
+        (("recommend", "train.csv"), "not a model file"),
+        (("recommend", "mf", "--user", "nobody"), "none of the 1 users was in the training data"),
+        (("recommend", "mf", "--user", "ann", "--users", "train.csv"), "exclude each other"),
+        (("recommend", "mf", "--out", "x.xlsx"), "ends in .tsv, .csv or .parquet"),
+        (("recommend", "mf", "--out", "none/x.csv"), "there is no such folder"),
+        (("recommend", "mf", "--out", "train.csv"), "exists already"),
+        (("recommend", "mf", "-k", "0"), "-k"),
+        (("similar", "mf", "--item", "seven"), "whole numbers: 'seven' is none"),
+        (("predict", "bpr", "--data", "test.csv"), "predicts no scores"),
+        (("predict", "mf", "--data", "nowhere.csv"), "no such file"),
+        (("evaluate", "mf", "--data", "test.csv", "--at-least", "9"), "no score is 9.0 or more"),
+        (("evaluate", "mf", "--data", "train.csv"), "none of the"),
+    ],
+)
+def test_what_is_refused(strads: Strads, folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = strads(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert message in done.stderr

@@ -110,3 +110,18 @@ def correlated(
     chosen = rng.choice(features, 50, replace=False)
     y = X[:, chosen].astype(np.float64) @ rng.normal(size=50) + 3.0 * rng.normal(size=samples)
     return Problem(f"correlated {samples} × {features:,}", "quadratic", X, y - y.mean())
+
+
+def tall(samples: int = 10_000, features: int = 50, *, seed: int = 0) -> Problem:
+    """Many samples of few features, of which the labels are a noisy linear function."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(samples, features))
+    y = np.where(X @ rng.normal(size=features) + 3.0 * rng.normal(size=samples) > 0.0, 1.0, -1.0)
+    return Problem(f"tall {samples:,} × {features}", "squared_hinge", X, y)
+
+
+def unscaled(samples: int = 10_000, features: int = 50, *, seed: int = 0) -> Problem:
+    """The same with features of sizes from 1e-3 to 1e3."""
+    problem = tall(samples, features, seed=seed)
+    sizes = 10.0 ** np.random.default_rng(seed + 1).uniform(-3.0, 3.0, features)
+    return Problem(f"unscaled {samples:,} × {features}", "squared_hinge", problem.X * sizes, problem.y)

@@ -2,6 +2,7 @@
 
 import signal
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from regression_problems import FORMS, Data, data
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info
 
 import strads
 from strads.models import CoordinateDescent, ElasticNet, Lasso, WorkingSet, alpha_max
@@ -355,7 +357,7 @@ def test_bad_parameters(parameters):
         {"pipeline_depth": 0},
         {"threshold": 0.0},
         {"random_state": -1},
-        {"random_state": None},
+        {"random_state": "0"},
     ],
 )
 def test_bad_parameters_of_a_solver(parameters):
@@ -427,3 +429,49 @@ def test_damaged_files(tmp_path):
     np.savez(path, **arrays)
     with pytest.raises(strads.InputError, match="holds a Lasso"):
         strads.models.LogisticRegression.load(path)
+
+
+@pytest.mark.parametrize("schedule", ["cyclic", "random", "dynamic_regression", "resting", "kkt_violation"])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
+@pytest.mark.parametrize("size", [1, 2])
+def test_every_schedule_refuses_what_is_not_finite(schedule, form, size):
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    for value, name in ((np.nan, "NaN"), (np.inf, "infinity")):
+        X[3, 2] = value
+        with strads.init(nodes=size), pytest.raises(strads.InputError, match=f"{name} in row 3, column 2"):
+            Lasso(0.1, solver=CoordinateDescent(schedule)).fit(form(X), np.arange(20))
+
+
+def test_values_of_any_size():
+    model = Lasso().fit([[0.0], [1e20]], [0, 1])
+    np.testing.assert_allclose(model.coef_, 1e-20)
+
+
+def test_warm_start_at_given_coefficients():
+    X = np.random.default_rng(0).normal(size=(50, 5))
+    y = X[:, 0]
+    model = Lasso(0.1, warm_start=True)
+    model.coef_ = np.array([0.9, 0.0, 0.0, 0.0, 0.0])
+    given = model.fit(X, y)
+    assert given.history_[0]["active"] == 1
+    np.testing.assert_allclose(given.coef_, Lasso(0.1).fit(X, y).coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_random_states(random_state, tmp_path):
+    X = np.random.default_rng(0).normal(size=(50, 5))
+    model = Lasso(0.1, solver=CoordinateDescent("random", random_state=random_state)).fit(X, X[:, 0])
+    model.save(tmp_path / "model.npz")
+    assert Lasso.load(tmp_path / "model.npz").solver.random_state is None
+
+
+def test_fits_at_once_leave_blas_its_threads():
+    X = np.random.default_rng(0).normal(size=(100, 150))
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda alpha: Lasso(alpha).fit(X, X[:, 0]), np.geomspace(1e-3, 0.5, 16)))
+    assert threads() == before

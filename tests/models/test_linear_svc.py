@@ -163,7 +163,9 @@ def test_data_are_not_changed():
 def test_entries_of_csr_may_be_in_several_parts():
     X, y = data(3)
     parts = sp.csr_matrix((np.repeat(X.ravel() / 8, 8), np.tile(np.arange(96) // 8, 80), np.arange(81) * 96), X.shape)
-    np.testing.assert_allclose(LinearSVC(C=10.0).fit(parts, y).coef_, LinearSVC(C=10.0).fit(X, y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(
+        LinearSVC(C=10.0).fit(parts, y).coef_, LinearSVC(C=10.0).fit(sp.csr_array(X), y).coef_, rtol=1e-9
+    )
     assert parts.nnz == 8 * X.size
 
 

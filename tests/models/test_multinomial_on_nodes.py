@@ -7,8 +7,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import strads
 from strads.models import MultinomialLogisticRegression
+from strads.models._blas_threads import one_blas_thread
 from strads.models.multinomial import row_blocks
-from strads.models.multinomial.blas_threads import one_blas_thread
 
 
 def data():

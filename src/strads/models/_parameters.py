@@ -5,6 +5,9 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from strads.errors import ArgumentError
 
 
@@ -47,6 +50,19 @@ def check_n_jobs(n_jobs: Any) -> None:
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not whole or not (n_jobs >= 1 or n_jobs == -1):
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
+
+
+def check_seed(estimator: Any) -> None:
+    """Reject a `random_state` that is neither a whole number, 0 or more, nor None, nor a `RandomState`."""
+    if estimator.random_state is not None and not isinstance(estimator.random_state, np.random.RandomState):
+        check_whole_numbers(estimator, "random_state", least=0)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that a `random_state` stands for: itself, or a draw of NumPy's generator or the one given."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def is_number(value: Any) -> bool:

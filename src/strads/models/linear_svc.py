@@ -1,4 +1,4 @@
-"""Linear support vector machines by dual coordinate descent, on the Dynamic Engine."""
+"""Linear support vector machines: Newton's method on the primal, or coordinate descent on the dual."""
 
 import time
 import warnings
@@ -12,7 +12,14 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from strads.checkpoints import data_digest
 from strads.errors import InputError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
+from strads.models._parameters import (
+    check_choice,
+    check_n_jobs,
+    check_positive,
+    check_seed,
+    check_whole_numbers,
+    seed_of,
+)
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -22,6 +29,7 @@ from strads.models.regression.inputs import (
 )
 from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 from strads.models.regression.one_vs_rest import OneVsRest
+from strads.models.regression.support_vector_solver import SupportVectorSolver
 from strads.models.regression.support_vectors import DualCoordinateDescent, DualProblem, DualSolution
 
 _LOSSES = ("hinge", "squared_hinge")
@@ -30,10 +38,11 @@ _LOSSES = ("hinge", "squared_hinge")
 class LinearSVC(LinearClassifierMixin, LinearClassifier):
     """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
-    Uses coordinate descent on the dual (Hsieh et al. 2008): a coordinate is a sample, and all of them share w. Samples
-    are drawn as `schedule.PrioritySchedule` draws parameters, by their last change: those whose dual variable has
-    settled at a bound are seldom visited, as with shrinking. Several classes are handled one-vs-rest. Runs as compiled
-    rounds on one machine, and on the Dynamic Engine on several nodes, each of which holds some of the features.
+    Dense data with no more features than samples, and 2,000 at most, take Newton's method on the primal with the
+    squared hinge (Keerthi and DeCoste 2005), whatever the scales of features. Other data take coordinate descent on the
+    dual with shrinking (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest. With
+    `concurrency` above 1, or on several nodes, each of which holds some of the features, the dual runs on the Dynamic
+    Engine: samples are drawn by their last change, as `schedule.PrioritySchedule` draws parameters.
 
     Parameters
     ----------
@@ -47,9 +56,10 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
     tol : float, default 1e-4
         Duality gap to reach, relative to the primal objective at w = 0.
     max_iter : int, default 1000
-        Largest number of epochs; an epoch updates as many dual variables as there are samples.
+        Largest number of epochs; an epoch is a step of Newton's method, or visits each sample once, except those that
+        have settled.
     concurrency : int, default 1
-        Largest number of dual variables updated at a time, of nearly uncorrelated samples. With 1, the algorithm is
+        Largest number of dual variables updated at a time, of nearly uncorrelated samples. With 1, the methods are
         sequential; on several nodes each update costs a round trip, so that dozens are useful. With an intercept, which
         all samples share, about ten: steps get shorter the more samples are updated at a time.
     class_weight : dict or "balanced", optional
@@ -59,9 +69,9 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         Threads on one machine, useful with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
     warm_start : bool, default False
         Whether `fit` starts from the dual variables of the previous fit, if it had as many samples and classes.
-    random_state : int, default 0
-        Seed of the draws. With the same seed the result is bitwise identical on one machine, and on equally many nodes
-        and threads.
+    random_state : int, RandomState or None, default 0
+        Seed of the draws; None: another one at each fit. With the same seed the result is bitwise identical on one
+        machine, and on equally many nodes and threads.
 
     Attributes
     ----------
@@ -93,7 +103,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         class_weight: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ):
         self.C = C
         self.loss = loss
@@ -157,7 +167,8 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
         variables = self._begin(len(strengths), X.shape[0])
-        solver = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, int(self.random_state))
+        seed = seed_of(self.random_state)
+        dual = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, seed)
         problems = [
             DualProblem(
                 design,
@@ -169,7 +180,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
             )
             for positive, strength in strengths
         ]
-        with OneVsRest(solver, problems, float(self.tol), variables) as run:
+        with OneVsRest(SupportVectorSolver(dual), problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
             data = data_digest(design, [problem.labels for problem in problems], squares)
@@ -177,7 +188,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         if not stopped and not self._verdict["converged"]:
             missed = self._verdict["relative_gap"]
             warnings.warn(
-                f"LinearSVC: {self.max_iter} epochs have brought the duality gap to {missed:.1e} of the objective at "
+                f"LinearSVC: {self.n_iter_} epochs have brought the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -224,7 +235,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         check_positive(self, "C", "intercept_scaling", most=LARGEST)
         check_positive(self, "tol")
         check_whole_numbers(self, "max_iter", "concurrency")
-        check_whole_numbers(self, "random_state", least=0)
+        check_seed(self)
         check_choice(self, "loss", _LOSSES)
         check_n_jobs(self.n_jobs)
 

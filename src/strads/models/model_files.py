@@ -86,7 +86,7 @@ def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Convert an estimator's parameters for JSON; `restored` is its inverse, except for arrays, which become lists.
 
     Keys in JSON are strings, but the labels in `class_weight` need not be: a dict is saved as pairs. A dataclass, such
-    as a solver, is saved by its name and fields.
+    as a solver, is saved by its name and fields, a `RandomState` as None.
     """
     return {name: _plain(value) for name, value in parameters.items()}
 
@@ -96,6 +96,8 @@ def _plain(value: Any) -> Any:
         return {"pairs": [[_plain(key), _plain(content)] for key, content in value.items()]}
     if is_dataclass(value):
         return {"class": type(value).__name__, "fields": plain({f.name: getattr(value, f.name) for f in fields(value)})}
+    if isinstance(value, np.random.RandomState):
+        return None
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 

@@ -13,13 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError
+from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
-from strads.models.multinomial.blas_threads import one_blas_thread
+from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers
 from strads.models.multinomial.class_sweeps import ClassSweeps
 from strads.models.multinomial.lbfgs import PreconditionedLbfgs
 from strads.models.multinomial.problem import Minimum, RidgeProblem
 from strads.models.multinomial.row_blocks import RowBlocks
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -52,7 +53,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         Largest number of iterations.
     n_jobs : int or None, default None
         Threads on one machine; None: those of `strads.init`, -1: all cores.
-    random_state : int, default 0
+    random_state : int, RandomState or None, default 0
         Has no effect: no random numbers are drawn.
 
     Attributes
@@ -103,7 +104,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         tol: float = 1e-4,
         max_iter: int = 1000,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ):
         self.penalty = penalty
         self.C = C
@@ -159,13 +160,15 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         totals = np.bincount(codes, weights, len(self.classes_)).astype(np.float64)
         weights *= float(self.C) * as_class_factors(self.class_weight, self.classes_, totals)[codes]
         self._forget("coef_")
+        X, shift = centre_far_columns(X, weights) if self.fit_intercept else (X, NO_SHIFT)
         with one_blas_thread():
             blocks = RowBlocks(X, codes.astype(np.int32), weights, len(self.classes_), self._threads)
-            problem = RidgeProblem(blocks, 1.0 if self.penalty == "l2" else 0.0, bool(self.fit_intercept))
+            problem = RidgeProblem(blocks, 1.0 if self.penalty == "l2" else 0.0, bool(self.fit_intercept), shift)
             solver = (ClassSweeps if self.penalty == "l1" else PreconditionedLbfgs)(problem, float(self.tol))
             with solver:
                 data = data_digest(X, codes, weights)
                 stopped = self._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
+        warn_of_rounding(self, problem.rounding(self.coef_), X.dtype)
         if not (self._verdict["is_converged"] or stopped):
             self._warn(self._verdict["reached"])
         return self
@@ -188,7 +191,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         check_positive(self, "C", most=LARGEST)
         check_positive(self, "tol", or_zero=True)
         check_whole_numbers(self, "max_iter")
-        check_whole_numbers(self, "random_state", least=0)
+        check_seed(self)
         check_n_jobs(self.n_jobs)
 
     # -- prediction ----------------------------------------------------------------------------------------

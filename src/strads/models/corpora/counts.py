@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
+from strads.models._sparse_input import refuse_corrupt
 
 LARGEST = int(np.iinfo(np.int32).max)
 _ADVICE = "counts are whole numbers, 0 or more"
@@ -40,6 +41,7 @@ def counts_of_sparse(matrix: Any) -> Counts:
     """
     _check_kind(matrix.dtype, matrix.ndim)
     _check_shape(*matrix.shape)
+    refuse_corrupt(matrix)
     if matrix.format != "csr":
         matrix = matrix.tocoo()
         rows, columns = matrix.row, matrix.col

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from strads.dds import dvector
 from strads.errors import ArgumentError, InputError
+from strads.models._sparse_input import refuse_corrupt
 from strads.models.interactions.column_names import choose
 from strads.models.interactions.id_column import IdColumn
 
@@ -73,6 +74,7 @@ class Interactions:
             kind = "dvector" if isinstance(X, dvector) else "sparse matrix"
             raise ArgumentError(f"a {kind} of ratings holds its scores: leave y away")
         if scipy.sparse.issparse(X):
+            refuse_corrupt(X)
             matrix = X.tocoo()
             return cls(IdColumn(matrix.row), IdColumn(matrix.col), _numbers(what, matrix.data), None, X.shape)
         if table is not None:

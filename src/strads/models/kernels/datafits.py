@@ -6,9 +6,11 @@ the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/�
 - `loss`, `negative_gradient` and `curvature`, compiled functions of y_i, s_i and z_i;
 - `is_quadratic`: whether the curvature is constant, so that one Newton step minimizes exactly;
 - `curvature_bound`: the largest ∂²f/∂z²;
-- `best_dual`, from the conjugate of f.
+- `best_dual`, from the conjugate of f;
+- `centred`, for an intercept: the same loss with targets around 0.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,12 +60,24 @@ def _weight(y: float, weight: float, z: float) -> float:
     return weight
 
 
+def highest_dual(response: float, bend: float, excess: float) -> float:
+    """Return the maximum of s · response − s² · bend / 2 over |s| ≤ 1 / excess; without overflow."""
+    limit = 1.0 / excess
+    scale = response / bend if abs(response) < limit * bend else math.copysign(limit, response)
+    return scale * (response - 0.5 * scale * bend)
+
+
 class Quadratic(Samples):
     """f(y, z) = (y − z)² / 2."""
 
     is_quadratic = True
     curvature_bound = 1.0
     loss, negative_gradient, curvature = _quadratic_loss, _residual, _weight
+
+    def centred(self) -> tuple["Quadratic", float]:
+        """Return the loss with the mean subtracted from y, which an intercept makes up for, and that mean."""
+        mean = float(self.weights @ self.y) / float(self.weights.sum())
+        return self._replace(y=self.y - mean), mean
 
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
         """Return the largest dual objective of the multiples s u with |s| · excess ≤ 1.
@@ -84,8 +98,7 @@ class Quadratic(Samples):
             y = y - (self.weights @ y) / self.weights.sum()
         squares = np.divide(u**2, self.weights, out=np.zeros_like(u), where=self.weights > 0.0)
         bend, response = float(squares.sum()) + ridge, float(u @ y)
-        scale = min(max(response / max(bend, 1e-300), -1.0 / excess), 1.0 / excess)
-        return scale * response - 0.5 * scale**2 * bend  # a parabola in the scale
+        return highest_dual(response, bend, excess)
 
 
 @njit(nogil=True, cache=True)
@@ -110,6 +123,10 @@ class Logistic(Samples):
     is_quadratic = False
     curvature_bound = 0.25
     loss, negative_gradient, curvature = _logistic_loss, _logistic_negative_gradient, _logistic_curvature
+
+    def centred(self) -> tuple["Logistic", float]:
+        """Return this loss, and 0: labels have no distance from 0."""
+        return self, 0.0
 
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
         """Return the dual objective of the largest multiple s u with s ≤ 1; see `Quadratic.best_dual`."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.errors import InputError
 from strads.models.multinomial.row_blocks import Evaluation, RowBlocks
+from strads.models.regression.centring import NO_SHIFT, Shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,8 @@ class RidgeProblem:
         0 or 1.
     fit_intercept
         Whether b is fitted; otherwise it is 0.
+    shift
+        By how much columns were moved towards 0.
     """
 
     checkpointed = ("blocks",)
@@ -76,6 +79,7 @@ class RidgeProblem:
     blocks: RowBlocks
     ridge: float
     fit_intercept: bool
+    shift: Shift = NO_SHIFT
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64]:
@@ -103,8 +107,14 @@ class RidgeProblem:
         """Return coefficients as what was found; the intercepts, which only count up to a constant, sum to 0."""
         dtype = self.blocks.X.dtype
         coef = np.ascontiguousarray(coefficients[:-1].T, dtype)
-        intercept = coefficients[-1] - coefficients[-1].mean()
+        intercept = self.shift.outside(coef, coefficients[-1])
+        intercept -= intercept.mean()
         return Minimum(coef, intercept.astype(dtype), gap, reached)
+
+    def rounding(self, found: NDArray[np.floating]) -> float:
+        """Return how much of the objective at `start` is lost at most by rounding W to the dtype of X."""
+        error = self.shift.rounding(found, self.blocks.X.dtype)
+        return 0.25 * float(self.class_weights.sum()) * error**2 / self.null_objective
 
     def evaluate(self, coefficients: NDArray[np.float64], *, single: bool) -> Point:
         """Return the objective and its gradient; in single precision if so wanted."""

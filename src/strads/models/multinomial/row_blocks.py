@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import Node, ThreadTeam
+from strads.models._blas_threads import one_blas_thread
 from strads.models.kernels.softmax import dense_rows, sparse_rows
-from strads.models.multinomial.blas_threads import one_blas_thread
 from strads.schedule.static.shard_routes import place_workers
 
 _MOST_BLOCKS = 16

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from strads.cluster import ThreadTeam
+from strads.models._blas_threads import one_blas_thread
 from strads.models.kernels.rankings import areas_under_curve, top_items
 from strads.models.ranking.likes import Likes
 
@@ -20,7 +20,7 @@ Scores = NDArray[np.float32]
 def _for_chunks(count: int, items: int, team: ThreadTeam, work: Callable[[slice], None]) -> None:
     """Call `work` for slices of `count` users, on the team's threads; products of matrices use one thread each."""
     size = max(1, min(_USERS_AT_A_TIME, _BYTES_AT_A_TIME // (4 * max(items, 1))))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         team.for_each(lambda chunk: work(slice(chunk * size, min((chunk + 1) * size, count))), -(-count // size))
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.errors import InputError
-from strads.models._parameters import check_choice, check_share, check_whole_numbers
+from strads.models._parameters import check_choice, check_seed, check_share, check_whole_numbers, seed_of
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import Columns, SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, largest_entries
@@ -69,8 +69,8 @@ class CoordinateDescent(LinearSolver):
         Largest correlation of two columns that are not considered dependent.
     reorder : bool, default True
         Whether the coordinator dispatches coefficients of high priority first.
-    random_state : int, default 0
-        Seed of all draws.
+    random_state : int, RandomState or None, default 0
+        Seed of all draws; None: another one at each fit.
 
     Raises
     ------
@@ -85,20 +85,21 @@ class CoordinateDescent(LinearSolver):
     check_dependencies: bool = True
     threshold: float = 0.3
     reorder: bool = True
-    random_state: int = 0
+    random_state: int | np.random.RandomState | None = 0
 
     def __post_init__(self) -> None:
         if not callable(self.schedule):
             check_choice(self, "schedule", SCHEDULES)
         check_whole_numbers(self, "concurrency", "pipeline_depth")
-        check_whole_numbers(self, "random_state", least=0)
+        check_seed(self)
         check_share(self, "threshold")
 
     def start(
         self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
     ) -> Descent:
         """Begin with a problem; an iteration is a number of updates and a pass over all columns."""
-        return _ScheduledDescent(self, problem, goal, coef, intercept)
+        seeded = replace(self, random_state=seed_of(self.random_state))
+        return _ScheduledDescent(seeded, problem, goal, coef, intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class ScheduleMaker:
 
     def __call__(self, instance: int, parameters: range) -> DynamicSchedule:
         """Return the schedule of an instance's own parameters."""
-        name, seed = self.solver.schedule, int(self.solver.random_state)
+        name, seed = self.solver.schedule, seed_of(self.solver.random_state)
         if name == "random":
             return RandomSchedule(parameters, self.concurrency, seed=seed)
         if name == "cyclic":
@@ -181,6 +182,8 @@ class _ScheduledDescent(Descent):
             self.intercept = float(intercept)
         self.predictor = problem.design.predict(self.coef)
         sums, squares = problem.design.moments(self.datafit.weights)
+        if not np.isfinite(squares).all():
+            raise InputError(problem.design.describe_column(int(np.argmin(np.isfinite(squares)))))
         self.coefficients = self._coefficients(sums, squares)
         self._best_dual = -math.inf
         self._looked_at = 0

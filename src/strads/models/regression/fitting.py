@@ -7,12 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.kernels import datafits
+from strads.models.kernels.columns import dense_values
 from strads.models.kernels.datafits import Datafit
+from strads.models.regression.centring import NO_SHIFT, Shift, means_and_deviations
 from strads.models.regression.design import Design
 from strads.models.regression.problem import Problem
+from strads.models.regression.solver import Solution
 
-# Relative to E[x²]: a smaller variance is rounding error of the difference from which it is computed.
-_ROUNDING = 1e-12
+_DOUBTFUL = 1e-4  # of E[x²]: a smaller variance is computed again, around the mean
+_CONSTANT = 1e-15  # of the mean: a smaller standard deviation is rounding error
+_AT_ONCE = 256  # columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,8 @@ class Regression:
         Share of the ℓ1 norm in the penalty λ(l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²) of the scaled columns.
     fit_intercept
         Whether an intercept is fitted.
+    shift
+        By how much columns and targets were moved towards 0.
     """
 
     design: Design
@@ -39,6 +45,7 @@ class Regression:
     scales: NDArray[np.float64]
     l1_ratio: float
     fit_intercept: bool
+    shift: Shift = NO_SHIFT
 
     def problem(self, strength: float) -> Problem:
         """Return the problem at the strength λ."""
@@ -49,6 +56,17 @@ class Regression:
             strength * (1.0 - self.l1_ratio) * self.scales**2,
             self.fit_intercept,
         )
+
+    def intercept(self, solution: Solution) -> float:
+        """Return the intercept of a solution, for columns and targets as they were given."""
+        rounded = solution.coef.astype(self.design.dtype)  # predictions use these, so the intercept goes with them
+        return float(self.shift.outside(rounded, solution.intercept))
+
+    def rounding(self, solution: Solution) -> float:
+        """Return how much of the objective at w = 0 is lost at most by rounding the coefficients to the dtype of X."""
+        error = self.shift.rounding(solution.coef, self.design.dtype)
+        loss = 0.5 * self.datafit.curvature_bound * float(self.datafit.weights.sum()) * error**2
+        return loss / solution.null_objective if solution.null_objective > 0.0 else 0.0
 
     def largest_strength(self) -> float:
         """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0."""
@@ -67,7 +85,14 @@ def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray
     with np.errstate(invalid="ignore", over="ignore"):
         mean, square = first / total, second / total
         variance = square - mean**2
-        return np.sqrt(np.where(variance <= _ROUNDING * square, 0.0, variance))
+        doubtful = np.flatnonzero((variance < _DOUBTFUL * square) & np.isfinite(square))
+        deviations = np.sqrt(np.maximum(variance, 0.0) if len(doubtful) else variance)
+    for begin in range(0, len(doubtful), _AT_ONCE):
+        columns = doubtful[begin : begin + _AT_ONCE]
+        values = dense_values(design.gather(columns), design.shape[0], len(columns))
+        means, exact = means_and_deviations(values, np.arange(len(columns)), weights)
+        deviations[columns] = np.where(exact <= _CONSTANT * np.abs(means), 0.0, exact)
+    return deviations
 
 
 def strengths_down(largest: float, eps: float, count: int) -> NDArray[np.float64]:

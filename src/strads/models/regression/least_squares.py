@@ -5,8 +5,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.models.kernels import datafits, local_columns
 from strads.models.kernels import least_squares as kernels
-from strads.models.kernels import local_columns
 from strads.models.kernels.columns import Columns, DenseColumns
 from strads.models.regression.gram_matrix import GramMatrix
 
@@ -128,8 +128,7 @@ class LeastSquares:
         objective = 0.5 * square + float(l1 @ np.abs(w)) + 0.5 * ridge
         excess = float(np.max(np.abs(slopes) / l1, initial=1e-300))
         response = square + ridge + float(w @ slopes)  # rᵀy, without y
-        scale = min(max(response / max(square + ridge, 1e-300), -1.0 / excess), 1.0 / excess)
-        return objective, objective - scale * response + 0.5 * scale**2 * (square + ridge)
+        return objective, objective - datafits.highest_dual(response, square + ridge, excess)
 
     def _slopes(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return x_jᵀr − l2_j w_j of the chosen columns."""

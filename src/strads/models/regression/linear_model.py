@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, IterativeEstimator, OnIteration, Solver
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models.kernels.datafits import Datafit
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
 from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.design import Design
 from strads.models.regression.fitting import Regression, standard_deviations
@@ -122,6 +124,7 @@ class PenalizedLinearModel(IterativeEstimator):
         with _Fit(self, X, regression, descent) as run:
             seconds += time.perf_counter() - start
             stopped = self._train(run, on_iteration, seconds=seconds, data=data_digest(X, regression.datafit))
+        warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype, stacklevel + 1)
         if not stopped and not self._verdict["converged"]:
             warnings.warn(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
@@ -139,13 +142,18 @@ class PenalizedLinearModel(IterativeEstimator):
         self._check_parameters()
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)
-        design = (make_design or as_design)(X)
+        centred, shift = X, NO_SHIFT
+        if self.fit_intercept:
+            centred, shift = centre_far_columns(X, datafit.weights)
+            datafit, target = datafit.centred()
+            shift = replace(shift, target=target)
+        design = (make_design or as_design)(centred)
         scales = np.ones(design.shape[1])
         if self.standardize:
             scales = standard_deviations(design, datafit.weights)
             if not np.isfinite(scales).all():
                 refuse_not_finite(self, X)
-        return X, Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept))
+        return X, Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept), shift)
 
     def _check_parameters(self) -> None:
         if not is_number(self.l1_ratio) or not 0 < self.l1_ratio <= 1:
@@ -162,14 +170,16 @@ class PenalizedLinearModel(IterativeEstimator):
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
         start: tuple[NDArray[np.float64] | None, float] = None, 0.0
         if self.warm_start and hasattr(self, "coef_"):
-            coef, intercept = self._flat()
+            coef = np.ravel(self.coef_)
+            intercept = float(np.ravel(getattr(self, "intercept_", 0.0))[0])  # a user may have set the former alone
             features = regression.design.shape[1]
             if len(coef) != features:
                 raise InputError(
                     f"warm_start=True, and the earlier fit had {len(coef)} features, but X has {features}: "
                     "fit a new estimator"
                 )
-            start = coef.astype(np.float64), intercept if self.fit_intercept else 0.0
+            intercept = float(regression.shift.inside(coef, intercept)) if self.fit_intercept else 0.0
+            start = coef.astype(np.float64), intercept
         self._forget("coef_")
         return start
 
@@ -186,7 +196,7 @@ class PenalizedLinearModel(IterativeEstimator):
         solution, regression = learnt
         dtype = regression.design.dtype
         self.dual_gap_ = solution.gap * self._unit(regression)
-        self._set_coefficients(solution.coef.astype(dtype), dtype.type(solution.intercept))
+        self._set_coefficients(solution.coef.astype(dtype), dtype.type(regression.intercept(solution)))
 
     # -- prediction ----------------------------------------------------------------------------------------
 
@@ -254,9 +264,10 @@ class _Fit(Solver):
         return Epoch(progress.samples, progress.objective * unit, figures, is_last=solution.converged)
 
     def verdict(self) -> dict[str, float]:
-        """Return whether the descent has converged, and its relative gap."""
+        """Return whether the descent has converged, its relative gap, and what rounding adds to it."""
         solution = self._descent.solution()
-        return {"converged": solution.converged, "relative_gap": solution.relative_gap}
+        rounding = self._regression.rounding(solution)
+        return {"converged": solution.converged, "relative_gap": solution.relative_gap, "rounding": rounding}
 
     def learnt(self) -> tuple[Solution, Regression]:
         """Return the solution so far, and the data that give it its dtype and units."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from strads.checkpoints import Load, Save, Tree
 from strads.models._iterative import Epoch, Solver
-from strads.models.regression.support_vectors import DualCoordinateDescent, DualDescent, DualProblem, DualSolution
+from strads.models.regression.support_vector_solver import SupportVectorSolver
+from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
 
 class OneVsRest(Solver):
@@ -17,7 +18,7 @@ class OneVsRest(Solver):
 
     Parameters
     ----------
-    solver : DualCoordinateDescent
+    solver : SupportVectorSolver
     problems : list of DualProblem
     tol : float
         Duality gap to reach, relative to the objective at w = 0.
@@ -27,7 +28,7 @@ class OneVsRest(Solver):
 
     def __init__(
         self,
-        solver: DualCoordinateDescent,
+        solver: SupportVectorSolver,
         problems: Sequence[DualProblem],
         tol: float,
         variables: Sequence[NDArray[np.float64] | None],
@@ -37,7 +38,7 @@ class OneVsRest(Solver):
         ]
         self._dtype = problems[0].design.dtype
         self._solved: list[DualSolution] = []
-        self._descent: DualDescent | None = None
+        self._descent: SupportVectorDescent | None = None
         self._step = self._samples = 0
 
     def run_epoch(self, number: int) -> Epoch:
@@ -79,7 +80,7 @@ class OneVsRest(Solver):
         self._solved, self._step, self._samples = load(solutions)
         if is_running:
             self._descent = self._starts[len(self._solved)]()
-            if descent["state"]["_engine"] is not None:
+            if descent["state"].get("_engine") is not None:
                 self._descent.start_engine()
         load(descent, self._descent)
 

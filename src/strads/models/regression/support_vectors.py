@@ -1,5 +1,6 @@
 """Linear support vector machines by coordinate descent on the dual, on the Dynamic Engine (Hsieh et al. 2008)."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,6 +69,12 @@ class DualProblem:
         """The primal objective at w = 0."""
         return float(self.strengths.sum())
 
+    def start(self, variables: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Return a copy of the variables, clipped to their bounds; 0 for None."""
+        if variables is None:
+            return np.zeros(len(self.labels))
+        return np.asarray(self.labels * np.clip(self.labels * variables, 0.0, self.box.upper))
+
     def coefficients(self, variables: NDArray[np.float64], concurrency: int) -> Coefficients:
         """Return the variables for coordinate descent with the given concurrency.
 
@@ -105,6 +112,22 @@ class DualSolution(Solution):
     variables: NDArray[np.float64]
 
 
+class SupportVectorDescent(Descent):
+    """A support vector machine being learnt by any method."""
+
+    @property
+    @abstractmethod
+    def is_over(self) -> bool:
+        """Whether the goal is reached, or all iterations are over."""
+
+    @abstractmethod
+    def solution(self) -> DualSolution:
+        """Return w, the constant and the variables that were evaluated last."""
+
+    def start_engine(self) -> None:
+        """Start the engine from the current variables, unless it runs."""
+
+
 @dataclass(frozen=True)
 class DualCoordinateDescent:
     """Updates several variables at a time, drawn by their last change and checked for dependencies.
@@ -133,7 +156,7 @@ class DualCoordinateDescent:
         return DualDescent(self, problem, tol * problem.null_objective, variables)
 
 
-class DualDescent(Descent):
+class DualDescent(SupportVectorDescent):
     """A dual problem being solved."""
 
     checkpointed = ("_variables", "_w", "_epochs", "_next", "_touched", "_least", "_progress", "_engine")
@@ -143,9 +166,7 @@ class DualDescent(Descent):
     ):
         self._solver, self._problem, self._goal = solver, problem, goal
         self._count = min(solver.concurrency, len(problem.labels))
-        self._variables = np.zeros(len(problem.labels))
-        if variables is not None:
-            self._variables = problem.labels * np.clip(problem.labels * variables, 0.0, problem.box.upper)
+        self._variables = problem.start(variables)
         self._w = problem.design.predict(self._variables)
         self._engine: DynamicEngine | None = None  # not started for a starting point that is good enough
         self._epochs, self._next, self._touched, self._least = 0, 1, 0, -np.inf

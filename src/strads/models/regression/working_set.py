@@ -6,14 +6,14 @@ columns of a working set are copied contiguously, and `LeastSquares` solves thei
 replaced by its quadratic model, with a line search along the step (proximal Newton, Lee et al. 2014).
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from strads.errors import ArgumentError
+from strads.models._blas_threads import one_blas_thread
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, copy_of
 from strads.models.regression.least_squares import LeastSquares
@@ -43,11 +43,6 @@ class WorkingSet(LinearSolver):
         return _WorkingSets(problem, goal, coef, intercept)
 
 
-@cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 class _WorkingSets(Descent):
     checkpointed = ("_w", "_intercept", "_z", "_u", "_samples", "_size", "_correlations", "_progress")
 
@@ -70,7 +65,8 @@ class _WorkingSets(Descent):
         self._correlations: NDArray[np.float64]
         self._progress: Progress
         # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
-        self._limit = _thread_pools().limit(limits=1, user_api="blas")
+        self._limit = ExitStack()
+        self._limit.enter_context(one_blas_thread())
 
     def advance(self, iteration: int) -> Progress:
         """Solve on the columns near their thresholds, then look at all."""
@@ -87,7 +83,7 @@ class _WorkingSets(Descent):
 
     def close(self) -> None:
         """Let BLAS use its threads again."""
-        self._limit.restore_original_limits()
+        self._limit.close()
 
     def _improve(self) -> None:
         design, count = self._problem.design, len(self._w)

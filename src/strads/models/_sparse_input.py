@@ -1,0 +1,60 @@
+"""Sparse matrices as users give them: refused if their indices do not fit, before compiled code follows them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.errors import InputError
+
+
+def refuse_corrupt(matrix: Any, name: str = "X") -> None:
+    """Raise an error unless the indices of a SciPy sparse matrix lie within its shape; reads them once.
+
+    SciPy checks them only on request, and its own conversions read and write out of bounds if they are wrong. Formats
+    other than CSR, CSC and COO have no indices that could be.
+
+    Raises
+    ------
+    InputError
+        That names the array and the position.
+    """
+    what = f"{name}: the {matrix.format.upper()} matrix is corrupt"
+    if matrix.format == "coo":
+        for axis, (indices, size) in enumerate(zip(matrix.coords, matrix.shape, strict=True)):
+            _check_length(what, f"coords[{axis}]", indices, len(matrix.data))
+            _check_range(what, f"coords[{axis}]", indices, size)
+    if matrix.format not in ("csr", "csc") or matrix.ndim != 2:
+        return
+    major, minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    indptr, indices = matrix.indptr, matrix.indices
+    _check_length(what, "indptr", indptr, major + 1)
+    if indptr[0] != 0:
+        raise InputError(f"{what}: indptr[0] is {indptr[0]}, not 0: build the matrix again")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        place = int(np.argmax(falls))
+        raise InputError(
+            f"{what}: indptr decreases from {indptr[place]} to {indptr[place + 1]} at {place + 1}: build it again"
+        )
+    stored = int(indptr[-1])
+    if stored > min(len(indices), len(matrix.data)):
+        raise InputError(
+            f"{what}: indptr ends at {stored}, but there are {len(indices)} indices and {len(matrix.data)} values: "
+            "build it again"
+        )
+    _check_range(what, "indices", indices[:stored], minor)
+
+
+def _check_length(what: str, name: str, array: NDArray[Any], length: int) -> None:
+    if len(array) != length:
+        raise InputError(f"{what}: {name} has {len(array)} entries, not {length}: build the matrix again")
+
+
+def _check_range(what: str, name: str, indices: NDArray[Any], size: int) -> None:
+    unsigned = indices.view(f"u{indices.dtype.itemsize}")  # negative ones become larger than any size
+    if len(unsigned) and unsigned.max() >= size:
+        place = int(np.argmax(unsigned >= size))
+        raise InputError(
+            f"{what}: {name}[{place}] is {indices[place]}, but the axis has {size} entries: build the matrix again"
+        )

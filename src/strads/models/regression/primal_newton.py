@@ -1,0 +1,200 @@
+"""Newton's method on the primal of a linear support vector machine with squared hinge loss and few features."""
+
+from contextlib import ExitStack
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from strads.models._blas_threads import one_blas_thread
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns
+from strads.models.regression.solver import Progress
+from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
+
+_REBUILD = 0.5  # share of the samples whose loss has become, or is no longer, 0: fewer are added to the Hessian
+_SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
+_HALVINGS = 40
+_REGULAR = 1e-13  # relative to the diagonal: more rounding errors than this make a factor fail
+
+Array = NDArray[np.float64]
+
+
+class PrimalNewton(SupportVectorDescent):
+    """Minimizes ½‖w‖² + ½v² + Σ C_i max(0, 1 − y_i z_i)² over w and v, with z = X w + c v (Keerthi and DeCoste 2005).
+
+    The objective is piecewise quadratic: the Hessian I + 2 Xᵀ C X of the samples with a loss changes by few of them
+    from step to step. Its condition does not matter, since its diagonal is scaled: columns may be of any size. Columns
+    far from 0 are moved there, to D = X − m: with β = c v + mᵀw the predictor is D w + β, and only the penalty of
+    v = (β − mᵀw)/c knows of m; in the Hessian it is a matrix of rank 1.
+
+    Parameters
+    ----------
+    problem : DualProblem
+        With the squared hinge loss.
+    X : array of shape (samples, features)
+    goal : float
+        Duality gap to reach: half the squared norm of the gradient, as the penalty has curvature 1.
+    max_iter : int
+        Largest number of steps.
+    variables : array of shape (samples,), optional
+        y_i a_i to start from.
+    """
+
+    checkpointed = ("_theta", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_progress")
+
+    def __init__(
+        self,
+        problem: DualProblem,
+        X: NDArray[np.floating],
+        goal: float,
+        max_iter: int,
+        variables: NDArray[np.float64] | None = None,
+    ):
+        self._problem, self._goal, self._max_iter = problem, goal, max_iter
+        self._c, features = problem.constant, X.shape[1]
+        self._shift, D = NO_SHIFT, np.ascontiguousarray(X, np.float64)
+        if self._c:
+            D, self._shift = centre_far_columns(D, problem.strengths)
+        self._D = D
+        self._m = np.zeros(features)
+        self._m[self._shift.columns] = self._shift.amounts
+        self._theta, self._z = np.zeros(features + 1), np.zeros(len(D))  # w and β, and the predictor
+        self._steps = self._read = 0
+        self._is_stuck = False
+        self._limit = ExitStack()
+        self._limit.enter_context(one_blas_thread())
+        if variables is not None:
+            signed = problem.start(variables)
+            self._theta[:-1] = self._transposed(signed) + self._m * signed.sum()
+            self._theta[-1] = self._c**2 * signed.sum() + self._m @ self._theta[:-1]
+            self._z = D @ self._theta[:-1] + self._theta[-1]
+        self._hessian = np.zeros((features + 1, features + 1))  # of the loss
+        self._is_active = np.zeros(len(D), np.bool_)
+        self._slopes: Array | None = None  # the gradient where we are, once it is known
+        self._progress: Progress
+
+    def close(self) -> None:
+        """Let BLAS use its threads again."""
+        self._limit.close()
+
+    def advance(self, iteration: int) -> Progress:
+        """Take a step and evaluate the gap; the first iteration only evaluates."""
+        missing = self._missing()
+        if iteration > 1:
+            self._step(missing, self._gradient(missing) if self._slopes is None else self._slopes)
+            self._steps += 1
+            missing = self._missing()
+        gradient = self._slopes = self._gradient(missing)
+        inner, outer = gradient[:-1] + self._m * gradient[-1], self._c * gradient[-1]
+        objective = self._objective(missing, self._theta)
+        gap = min(0.5 * float(inner @ inner + outer**2), objective)  # the dual objective is 0 at 0
+        self._progress = Progress(self._steps, self._read, objective, gap, int(np.count_nonzero(missing)))
+        return self._progress
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the goal is reached, all steps are taken, or none decreases the objective."""
+        return self._progress.gap <= self._goal or self._steps >= self._max_iter or self._is_stuck
+
+    def solution(self) -> DualSolution:
+        """Return w, the constant and the variables that were evaluated last."""
+        problem = self._problem
+        variables = 2.0 * problem.strengths * problem.labels * self._missing()
+        constant = self._c * self._v(self._theta) if self._c else 0.0
+        return DualSolution(self._theta[:-1], constant, self._progress, problem.null_objective, self._goal, variables)
+
+    def _transposed(self, vector: Array) -> Array:
+        self._read += self._D.size
+        return np.asarray(vector @ self._D)
+
+    def _missing(self) -> Array:
+        """max(0, 1 − y_i z_i)."""
+        return np.maximum(1.0 - self._problem.labels * self._z, 0.0)
+
+    def _v(self, theta: Array) -> float:
+        """The weight of the constant feature."""
+        return float(theta[-1] - self._m @ theta[:-1]) / self._c if self._c else 0.0
+
+    def _objective(self, missing: Array, theta: Array) -> float:
+        w, v = theta[:-1], self._v(theta)
+        return 0.5 * (float(w @ w) + v * v) + float(self._problem.strengths @ missing**2)
+
+    def _gradient(self, missing: Array) -> Array:
+        """With respect to w and β."""
+        u = 2.0 * self._problem.strengths * self._problem.labels * missing
+        gradient = np.zeros(len(self._theta))
+        gradient[:-1] = self._theta[:-1] - self._transposed(u)
+        if self._c:
+            v = self._v(self._theta)
+            gradient[:-1] -= self._m * (v / self._c)
+            gradient[-1] = v / self._c - u.sum()
+        return gradient
+
+    def _step(self, missing: Array, gradient: Array) -> None:
+        """Take a Newton step, shortened until the objective decreases enough."""
+        self._update_hessian(missing > 0.0)
+        step = self._solve(-gradient)
+        image = self._D @ step[:-1] + step[-1]
+        self._read += self._D.size
+        start, slope = self._objective(missing, self._theta), float(gradient @ step)
+        theta, z, length = self._theta, self._z, 1.0
+        for _ in range(_HALVINGS):
+            self._theta, self._z = theta + length * step, z + length * image
+            reached = self._objective(self._missing(), self._theta)
+            if reached <= start + _SUFFICIENT * length * slope or (length == 1.0 and reached < start):
+                return
+            length *= 0.5
+        self._theta, self._z = theta, z
+        self._is_stuck = True  # in rounding errors
+
+    def _update_hessian(self, is_active: NDArray[np.bool_]) -> None:
+        """Add the samples that have a loss by now, and take away those that have none any more."""
+        changed = np.flatnonzero(is_active != self._is_active)
+        if len(changed) > _REBUILD * len(is_active):
+            self._hessian[:] = 0.0
+            changed = np.flatnonzero(is_active)
+        signs = np.where(is_active[changed], 1.0, -1.0)
+        self._is_active = is_active
+        weights = 2.0 * self._problem.strengths[changed]
+        rows = self._D if len(changed) == len(self._D) else self._D[changed]
+        for sign in (1.0, -1.0):
+            chosen = signs == sign
+            if not chosen.any():
+                continue
+            some = rows if chosen.all() else rows[chosen]
+            roots = np.sqrt(weights[chosen])
+            scaled = some * roots[:, None] if np.any(roots != roots[0]) else some
+            factor = 1.0 if scaled is not some else float(weights[chosen][0])
+            self._hessian[:-1, :-1] += sign * factor * (scaled.T @ scaled)
+            sums = sign * (weights[chosen] @ some)
+            self._hessian[-1, :-1] += sums
+            self._hessian[:-1, -1] += sums
+            self._hessian[-1, -1] += sign * float(weights[chosen].sum())
+        self._read += len(changed) * self._D.shape[1]
+
+    def _solve(self, rhs: Array) -> Array:
+        """Return H⁻¹ rhs, H = diag(1, …, 1, 0) + the Hessian of the loss + q qᵀ with q = (−m, 1)/c."""
+        size = len(rhs) if self._c else len(rhs) - 1
+        system = self._hessian[:size, :size].copy()
+        system[np.arange(len(rhs) - 1), np.arange(len(rhs) - 1)] += 1.0
+        q = np.append(-self._m, 1.0)[:size] / self._c if self._c else np.zeros(size)
+        is_far = len(self._shift.columns) > 0
+        if not is_far:
+            system += np.outer(q, q)
+        elif system[-1, -1] <= 0.0:  # no sample has a loss
+            system[-1, -1] = 1.0
+        scale = 1.0 / np.sqrt(np.diagonal(system))
+        scaled = system * np.outer(scale, scale)
+        scaled[np.diag_indices(size)] += _REGULAR
+        factor = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+
+        def apply(vector: Array) -> Array:
+            return scale * scipy.linalg.cho_solve(factor, scale * vector, check_finite=False)
+
+        out = np.zeros(len(rhs))
+        found = apply(rhs[:size])
+        if is_far:
+            along = apply(q)
+            found -= along * (float(q @ found) / (1.0 + float(q @ along)))
+        out[:size] = found
+        return out

@@ -1,0 +1,104 @@
+"""Newton's method on the primal and sequential sweeps of the dual: the same minimum, to the gap that was asked for."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from strads.models import LinearSVC
+from strads.models.regression.support_vector_solver import SupportVectorSolver
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 12))
+Y = X[:, 0] - X[:, 1] + 0.8 * RNG.normal(size=400) > 0
+
+
+def started(monkeypatch):
+    kinds = []
+    start = SupportVectorSolver.start
+
+    def remember(self, *arguments):
+        descent = start(self, *arguments)
+        kinds.append(type(descent))
+        return descent
+
+    monkeypatch.setattr(SupportVectorSolver, "start", remember)
+    return kinds
+
+
+def objective(X, y, model):
+    """In extended precision, of the coefficients as they are."""
+    coef, intercept = model.coef_.ravel().astype(np.longdouble), np.longdouble(model.intercept_[0])
+    v = intercept / model.intercept_scaling
+    missing = np.maximum(1 - np.where(y, 1, -1) * (X.astype(np.longdouble) @ coef + intercept), 0)
+    power = 2 if model.loss == "squared_hinge" else 1
+    return 0.5 * (coef @ coef + v * v) + model.C * (missing**power).sum()
+
+
+def test_the_method_follows_the_shape(monkeypatch):
+    kinds = started(monkeypatch)
+    LinearSVC().fit(X, Y)
+    LinearSVC(loss="hinge", C=0.01).fit(X, Y)
+    LinearSVC().fit(sp.csr_array(X), Y)
+    LinearSVC().fit(X[:10], [0, 1] * 5)
+    LinearSVC(concurrency=2, tol=1e-2).fit(X, Y)
+    assert [kind.__name__ for kind in kinds] == [
+        "PrimalNewton",
+        "SequentialDescent",
+        "SequentialDescent",
+        "SequentialDescent",
+        "DualDescent",
+    ]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_primal_and_dual_meet(intercept, dtype):
+    weights = RNG.uniform(0.0, 2.0, 400)
+    weights[:20] = 0.0
+    options = {"tol": 1e-12, "max_iter": 100_000, "fit_intercept": intercept, "intercept_scaling": 3.0}
+    primal = LinearSVC(**options).fit(X.astype(dtype), Y, weights)
+    dual = LinearSVC(**options).fit(sp.csr_array(X.astype(dtype)), Y, weights)
+    np.testing.assert_allclose(primal.coef_, dual.coef_, atol=1e-5)
+    np.testing.assert_allclose(primal.intercept_, dual.intercept_, atol=1e-5)
+    np.testing.assert_allclose(primal.dual_coef_, dual.dual_coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1e9])
+@pytest.mark.filterwarnings("error")
+def test_columns_of_any_size(scale, mean):
+    data = X * scale + mean
+    model = LinearSVC(tol=1e-9).fit(data, Y)
+    try:
+        best = LinearSVC(tol=1e-14).fit(data, Y)
+    except ConvergenceWarning:
+        return
+    assert objective(data, Y, model) <= objective(data, Y, best) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_warm_starts_are_where_the_fit_ended(form):
+    model = LinearSVC(tol=1e-8, warm_start=True).fit(form(X), Y)
+    assert model.n_iter_ > 0
+    assert model.fit(form(X), Y).n_iter_ <= 1
+
+
+def test_an_unfinished_fit_is_said():
+    with pytest.warns(ConvergenceWarning, match="LinearSVC: 1 epochs have brought"):
+        LinearSVC(max_iter=1).fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs have brought"):
+        LinearSVC(max_iter=2, C=100.0).fit(sp.csr_array(X), Y)
+
+
+def test_seeds_and_solutions_of_the_sweeps():
+    first, second = (LinearSVC(random_state=seed, tol=1e-3).fit(sp.csr_array(X), Y).coef_ for seed in (0, 1))
+    assert (first != second).any()
+    again = LinearSVC(random_state=0, tol=1e-3).fit(sp.csr_array(X), Y).coef_
+    np.testing.assert_array_equal(first, again)
+
+
+def test_several_classes():
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    primal, dual = LinearSVC(tol=1e-10).fit(X, labels), LinearSVC(tol=1e-10, max_iter=10_000)
+    np.testing.assert_allclose(primal.coef_, dual.fit(sp.csr_array(X), labels).coef_, atol=1e-4)

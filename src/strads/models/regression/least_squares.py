@@ -18,6 +18,7 @@ _COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix processed in the time of
 _RIDGE = 1e-11  # relative to the diagonal: keeps the system regular with more columns than samples
 _CG_TOLERANCE = 0.1  # an inexact step is cheap, and the next one starts where it ended
 _CG_ITERATIONS = 60
+_IDLE = 1e-9  # of the gap: a decrease of the objective that leads nowhere
 
 
 class LeastSquares:
@@ -79,15 +80,19 @@ class LeastSquares:
         self.samples = 2 * int(self._lengths.sum())
 
     def minimize(self, target: float, limit: int = 60) -> float:
-        """Sweep and step until the duality gap is at most `target`, up to `limit` times; returns the gap."""
-        gap = np.inf
+        """Sweep and step until the duality gap is at most `target`, up to `limit` times; returns the gap.
+
+        Stops when only rounding errors are left: if neither the objective nor the gap decreases.
+        """
+        gap = objective = np.inf
         for _ in range(limit):
+            before = objective, gap
             if self._gram_matrix is None:
                 self._improve_by_columns()
             else:
                 self._improve_by_covariances(self._gram_matrix)
-            gap = self.objective_and_gap()[1]
-            if gap <= target:
+            objective, gap = self.objective_and_gap()
+            if gap <= target or (objective >= before[0] - _IDLE * gap and gap >= before[1]):
                 break
         return gap
 

@@ -128,8 +128,9 @@ class PenalizedLinearModel(IterativeEstimator):
         if not stopped and not self._verdict["converged"]:
             warnings.warn(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
-                f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: increase "
-                f"max_iter={self.max_iter}, tol or the penalty",
+                f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: "
+                + ("only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase")
+                + f" max_iter={self.max_iter}, tol or the penalty",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
@@ -258,10 +259,12 @@ class _Fit(Solver):
         with self._model._explained(self._X):
             progress = self._descent.advance(number)
         solution, unit = self._descent.solution(), self._unit
-        if number == self._model.max_iter and not solution.converged:
+        if (number == self._model.max_iter or self._descent.is_stuck) and not solution.converged:
             refuse_not_finite(self._model, self._X)
         figures = {"gap": progress.gap * unit, "relative_gap": solution.relative_gap, "active": progress.active}
-        return Epoch(progress.samples, progress.objective * unit, figures, is_last=solution.converged)
+        return Epoch(
+            progress.samples, progress.objective * unit, figures, is_last=solution.converged or self._descent.is_stuck
+        )
 
     def verdict(self) -> dict[str, float]:
         """Return whether the descent has converged, its relative gap, and what rounding adds to it."""

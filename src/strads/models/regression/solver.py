@@ -90,6 +90,11 @@ class Descent(ABC):
     def solution(self) -> Solution:
         """Return the coefficients that were measured last."""
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether only rounding errors are left, so that no further iteration will improve the coefficients."""
+        return False
+
     def close(self) -> None:  # noqa: B027 – not every solver has something to release
         """Release everything on the nodes."""
 
@@ -154,6 +159,6 @@ class LinearSolver(ABC):
             for iteration in range(1, max_iter + 1):
                 progress = descent.advance(iteration)
                 stops = on_progress is not None and wants_to_stop(on_progress(progress))
-                if stops or progress.gap <= goal:
+                if stops or progress.gap <= goal or descent.is_stuck:
                     break
             return descent.solution()

@@ -29,6 +29,8 @@ _LOOKS_NEAR = 10
 _SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
 _SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
 _NEWTON_STEPS = 10
+_IDLE = 1e-6  # of the gap: a decrease of the objective that leads nowhere
+_MOST_IDLE = 5  # iterations that lower neither the objective nor the gap
 _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 
@@ -44,7 +46,18 @@ class WorkingSet(LinearSolver):
 
 
 class _WorkingSets(Descent):
-    checkpointed = ("_w", "_intercept", "_z", "_u", "_samples", "_size", "_correlations", "_progress")
+    checkpointed = (
+        "_w",
+        "_intercept",
+        "_z",
+        "_u",
+        "_samples",
+        "_size",
+        "_correlations",
+        "_progress",
+        "_least",
+        "_idle",
+    )
 
     def __init__(self, problem: Problem, goal: float, coef: NDArray[np.float64] | None, intercept: float):
         self._problem, self._datafit, self._goal = problem, problem.datafit, goal
@@ -61,6 +74,7 @@ class _WorkingSets(Descent):
                 self._w[:], self._z[:] = 0.0, self._intercept
         self._u = np.empty(samples)
         self._samples = 0
+        self._least, self._idle = (np.inf, np.inf), 0  # objective and gap; iterations without a lower one
         self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
         self._correlations: NDArray[np.float64]
         self._progress: Progress
@@ -74,8 +88,18 @@ class _WorkingSets(Descent):
             self._improve()
         self._correlations, objective, gap = self._look(None)
         active = int(np.count_nonzero(self._w))
+        if iteration > 1:
+            least = self._least
+            is_idle = objective >= least[0] - _IDLE * gap and gap >= least[1]
+            self._idle = self._idle + 1 if is_idle else 0
+            self._least = min(objective, least[0]), min(gap, least[1])
         self._progress = Progress(iteration, self._samples, objective, gap, active)
         return self._progress
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether neither the objective nor the gap has decreased for some iterations."""
+        return self._idle >= _MOST_IDLE
 
     def solution(self) -> Solution:
         """Return the coefficients, which the next iteration changes."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strads.models import BayesianPersonalizedRanking
+from strads.models import BayesianPersonalizedRanking, evaluate_ranking
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 QUICK = ("--factors", 4, "--iterations", 3)
@@ -62,11 +62,38 @@ def test_likes_from_a_score_on(strads: Strads, data: Path, tmp_path: Path) -> No
     assert record["data"]["likes"] == sum(score >= 4 for score in scores)
 
 
+@pytest.mark.parametrize(("split", "held_out"), [("last", 60), ("time", 90)])
+def test_what_is_held_out_by_time(strads: Strads, tmp_path: Path, split: str, held_out: int) -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.choice(60 * 40, 900, replace=False)
+    times = rng.permutation(900)
+    lines = [f"{time},u{cell // 40},i{cell % 40}" for time, cell in zip(times, cells, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["timestamp,user_id,item_id", *lines]) + "\n")
+    data = ("--data", tmp_path / "data.csv", "--out", tmp_path / "run")
+    done = strads("train", "bpr", *data, *QUICK, "--split", split)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["data"]["held_out"] == held_out
+    assert "the best 10" in done.stdout
+    model = BayesianPersonalizedRanking.load(tmp_path / "run" / "model.npz")
+    held = (
+        times >= 810
+        if split == "time"
+        else [max(times[cells // 40 == cell // 40]) == t for t, cell in zip(times, cells, strict=True)]
+    )
+    users, items = [f"u{cell // 40}" for cell in cells[held]], [f"i{cell % 40}" for cell in cells[held]]
+    assert record["ranking"]["ndcg"] == evaluate_ranking(model, (users, items)).ndcg
+    assert record["ranking"]["left_out"] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
         ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: scores below 0 are no likes"),
         ("1\t2\t1\n3\t1\t2\n", ("--at-least", 9), "no score is 9.0 or more"),
+        ("1\t2\t1\n3\t1\t2\n", ("--split", "time"), "data.tsv:1: a fourth column is needed, the timestamp"),
+        ("user\titem\n1\t2\n", ("--split", "last"), "--columns timestamp=… names it among 'user', 'item'"),
+        ("user\titem\tdate\n1\t2\t3\n", ("--split", "last"), "--split last leaves nothing to hold out"),
         ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "no score is above 0"),
         ("who\twhat\n1\tx\n", (), "data.tsv:1: no column is known to hold the user"),
     ],

@@ -102,7 +102,7 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
     first = _first_line(name, form.delimiter)
     is_header = first.is_header(form.columns) if form.header is None else form.header
     if is_header:
-        chosen = _choose(first.place, first.fields, form.columns, scored, timed)
+        chosen = _choose_of_header(first, form, scored, timed)
         places = {role: first.fields.index(column) for role, column in chosen.items()}
     else:
         places = _positions(first, form.columns, scored, timed)
@@ -146,11 +146,24 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
         lines = text.split("\n", _PEEKED_LINES)[:_PEEKED_LINES]
         filled = [line for line in lines if not plain.is_skipped(line)]
         if filled:
-            delimiter = delimiter or _sniff(filled)
-            fields = Dialect(delimiter).split(filled[0].rstrip("\r"))
-            return _FirstLine(name, skipped + lines.index(filled[0]) + 1, fields, delimiter)
+            line = skipped + lines.index(filled[0]) + 1
+            try:
+                delimiter = delimiter or _sniff(filled)
+                return _FirstLine(name, line, Dialect(delimiter).split(filled[0].rstrip("\r")), delimiter)
+            except InputError as error:
+                raise InputError(f"{name}:{line}: {error}") from error
         skipped += text.count("\n")
     raise InputError(f"{name}: there are no lines: give a file with users and items")
+
+
+def _choose_of_header(first: _FirstLine, form: FileFormat, scored: bool, timed: bool) -> dict[str, str]:
+    """Return the names of columns; a line that may be no header is told from one that lacks them."""
+    try:
+        return _choose(first.place, first.fields, form.columns, scored, timed)
+    except InputError as error:
+        if form.header is None and len({*filter(None, map(role_of, first.fields))}) < 2:
+            raise InputError(f"{error}; if the line is no header, give --no-header") from error
+        raise
 
 
 def _sniff(lines: list[str]) -> str:

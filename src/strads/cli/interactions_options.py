@@ -1,6 +1,7 @@
 """Options that say how a file of users and items is read."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -42,6 +43,18 @@ def _delimiter(value: str | None) -> str | None:
     return None if value is None else value.replace("\\t", "\t")
 
 
+class SplitBy(StrEnum):
+    """What is held out: a random share, the last share by time, or the last of each user who has more than one."""
+
+    random = "random"
+    time = "time"
+    last = "last"
+
+
+SplitOption = Annotated[
+    SplitBy,
+    data_option(help="Hold out at random, the last by time, or the last of each user; these need timestamps."),
+]
 ColumnsOption = Annotated[
     str | None,
     data_option(

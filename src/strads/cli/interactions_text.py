@@ -96,6 +96,8 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
     dialect = columns.dialect
     if dialect.quoted and b'"' in block and any(line.count(b'"') % 2 for line in block.split(b"\n")):
         return None  # a quote that is not closed on its line
+    if block.count(b"\r") != block.count(b"\r\n"):
+        return None  # where Arrow would end a line
     labels = [f"{place}" for place in range(columns.width)]
     ids = pa.dictionary(pa.int32(), pa.string())
     types = {role: ids if role in _IDS else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}

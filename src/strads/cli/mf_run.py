@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cli.interactions_file import FileContent, read_interactions
-from strads.cli.interactions_options import Reading
+from strads.cli.interactions_options import Reading, SplitBy
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
 from strads.models.held_out import held_out
 from strads.models.interactions.interactions import Interactions
+from strads.models.ranking.metrics import last_share, leave_one_out
 
 if TYPE_CHECKING:
     from strads.models import MatrixFactorization
@@ -27,6 +28,7 @@ class MfRun(TrainRun):
 
     reading: Reading
     holdout: float
+    split: SplitBy
 
     command: ClassVar[str] = "mf"
     estimator: ClassVar[str] = "MatrixFactorization"
@@ -45,8 +47,10 @@ class MfRun(TrainRun):
 
     def read(self) -> None:
         """Read the ratings, and set some aside."""
-        self._content = read_interactions(self.data, self.reading.form, scored=True)
-        self._rest, self._held_out = split(self._content.interactions, self.holdout, self.parameters["random_state"])
+        timed = self.split is not SplitBy.random
+        self._content = read_interactions(self.data, self.reading.form, scored=True, timed=timed)
+        seed = self.parameters["random_state"]
+        self._rest, self._held_out = split_by(self._content.interactions, self.holdout, seed, self.split)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the ratings that were not held out."""
@@ -61,7 +65,7 @@ class MfRun(TrainRun):
 
     def arguments(self) -> Record:
         """How the file is read."""
-        return {**self.reading.chosen, "holdout": self.holdout}
+        return {**self.reading.chosen, "holdout": self.holdout, "split": self.split.value}
 
     def about_data(self) -> Record:
         """Columns, and numbers of everything."""
@@ -102,4 +106,21 @@ def split(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows | None]:
     if len(rows) < 2:
         raise InputError("a single rating leaves none to hold out: give more ratings, or --holdout 0")
     held = held_out(len(rows), share, seed)
+    return rows[~held], rows[held]
+
+
+def split_by(rows: Interactions, share: float, seed: int, by: SplitBy) -> tuple[Interactions, Interactions | None]:
+    """Split interactions at random, by time, or into the last of each user and the rest; see `SplitBy`.
+
+    Raises
+    ------
+    InputError
+        If there are too few to hold one out.
+    """
+    if by is SplitBy.random or share == 0:
+        return split(rows, share, seed)
+    assert rows.times is not None
+    held = leave_one_out(rows.users, rows.times) if by is SplitBy.last else last_share(rows.times, share)
+    if held.all() or not held.any():
+        raise InputError(f"--split {by.value} leaves nothing to hold out or to train on: give more, or --holdout 0")
     return rows[~held], rows[held]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from strads.cli.interactions_options import Reading
+from strads.cli.interactions_options import Reading, SplitBy, SplitOption
 from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def bpr(
     holdout: Annotated[
         float, data_option(callback=share, help="Share of the likes, chosen at random, to measure on.")
     ] = 0.1,
+    split: SplitOption = SplitBy.random,
     factors: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 100,
     iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100,
     learning_rate: Annotated[float, model_option(callback=positive, help="Step size.")] = 0.01,
@@ -46,6 +47,7 @@ def bpr(
         reading=reading,
         at_least=at_least,
         holdout=holdout,
+        split=split,
         parameters={
             "factors": factors,
             "iterations": iterations,

@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from strads.cli.interactions_options import Reading
+from strads.cli.interactions_options import Reading, SplitBy, SplitOption
 from strads.cli.train_options import Common, data_option, model_option, not_negative, positive, share
 from strads.errors import ArgumentError
 
@@ -40,6 +40,7 @@ def mf(
     holdout: Annotated[
         float, data_option(callback=share, help="Share of the ratings, chosen at random, to measure on.")
     ] = 0.1,
+    split: SplitOption = SplitBy.random,
     rank: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 32,
     epochs: Annotated[int, model_option(min=1, help="Passes over the ratings.")] = 20,
     solver: Annotated[
@@ -78,6 +79,7 @@ def mf(
         common=common,
         reading=reading,
         holdout=holdout,
+        split=split,
         parameters={
             "n_components": rank,
             "max_iter": epochs,

@@ -3,6 +3,7 @@
 from strads.models.bayesian_personalized_ranking import BayesianPersonalizedRanking
 from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.sentences import Sentences
+from strads.models.cross_validation import ElasticNetCV, LassoCV, LogisticRegressionCV
 from strads.models.knowledge_graphs.files import read_labels, read_triples
 from strads.models.knowledge_graphs.ranking import LinkPrediction, RankingFigures
 from strads.models.lasso import ElasticNet, Lasso
@@ -24,11 +25,14 @@ __all__ = [
     "CoordinateDescent",
     "Corpus",
     "ElasticNet",
+    "ElasticNetCV",
     "Lasso",
+    "LassoCV",
     "LatentDirichletAllocation",
     "LinearSVC",
     "LinkPrediction",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "MatrixFactorization",
     "MultinomialLogisticRegression",
     "RankingFigures",

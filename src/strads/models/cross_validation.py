@@ -1,0 +1,389 @@
+"""Lasso, ElasticNet and LogisticRegression with the strength of the penalty chosen by cross-validation."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import column_or_1d
+
+from strads.errors import ArgumentError, InputError
+from strads.models._parameters import check_share, check_whole_numbers, is_number
+from strads.models.lasso import ElasticNet, Lasso
+from strads.models.logistic_regression import LogisticRegression
+from strads.models.regression.fitting import strengths_down
+from strads.models.regression.inputs import (
+    as_features,
+    as_sample_weights,
+    as_targets,
+    as_two_classes,
+    refuse_not_finite,
+)
+from strads.models.regression.linear_model import PenalizedLinearModel
+from strads.models.regression.path import RegularizationPath, alpha_max, lasso_path, logistic_path
+
+Array = NDArray[np.float64]
+
+
+class CrossValidated(BaseEstimator):
+    """Follows the path of penalties on the training part of each fold, scores it on the rest, and fits the best to all.
+
+    Subclasses say what a path and a score are.
+    """
+
+    _taken_over: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "dual_gap_", "n_iter_", "history_")
+
+    cv: Any
+    best_estimator_: PenalizedLinearModel
+
+    @abstractmethod
+    def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
+        """Return y, if it can be learnt."""
+
+    @abstractmethod
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+        """Return, for each combination of other parameters, those and the strengths to try."""
+
+    @abstractmethod
+    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
+        """Follow the path, in the order of `values`."""
+
+    @abstractmethod
+    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
+        """Return a score for each column of the predictors X w + b, of shape (samples, values); higher is better."""
+
+    @abstractmethod
+    def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
+        """Return the estimator with what was chosen."""
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose the penalty, and fit with it to all data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or float, optional
+            Used in fits and in scores.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters or data; the message names the first.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            For each fit that does not reach `tol` in `max_iter` iterations.
+        """
+        given, X = X, as_features(self, X)
+        refuse_not_finite(self, X)
+        targets = self._checked_targets(y, X.shape[0])
+        weights = as_sample_weights(sample_weight, X.shape[0])
+        rows = X.tocsr() if scipy.sparse.issparse(X) else X
+        try:
+            folds = list(check_cv(self.cv, targets, classifier=is_classifier(self)).split(rows, targets))
+        except ValueError as error:
+            raise InputError(f"cv={self.cv!r}: {error}") from error
+        if not all(weights[part].any() for fold in folds for part in fold):
+            raise InputError("sample_weight: all samples of a fold have weight 0: choose other folds with cv")
+        grids = self._grids(X, targets, weights)
+        scores = np.empty((len(grids), len(grids[0][1]), len(folds)))
+        for place, (options, values) in enumerate(grids):
+            for fold, (train, test) in enumerate(folds):
+                path = self._path(rows[train], targets[train], weights[train], options, values)
+                predictors = np.asarray(rows[test] @ path.sparse_coefs.toarray()) + path.intercepts
+                scores[place, :, fold] = self._scores(predictors, targets[test], weights[test])
+        means = np.average(scores, axis=2, weights=[weights[test].sum() for _, test in folds])
+        place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
+        options, values = grids[place]
+        best = self._chosen(options, float(values[step])).fit(given, y, sample_weight)
+        for name in self._taken_over:
+            setattr(self, name, getattr(best, name))
+        self.best_estimator_ = best
+        self._publish(grids, scores, place, step)
+        return self
+
+    @abstractmethod
+    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
+        """Set attributes from the scores, of shape (combinations, values, folds), and from the best of them."""
+
+    def _best(self) -> Any:
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self.best_estimator_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return what the estimator with the chosen penalty predicts, of shape (n_samples,)."""
+        return np.asarray(self._best().predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ElasticNetCV(RegressorMixin, CrossValidated):
+    """`ElasticNet` with alpha, and l1_ratio if several are given, chosen by cross-validation.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of floats, default 0.5
+        Values to choose from, each above 0 and at most 1.
+    eps : float, default 1e-3
+        The smallest alpha, relative to the largest.
+    n_alphas : int, default 100
+        Number of values of alpha, evenly spaced on a log scale from the smallest at which all coefficients are 0.
+    alphas : array of shape (n,), optional
+        Explicit values instead.
+    cv : int, splitter or iterable of (train, test), optional
+        As in scikit-learn; None: 5 folds.
+    fit_intercept, standardize, solver, max_iter, tol
+        As of `ElasticNet`; `tol` holds for every fit.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_ : float
+        What was chosen: the smallest mean squared error over the folds.
+    alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratio, n_alphas)
+        The values tried, in decreasing order.
+    mse_path_ : ndarray of shape (n_alphas, n_folds) or (n_l1_ratio, n_alphas, n_folds)
+        Mean squared errors of the folds.
+    best_estimator_ : ElasticNet or Lasso
+        Fitted with these to all data; its `save` writes it to a file.
+    coef_, intercept_, dual_gap_, n_iter_, history_
+        Of `best_estimator_`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, if X was a data frame with names.
+    """
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: float | Sequence[float] = 0.5,
+        eps: float = 1e-3,
+        n_alphas: int = 100,
+        alphas: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        solver: Any = None,
+        cv: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+    ):
+        self.l1_ratio = l1_ratio
+        self.eps = eps
+        self.n_alphas = n_alphas
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.solver = solver
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("fit_intercept", "standardize", "solver", "max_iter", "tol")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def _ratios(self) -> list[Any]:
+        given: Any = self.l1_ratio
+        return [given] if is_number(given) else list(given)
+
+    def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
+        return as_targets(y, samples)
+
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+        if not self._ratios:
+            raise ArgumentError("l1_ratio is empty: give one number or more")
+        grids = []
+        for ratio in self._ratios:
+            options = self._options | {"l1_ratio": ratio}
+            if self.alphas is not None:
+                values = _as_sorted("alphas", self.alphas)[::-1]
+            else:
+                check_share(self, "eps")
+                check_whole_numbers(self, "n_alphas")
+                largest = alpha_max(X, y, weights, **options)
+                values = strengths_down(largest, float(self.eps), int(self.n_alphas))
+            grids.append((options, values))
+        return grids
+
+    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
+        return lasso_path(X, y, alphas=values, sample_weight=weights, **options)
+
+    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
+        return -np.asarray(np.average((predictors - y[:, None]) ** 2, axis=0, weights=weights))
+
+    def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
+        return ElasticNet(value, **options)
+
+    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
+        self.alpha_, self.l1_ratio_ = float(grids[place][1][step]), float(grids[place][0]["l1_ratio"])
+        self.alphas_, self.mse_path_ = np.array([values for _, values in grids]), -scores
+        if is_number(self.l1_ratio):
+            self.alphas_, self.mse_path_ = self.alphas_[0], self.mse_path_[0]
+
+
+class LassoCV(ElasticNetCV):
+    """`Lasso` with alpha chosen by cross-validation.
+
+    Parameters
+    ----------
+    eps, n_alphas, alphas, cv, fit_intercept, standardize, solver, max_iter, tol
+        As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> model = LassoCV(n_alphas=20).fit(X, X[:, 0] + 0.1 * rng.normal(size=60))
+    >>> model.coef_.round(1)
+    array([1., 0., 0., 0., 0.])
+    """
+
+    def __init__(
+        self,
+        *,
+        eps: float = 1e-3,
+        n_alphas: int = 100,
+        alphas: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        solver: Any = None,
+        cv: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+    ):
+        super().__init__(
+            l1_ratio=1.0,
+            eps=eps,
+            n_alphas=n_alphas,
+            alphas=alphas,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            solver=solver,
+            cv=cv,
+            max_iter=max_iter,
+            tol=tol,
+        )
+
+    def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
+        return Lasso(value, **self._options)
+
+
+class LogisticRegressionCV(ClassifierMixin, CrossValidated):
+    """`LogisticRegression` of two classes with C chosen by cross-validation.
+
+    Parameters
+    ----------
+    Cs : int or array of shape (n,), default 10
+        Values of C, or how many, evenly spaced on a log scale from 1e-4 to 1e4, as in scikit-learn.
+    cv : int, splitter or iterable of (train, test), optional
+        As in scikit-learn; None: 5 stratified folds.
+    penalty, l1_ratio, class_weight, fit_intercept, standardize, solver, max_iter, tol
+        As of `LogisticRegression`; `tol` holds for every fit.
+
+    Attributes
+    ----------
+    C_ : ndarray of shape (1,)
+        What was chosen: the largest mean accuracy over the folds, of equal ones the smallest C.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values tried, in increasing order.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Accuracies.
+    best_estimator_ : LogisticRegression
+        Fitted with it to all data; its `save` writes it to a file.
+    classes_, coef_, intercept_, dual_gap_, n_iter_, history_
+        Of `best_estimator_`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, if X was a data frame with names.
+    """
+
+    _taken_over = (*CrossValidated._taken_over, "classes_")
+
+    def __init__(
+        self,
+        *,
+        Cs: int | ArrayLike = 10,
+        penalty: str = "l1",
+        l1_ratio: float = 1.0,
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        solver: Any = None,
+        cv: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+    ):
+        self.Cs = Cs
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.solver = solver
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return X w + b, of shape (n_samples,): positive for the second class."""
+        return np.asarray(self._best().decision_function(X))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n_samples, 2)."""
+        return np.asarray(self._best().predict_proba(X))
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return the logarithm of the probability of each class, of shape (n_samples, 2)."""
+        return np.asarray(self._best().predict_log_proba(X))
+
+    def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
+        self.classes_, _ = as_two_classes(y, samples)
+        return np.asarray(column_or_1d(y))
+
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+        names = ("penalty", "l1_ratio", "class_weight", "fit_intercept", "standardize", "solver", "max_iter", "tol")
+        options = {name: getattr(self, name) for name in names}
+        given: Any = self.Cs
+        if is_number(given):
+            check_whole_numbers(self, "Cs")
+            return [(options, np.logspace(-4, 4, int(given)))]
+        return [(options, _as_sorted("Cs", given))]
+
+    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
+        return logistic_path(X, y, Cs=values, sample_weight=weights, **options)
+
+    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
+        second = (y == self.classes_[1])[:, None]
+        return np.asarray(np.average((predictors > 0.0) == second, axis=0, weights=weights), np.float64)
+
+    def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
+        return LogisticRegression(C=value, **options)
+
+    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
+        self.Cs_, self.scores_ = grids[0][1], scores[0].T
+        self.C_ = np.array([self.Cs_[step]])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _as_sorted(name: str, values: Any) -> Array:
+    try:
+        return np.sort(np.asarray(values, np.float64))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name}: {error}: give numbers") from error

@@ -1,0 +1,94 @@
+"""LassoCV, ElasticNetCV, LogisticRegressionCV: what scikit-learn chooses, from all that it accepts."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.linear_model as peers
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.estimator_checks import check_estimator
+
+from strads.errors import ArgumentError, InputError
+from strads.models import ElasticNetCV, Lasso, LassoCV, LogisticRegression, LogisticRegressionCV
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 12))
+Y = 3 + X[:, 0] - 2 * X[:, 1] + 0.7 * RNG.normal(size=90)
+LABELS = np.where(Y > 3, "high", "low")
+WEIGHTS = RNG.uniform(0.5, 2.0, 90)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_lasso_agrees_with_scikit_learn(form, weights):
+    alphas = np.geomspace(1, 1e-3, 20)
+    own = LassoCV(alphas=alphas, cv=KFold(4), tol=1e-10).fit(form(X), Y, weights)
+    peer = peers.LassoCV(alphas=alphas, cv=KFold(4), tol=1e-10, max_iter=10**5).fit(X, Y, weights)
+    assert own.alpha_ == peer.alpha_
+    np.testing.assert_allclose(own.mse_path_, peer.mse_path_, rtol=1e-5)
+    np.testing.assert_allclose(own.coef_, peer.coef_, atol=1e-6)
+    np.testing.assert_allclose(own.predict(form(X)), peer.predict(X), atol=1e-5)
+    assert own.score(form(X), Y) > 0.8
+
+
+def test_elastic_net_chooses_the_ratio_too():
+    own = ElasticNetCV(l1_ratio=[0.2, 0.9], n_alphas=15, tol=1e-10, cv=3).fit(X, Y)
+    assert own.mse_path_.shape == (2, 15, 3)
+    for place, ratio in enumerate([0.2, 0.9]):
+        peer = peers.ElasticNetCV(l1_ratio=ratio, alphas=own.alphas_[place], tol=1e-10, cv=3).fit(X, Y)
+        np.testing.assert_allclose(own.mse_path_[place], peer.mse_path_, rtol=1e-5)
+    place, step = np.unravel_index(np.argmin(own.mse_path_.mean(2)), (2, 15))
+    assert own.l1_ratio_ == [0.2, 0.9][place]
+    assert own.alpha_ == own.alphas_[place, step]
+    assert ElasticNetCV(n_alphas=7).fit(X, Y).alphas_.shape == (7,)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_logistic_regression_agrees_with_scikit_learn(form):
+    folds, Cs = StratifiedKFold(4), np.geomspace(1e-2, 1e2, 7)
+    own = LogisticRegressionCV(Cs=Cs, cv=folds, tol=1e-9, class_weight="balanced").fit(form(X), LABELS)
+    for place, (train, test) in enumerate(folds.split(X, LABELS)):
+        for step, C in enumerate(Cs):
+            model = LogisticRegression(C=C, tol=1e-9, class_weight="balanced").fit(X[train], LABELS[train])
+            assert own.scores_[place, step] == pytest.approx(model.score(X[test], LABELS[test]))
+    assert Cs[np.argmax(own.scores_.mean(0))] == own.C_
+    assert own.classes_.tolist() == ["high", "low"]
+    assert own.score(form(X), LABELS) > 0.85
+    assert own.predict_proba(X).shape == (90, 2)
+    assert len(LogisticRegressionCV(cv=3).fit(X, LABELS).Cs_) == 10
+
+
+def test_the_best_can_be_saved(tmp_path):
+    model = LassoCV(n_alphas=5).fit(X, Y)
+    model.best_estimator_.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(Lasso.load(tmp_path / "model.npz").coef_, model.coef_)
+
+
+def test_what_a_user_can_do_wrong():
+    with pytest.raises(InputError, match="cv=200"):
+        LassoCV(cv=200).fit(X, Y)
+    spoiled = X.copy()
+    spoiled[3, 2] = np.nan
+    with pytest.raises(InputError, match="row 3, column 2"):
+        LassoCV().fit(spoiled, Y)
+    with pytest.raises(ArgumentError, match="alphas"):
+        LassoCV(alphas=[1.0, -1.0]).fit(X, Y)
+    with pytest.raises(ArgumentError, match="Cs: "):
+        LogisticRegressionCV(Cs=["a"]).fit(X, LABELS)
+    with pytest.raises(ArgumentError, match="n_alphas"):
+        LassoCV(n_alphas=0).fit(X, Y)
+    with pytest.raises(ArgumentError, match="Cs"):
+        LogisticRegressionCV(Cs=0).fit(X, LABELS)
+    with pytest.raises(ArgumentError, match="l1_ratio"):
+        ElasticNetCV(l1_ratio=[]).fit(X, Y)
+    with pytest.raises(InputError, match="weight 0"):
+        LassoCV(cv=KFold(3)).fit(X, Y, np.arange(90) >= 30)
+    with pytest.raises(NotFittedError):
+        LassoCV().predict(X)
+
+
+@pytest.mark.parametrize(
+    "model", [LassoCV(n_alphas=5), ElasticNetCV(n_alphas=5), LogisticRegressionCV(Cs=3, cv=3, tol=1e-12)]
+)
+def test_scikit_learns_own_checks(model):
+    check_estimator(model)

@@ -118,10 +118,3 @@ def tall(samples: int = 10_000, features: int = 50, *, seed: int = 0) -> Problem
     X = rng.normal(size=(samples, features))
     y = np.where(X @ rng.normal(size=features) + 3.0 * rng.normal(size=samples) > 0.0, 1.0, -1.0)
     return Problem(f"tall {samples:,} × {features}", "squared_hinge", X, y)
-
-
-def unscaled(samples: int = 10_000, features: int = 50, *, seed: int = 0) -> Problem:
-    """The same with features of sizes from 1e-3 to 1e3."""
-    problem = tall(samples, features, seed=seed)
-    sizes = 10.0 ** np.random.default_rng(seed + 1).uniform(-3.0, 3.0, features)
-    return Problem(f"unscaled {samples:,} × {features}", "squared_hinge", problem.X * sizes, problem.y)

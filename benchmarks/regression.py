@@ -38,7 +38,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 import numpy as np  # noqa: E402
 from _regression_gaps import relative_gap  # noqa: E402
 from _regression_peers import Variant, tolerances, variants  # noqa: E402
-from _regression_problems import Problem, correlated, genes, imdb, tall, unscaled  # noqa: E402
+from _regression_problems import Problem, correlated, genes, imdb, tall  # noqa: E402
 
 GOAL, QUICK_SECONDS, MOST_REPEATS = 1e-6, 0.3, 50
 CACHE = Path(tempfile.gettempdir()) / "strads-benchmark-reviews.npz"
@@ -47,12 +47,11 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sentiment": partial(imdb, "logistic", CACHE),
     "sentiment-svm": partial(imdb, "squared_hinge", CACHE),
     "tall-svm": tall,
-    "unscaled-svm": unscaled,
     "genes": partial(genes, "quadratic"),
     "gene-labels": partial(genes, "logistic"),
     "correlated": correlated,
 }
-RATIOS = {"correlated": (10, 50, 100), "sentiment-svm": (0.1, 1, 10), "tall-svm": (0.1, 1, 10), "unscaled-svm": (1,)}
+RATIOS = {"correlated": (10, 50, 100), "sentiment-svm": (0.1, 1, 10), "tall-svm": (0.1, 1, 10)}
 
 
 @cache

@@ -12,6 +12,7 @@ from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
 from strads.cli.options import expanded
+from strads.cli.topics import topics
 from strads.cli.use import evaluate, predict, recommend, similar
 from strads.errors import StradsError
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(train.app, name="train")
-for _use in (predict, recommend, similar, evaluate):
+for _use in (predict, recommend, similar, evaluate, topics):
     app.command()(expanded(_use))
 app.command(name="demo")(expanded(demo.demo))
 app.command(name="info")(expanded(info.info))

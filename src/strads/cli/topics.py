@@ -1,0 +1,88 @@
+"""`strads topics`: the words of a saved model's topics, and the topics of documents."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from strads.cli.run_directory import MODEL
+from strads.cli.table_output import check_output, write_table
+from strads.cli.terminal import standard_output
+from strads.cli.train_options import DebugOption
+from strads.cli.use import CountOption, ModelArgument, OutOption, OverwriteOption
+from strads.errors import InputError
+from strads.models.corpora.corpus import Corpus
+from strads.models.corpora.uci_bag_of_words import looks_like_uci
+from strads.models.model_files import model_kind
+
+if TYPE_CHECKING:
+    from strads.models import LatentDirichletAllocation
+
+_KIND = "LatentDirichletAllocation"
+
+
+def topics(
+    *,
+    model: ModelArgument,
+    data: Annotated[
+        Path | None, typer.Option(help="Documents, one a line, or a bag of words (UCI); by default none.")
+    ] = None,
+    vocab: Annotated[Path | None, typer.Option(help="Words of a bag of words, one a line.")] = None,
+    count: CountOption = 10,
+    out: OutOption = None,
+    overwrite: OverwriteOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write the words of topics, or the topics of documents, with a model of [bold]strads train lda[/bold].
+
+    Without documents the columns are topic, rank, word and weight, the probability of the word in the topic. With
+    documents they are document, from 1, and one for each topic, its share.
+    """
+    check_output(out, overwrite=overwrite)
+    file = model / MODEL if model.is_dir() else model
+    kind = model_kind(file)
+    if kind != _KIND:
+        raise InputError(f"{file}: holds a {kind}: this command needs a model of topics, {_KIND}")
+    from strads.models import LatentDirichletAllocation
+
+    loaded = LatentDirichletAllocation.load(file)
+    table = _words(loaded, count) if data is None else _mixtures(loaded, data, vocab)
+    write_table(table, out)
+    if out is not None:
+        rows = len(next(iter(table.values())))
+        what = "words of topics" if data is None else "documents"
+        standard_output().print(f"{rows:,} {what}: {out}", soft_wrap=True, markup=False)
+
+
+def _words(model: "LatentDirichletAllocation", count: int) -> dict[str, Any]:
+    """Return the best words of each topic with φ = (n_wk + β) / (n_k + Wβ)."""
+    words = model.top_words(count)
+    vocabulary = model.vocabulary_
+    names = map(str, range(model.n_features_in_)) if vocabulary is None else vocabulary
+    number_of = {word: number for number, word in enumerate(names)}
+    numbers = np.array([number_of[word] for of_topic in words for word in of_topic])
+    lengths = [len(of_topic) for of_topic in words]
+    topic = np.repeat(np.arange(len(words)), lengths)
+    counts = model.topic_word_counts_.tocsr()
+    tokens, prior = np.asarray(counts.sum(0)).ravel(), float(model.topic_word_prior_[0])
+    found = np.asarray(counts[numbers, topic]).ravel()
+    return {
+        "topic": topic,
+        "rank": np.concatenate([np.arange(1, length + 1) for length in lengths]),
+        "word": [word for of_topic in words for word in of_topic],
+        "weight": (found + prior) / (tokens[topic] + prior * counts.shape[0]),
+    }
+
+
+def _mixtures(model: "LatentDirichletAllocation", data: Path, vocab: Path | None) -> dict[str, Any]:
+    """Return the share of each topic in each document."""
+    if looks_like_uci(data):
+        corpus = Corpus.from_uci(data, vocab)
+    elif model.vocabulary_ is None:
+        raise InputError(f"{data}: the model knows its words by number only: give a bag of words in UCI's format")
+    else:
+        corpus = Corpus.from_file(data, vocabulary=list(model.vocabulary_))
+    shares = model.transform(corpus)
+    columns = {f"topic_{topic}": shares[:, topic] for topic in range(shares.shape[1])}
+    return {"document": np.arange(1, len(shares) + 1), **columns}

@@ -1,0 +1,60 @@
+"""`strads topics` with a saved model, from a shell's point of view."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from strads.models import LatentDirichletAllocation
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def run(strads: Strads, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "lda"
+    options = ("--topics", 3, "--iterations", 30, "--min-df", 1, "--max-df", "1.0")
+    done = strads("train", "lda", "--data", reviews / "reviews.txt.gz", "--out", out, *options)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_words_of_topics(strads: Strads, run: Path, tmp_path: Path) -> None:
+    done = strads("topics", run, "-k", 5, "--out", tmp_path / "words.parquet")
+    assert done.returncode == 0, done.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "words.parquet").to_pydict()
+    model = LatentDirichletAllocation.load(run / "model.npz")
+    assert table["word"] == [word for words in model.top_words(5) for word in words]
+    assert table["rank"] == [1, 2, 3, 4, 5] * 3
+    phi = model.components_ / model.components_.sum(1, keepdims=True)
+    number_of = {word: number for number, word in enumerate(model.vocabulary_)}
+    expected = [phi[topic, number_of[word]] for topic, word in zip(table["topic"], table["word"], strict=True)]
+    assert np.allclose(table["weight"], expected)
+
+
+def test_topics_of_documents(strads: Strads, run: Path, reviews: Path, tmp_path: Path) -> None:
+    done = strads("topics", run, "--data", reviews / "reviews.txt.gz", "--out", tmp_path / "documents.csv")
+    assert done.returncode == 0, done.stderr
+    table = pyarrow.csv.read_csv(tmp_path / "documents.csv")
+    assert table.column_names == ["document", "topic_0", "topic_1", "topic_2"]
+    shares = np.stack([table.column(name).to_numpy() for name in table.column_names[1:]], 1)
+    assert shares.shape == (400, 3)
+    assert np.allclose(shares.sum(1), 1, atol=1e-4)
+    assert (shares.max(1) > 0.8).mean() > 0.9
+
+
+def test_what_is_refused(strads: Strads, run: Path, files: Path, tmp_path: Path) -> None:
+    done = strads("topics", run, "--data", tmp_path / "nowhere.txt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nowhere.txt" in done.stderr
+    train = ("--data", files / "plain.tsv.gz", "--out", tmp_path / "mf", "--rank", 2, "--epochs", 1)
+    assert strads("train", "mf", *train).returncode == 0
+    done = strads("topics", tmp_path / "mf")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "holds a MatrixFactorization: this command needs a model of topics" in done.stderr
+    done = strads("recommend", run)
+    assert "holds a LatentDirichletAllocation: this command needs a model of users and items" in done.stderr

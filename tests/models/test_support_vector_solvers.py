@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from strads.errors import InputError
 from strads.models import LinearSVC
 from strads.models.regression.support_vector_solver import SupportVectorSolver
 
@@ -82,6 +83,20 @@ def test_warm_starts_are_where_the_fit_ended(form):
     model = LinearSVC(tol=1e-8, warm_start=True).fit(form(X), Y)
     assert model.n_iter_ > 0
     assert model.fit(form(X), Y).n_iter_ <= 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_columns_that_repeat(scale):
+    model = LinearSVC(tol=1e-9).fit(np.hstack([X * scale] * 30), Y)
+    single = LinearSVC(tol=1e-9).fit(X * scale * np.sqrt(30), Y)
+    np.testing.assert_allclose(model.coef_[0].reshape(30, 12).mean(0) * np.sqrt(30), single.coef_[0], rtol=1e-4)
+
+
+def test_what_is_not_finite_ends_no_loop():
+    with pytest.raises(InputError, match="too large"):
+        LinearSVC().fit(X * 1e200, Y)
+    with pytest.raises(InputError, match="too large"), np.errstate(all="ignore"):
+        LinearSVC(C=1e90).fit(X * 1e130, Y)
 
 
 def test_an_unfinished_fit_is_said():

@@ -1,11 +1,13 @@
 """Newton's method on the primal of a linear support vector machine with squared hinge loss and few features."""
 
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from strads.errors import InputError
 from strads.models._blas_threads import one_blas_thread
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.solver import Progress
@@ -14,7 +16,7 @@ from strads.models.regression.support_vectors import DualProblem, DualSolution, 
 _REBUILD = 0.5  # share of the samples whose loss has become, or is no longer, 0: fewer are added to the Hessian
 _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
 _HALVINGS = 40
-_REGULAR = 1e-13  # relative to the diagonal: more rounding errors than this make a factor fail
+_REGULAR = 1e-13  # added to the diagonal, and ten times as much as long as rounding errors make a factor fail
 
 Array = NDArray[np.float64]
 
@@ -184,9 +186,7 @@ class PrimalNewton(SupportVectorDescent):
         elif system[-1, -1] <= 0.0:  # no sample has a loss
             system[-1, -1] = 1.0
         scale = 1.0 / np.sqrt(np.diagonal(system))
-        scaled = system * np.outer(scale, scale)
-        scaled[np.diag_indices(size)] += _REGULAR
-        factor = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+        factor = _factor(system * np.outer(scale, scale))
 
         def apply(vector: Array) -> Array:
             return scale * scipy.linalg.cho_solve(factor, scale * vector, check_finite=False)
@@ -198,3 +198,16 @@ class PrimalNewton(SupportVectorDescent):
             found -= along * (float(q @ found) / (1.0 + float(q @ along)))
         out[:size] = found
         return out
+
+
+def _factor(system: Array) -> Any:
+    """Return the Cholesky factor of a matrix with ones on its diagonal, which is made regular if it is not."""
+    if not np.isfinite(system).all():
+        raise InputError("X and C are too large to compute with: scale the features, or choose a smaller C")
+    ridge = _REGULAR
+    while True:
+        regular = system + np.diag(np.full(len(system), ridge))
+        try:
+            return scipy.linalg.cho_factor(regular, lower=True, overwrite_a=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            ridge *= 10.0

@@ -19,6 +19,7 @@ from strads.models._parameters import check_choice, check_n_jobs, check_whole_nu
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.corpora.documents import NothingGiven
 from strads.models.kernels.lda_tables import MAX_TOPICS
+from strads.models.topics.coherence import npmi_coherence
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.further import FurtherDocuments, FurtherSolver
 from strads.models.topics.inference import completion, infer_topics
@@ -352,6 +353,19 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         if self.vocabulary_ is None:
             return [[str(word) for word in words] for words in best]
         return [[self.vocabulary_[word] for word in words] for words in best]
+
+    def coherence(self, X: Any, n: int = 10) -> NDArray[np.float64]:
+        """Return the coherence of each topic: the mean NPMI of its best `n` words in documents, from −1 to 1.
+
+        Higher is better. `X` is as in `transform`; documents other than those of the training tell more.
+        """
+        self._check_fitted()
+        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
+            raise ArgumentError(f"n={n!r}: give a whole number of words, 2 or more")
+        corpus = self._corpus(X)
+        if len(corpus) == 0:
+            raise InputError("there are no documents: give some, with words that the model knows")
+        return npmi_coherence([np.asarray(words) for words in self._counts.top_words(int(n))], corpus)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the topic mixtures of documents, seen before or not.

@@ -148,7 +148,7 @@ def _processes(group: int, script: str) -> list[int]:
                 session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
             except (OSError, ValueError):
                 continue
-            if session == group and ((script in line and "mpiexec" not in line) or "ray::" in line):
+            if session == group and ((script in line and "mpiexec" not in line) or "ray::NodeActor" in line):
                 found.append(int(entry.name))
     return found
 

@@ -47,3 +47,57 @@ def test_a_killed_actor_is_replaced(name, rank, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "The nodes are replaced" in done.stderr
     assert done.stdout.split("digest ")[1].strip() == run(name, None)
+
+
+BETWEEN = """
+import os, signal, sys
+import numpy as np
+import strads
+from strads import ps
+
+def step(k, W, H):
+    W[k] += H[k % len(H)]
+    H[k % len(H)] *= 0.75
+
+def add(worker, table):
+    table.inc(np.arange(4), 0.5)
+    worker.clock()
+
+def program(kill=lambda rank: None):
+    W, H = strads.dvector.full((40, 2), 1.0), strads.dvector.full((10, 2), 2.0)
+    table = ps.Table(4, 2, np.float64)
+    seen = []
+    for number in range(6):
+        strads.async_for(range(40), step, W, H)
+        ps.run(add, table, workers=2)
+        if number == 1:
+            kill(0)
+            seen.append(W[3].tolist())  # the driver looks at rows of lost nodes
+        if number == 2:
+            kill(1)
+            H[4] = 7.0  # or writes there
+        if number == 3:
+            table.write([1], [[5.0, 6.0]])  # on the nodes
+        if number == 4:
+            kill(0)
+            seen.append(table.to_numpy().tolist())
+    return repr((seen, W.to_numpy().tolist(), H.to_numpy().tolist(), table.to_numpy().tolist()))
+
+if __name__ == "__main__":
+    plain = program()
+    with strads.init("ray", nodes=2, threads=1, checkpoint_dir=sys.argv[1]) as runtime:
+        def kill(rank):
+            node = runtime.cluster.describe()[rank]
+            os.kill(node.pid, signal.SIGKILL)
+        print("same", program(kill) == plain)
+"""
+
+
+def test_an_actor_that_dies_between_operators_is_replaced(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(BETWEEN)
+    command = [sys.executable, str(program), str(tmp_path / "checkpoint")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("The nodes are replaced") == 3, done.stderr
+    assert "same True" in done.stdout

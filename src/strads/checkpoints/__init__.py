@@ -18,19 +18,22 @@ from strads.checkpoints.active import (
     running_session,
 )
 from strads.checkpoints.digests import digest
-from strads.checkpoints.memory import contents_checksum, is_shared
+from strads.checkpoints.memory import is_shared
 from strads.checkpoints.on_nodes import LoadTicket, SaveTicket, loading, saving
-from strads.checkpoints.operators import Operator
+from strads.checkpoints.operators import Data, Operator
 from strads.checkpoints.re_execution import SessionLoad
+from strads.checkpoints.row_sums import RowSum, row_sum, total
 from strads.checkpoints.session import Session
 from strads.checkpoints.snapshots import Counters, SnapshotSave
 from strads.checkpoints.trees import Load, Save, Tree
 
 __all__ = [
     "Counters",
+    "Data",
     "Load",
     "LoadTicket",
     "Operator",
+    "RowSum",
     "Save",
     "SaveTicket",
     "Session",
@@ -38,7 +41,6 @@ __all__ = [
     "SnapshotSave",
     "Tree",
     "checkpoint",
-    "contents_checksum",
     "current_session",
     "data_digest",
     "digest",
@@ -50,6 +52,8 @@ __all__ = [
     "perform",
     "preparing",
     "record",
+    "row_sum",
     "running_session",
     "saving",
+    "total",
 ]

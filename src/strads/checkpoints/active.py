@@ -1,17 +1,15 @@
 """The checkpoints in force: those of `strads.init(checkpoint_dir=…)`, or of a `with strads.checkpoint(…)`."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from strads.checkpoints.digests import digest
-from strads.checkpoints.operators import Operator
+from strads.checkpoints.operators import Data, Operator
 from strads.checkpoints.preemption import snapshot_at_sigterm
 from strads.checkpoints.session import Session
 from strads.checkpoints.trees import Load, Save
-from strads.errors import CheckpointError
+from strads.errors import ArgumentError, CheckpointError
 
 _sessions: list[Session] = []  # the innermost last
 
@@ -21,11 +19,14 @@ if hasattr(os, "register_at_fork"):  # a child is another program
 
 
 def current_session() -> Session | None:
-    """Return the session that operators belong to now; None if there is none, or if an operator is running."""
+    """Return the session that operators belong to now.
+
+    None if there is none, if an operator is running, or in another thread than the session's.
+    """
     if not _sessions:
         return None
     session = _sessions[-1]
-    return None if session.is_inside or session.closed else session
+    return None if session.is_inside or session.closed or not session.is_of_this_thread else session
 
 
 def has_session() -> bool:
@@ -36,9 +37,7 @@ def has_session() -> bool:
 def perform(operator: Operator) -> Any:
     """Run an operator, as a step of the session in force; those that other operators or threads start do not count."""
     session = current_session()
-    if session is None or threading.get_ident() != session.thread:
-        return operator.run()
-    return session.perform(operator)
+    return operator.run() if session is None else session.perform(operator)
 
 
 @contextmanager
@@ -52,9 +51,9 @@ def preparing() -> Iterator[None]:
         yield
 
 
-def data_digest(*data: Any) -> str:
-    """Return the digest of data if operators are being identified, else an empty text."""
-    return "" if current_session() is None else digest(*data)
+def data_digest(*data: Any, start: Any = None) -> Data | None:
+    """Return what identifies data if operators are being identified, else None; training may change `start`."""
+    return None if current_session() is None else Data(data, start)
 
 
 def observe(root: Any, *, writes: bool = False) -> None:
@@ -100,18 +99,25 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     name = f"record {getattr(function, '__name__', type(function).__name__)}"
 
+    def call() -> Any:
+        value = function(*arguments)
+        if not has_session():
+            return value
+        try:
+            return unpack(pack(value))  # what a restarted program will get
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"strads.{name}: a checkpoint cannot hold what it returns: {error}. Return numbers, texts, arrays of "
+                "up to 1 MiB, or containers of these"
+            ) from error
+
     def pack(value: Any) -> Any:
         return Save(_refused, inline=1 << 20)(value)
 
-    return perform(
-        Operator(
-            name,
-            lambda: function(*arguments),
-            lambda: getattr(function, "__code__", None),
-            pack=pack,
-            unpack=lambda tree: Load(_unknown)(tree),
-        )
-    )
+    def unpack(tree: Any) -> Any:
+        return Load(_unknown)(tree)
+
+    return perform(Operator(name, call, lambda: getattr(function, "__code__", None), pack=pack, unpack=unpack))
 
 
 def _refused(array: Any) -> str:
@@ -125,13 +131,18 @@ def _unknown(name: str, target: Any) -> Any:
 @contextmanager
 def running_session(session: Session) -> Iterator[Session]:
     """Context in which operators belong to a session; SIGTERM writes a last snapshot. Closes it at the end."""
+    if has_session():
+        raise ArgumentError(
+            f"this program is already saved to {_sessions[-1].folder.url}: checkpoints cannot be inside of others"
+        )
     _sessions.append(session)
     try:
         with snapshot_at_sigterm(session):
             yield session
     finally:
         session.close()
-        _sessions.remove(session)
+        if session in _sessions:  # not in the child of a fork
+            _sessions.remove(session)
 
 
 @contextmanager

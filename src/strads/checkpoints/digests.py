@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import checksum_of
 from strads.checkpoints.trees import attributes_of
 
@@ -47,7 +48,7 @@ def _described(value: Any) -> tuple[str, tuple[Any, ...]]:
     if isinstance(value, range):
         return f"{value!r}", ()
     if isinstance(value, np.ndarray | np.generic):
-        array = np.ascontiguousarray(value)
+        array = np.ascontiguousarray(without_padding(np.asarray(value)))
         if array.dtype.hasobject:
             return f"objects {array.shape}", tuple(array.ravel().tolist())
         return f"array {checksum_of(array)}", ()

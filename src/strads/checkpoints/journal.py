@@ -18,7 +18,7 @@ class Entry:
     signature
         Digest of everything that determines what it does.
     result
-        Tree of what it returned, or None if that cannot be restored: then it must be run again.
+        Tree of what it returned, or None if that cannot be restored, or if it failed: then it must be run again.
     values
         Trees of small things that it changed, such as accumulators, in the order in which it has them.
     changed
@@ -27,6 +27,10 @@ class Entry:
         Numbers of those that the driver's own code had changed before it.
     contents
         Checksums of those that it was the first to use, as the program had made them; None where unknown.
+    error
+        Class of the exception that it raised, or None.
+    made
+        Digests of the results that it made.
     """
 
     name: str
@@ -36,6 +40,8 @@ class Entry:
     changed: list[int] = field(default_factory=list)
     touched: list[int] = field(default_factory=list)
     contents: dict[int, str | None] = field(default_factory=dict)
+    error: str | None = None
+    made: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,5 +116,5 @@ class Journal:
 
 
 def _entry(fields: dict[str, Any]) -> Entry:
-    contents = {int(number): content for number, content in fields["contents"].items()}
-    return Entry(**(fields | {"contents": contents}))
+    numbered = {key: {int(number): text for number, text in fields[key].items()} for key in ("contents", "made")}
+    return Entry(**(fields | numbered))

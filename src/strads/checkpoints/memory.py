@@ -1,23 +1,12 @@
-"""What other code can see of an array's memory, and a checksum of it."""
+"""What other code can see of an array's memory."""
 
 import sys
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
-from strads.checkpoints.storage import checksum_of
-
 _OWN = 3  # references to an array that only its table has: the table, the parameter, the argument of getrefcount
-
-
-def contents_checksum(*arrays: NDArray[Any] | None) -> str:
-    """Return a checksum of some arrays."""
-    found = xxhash.xxh3_128()
-    for array in arrays:
-        found.update(b"-" if array is None else checksum_of(np.ascontiguousarray(array)).encode())
-    return found.hexdigest()
 
 
 def is_shared(array: NDArray[Any]) -> bool:
@@ -25,4 +14,14 @@ def is_shared(array: NDArray[Any]) -> bool:
     if sys.getrefcount(array) > _OWN + 1:  # the caller's variable
         return True
     base = array.base
-    return isinstance(base, np.ndarray) and sys.getrefcount(base) > _OWN
+    if base is None:
+        return False
+    # Memory that is not NumPy's, such as a bytearray or a shared segment, may be seen by anything.
+    return not isinstance(base, np.ndarray) or not _is_of_numpy(base) or sys.getrefcount(base) > _OWN
+
+
+def _is_of_numpy(array: NDArray[Any]) -> bool:
+    """Whether NumPy itself has allocated an array's memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base is None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from strads.checkpoints.digests import digest
 from strads.checkpoints.trees import Load, Save, Tree
 
 
@@ -14,6 +15,7 @@ class Root(Protocol):
 
     - `version`, which increases with each change; without, every operator that names a root changes it;
     - `is_closed`, whether nothing can use it any more;
+    - `is_on_nodes`, whether a lost node has taken it along; so it is assumed without;
     - `is_result`, whether operators make it, but do not read it;
     - `fixed_content()`, a checksum or None, by which a changed input is noticed;
     - `is_shared()`, whether other code may see its memory.
@@ -36,6 +38,24 @@ class Value(Protocol):
         """Restore it."""
 
 
+class Data:
+    """Data that operators learn from, and its digest.
+
+    Attributes
+    ----------
+    digest
+        Of the data as it was when this object was made, and of what training starts from.
+    """
+
+    def __init__(self, parts: tuple[Any, ...], start: Any = None):
+        self._parts, self._own = parts, digest(*parts)
+        self.digest = digest(self._own, start)
+
+    def is_unchanged(self) -> bool:
+        """Whether the data is still what it was."""
+        return digest(*self._parts) == self._own
+
+
 @dataclass
 class Operator:
     """A step of a program.
@@ -52,6 +72,10 @@ class Operator:
         What it may change or read.
     values
         Small things that it may change.
+    data : Data, optional
+        What it learns from, apart from roots; its digest is part of the signature.
+    changes_arguments
+        Whether it may write to arguments that are not roots. If it has, its result cannot be restored.
     pack, unpack
         Turn what `run` returns to a tree for JSON, and back.
     """
@@ -61,5 +85,7 @@ class Operator:
     signature: Callable[[], Any]
     roots: Sequence[Any] = ()
     values: Sequence[Any] = ()
+    data: Data | None = None
+    changes_arguments: bool = False
     pack: Callable[[Any], Any] = field(default=lambda result: result)
     unpack: Callable[[Any], Any] = field(default=lambda tree: tree)

@@ -5,23 +5,27 @@ that it can be run after all: with the arguments that it had, on roots as they w
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.manifests import Found, Manifest
 from strads.checkpoints.on_nodes import LoadTicket
 from strads.checkpoints.operators import Operator
 from strads.checkpoints.roots import Roots, version_of
+from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import DamagedFileError, Folder, checksum_of
 from strads.checkpoints.trees import Load, Save, Tree, arrays_in
 from strads.errors import CheckpointError
 
 _MANY_REPEATED = 3  # operators; repeating fewer is not worth a warning
+_SMALL = 1 << 16  # bytes of an argument that is copied with each operator
 
 
 class SessionLoad(Load):
@@ -37,7 +41,7 @@ class SessionLoad(Load):
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """Something to be done again: a skipped operator, or a write of the driver's own code.
 
     Attributes
@@ -54,7 +58,7 @@ class _Step:
 
     position: int
     run: Callable[[], None]
-    roots: frozenset[int]
+    roots: frozenset[int] = frozenset()
     is_write: bool = False
 
 
@@ -79,17 +83,18 @@ class ReExecution:
     def __init__(self, found: Found, roots: Roots, inside: Callable[[], AbstractContextManager[None]]):
         self._found, self._roots, self._inside = found, roots, inside
         self._base = 0  # position of the state in memory
-        self._steps: list[_Step] = []  # from there on
+        self._steps: list[Step] = []  # from there on
         self._stale: set[int] = set()  # roots whose state is older than the program believes
         self.lost: set[int] = set()
         self._early: dict[int, _Early] = {}  # roots restored before their time
         self._restored: set[int] = set()  # roots that the latest snapshot had
         self._written: dict[int, int] = {}  # root → position of the latest write of the program's own code
 
-    def skip(self, position: int, operator: Operator, entry: Entry) -> None:
+    def skip(self, late: "LateOperator", entry: Entry) -> None:
         """Skip an operator."""
+        operator = late.operator
         numbers = frozenset(self._roots.number_of(root) for root in operator.roots)
-        self._steps.append(_Step(position, LateOperator.of(position, operator).run, numbers))
+        self._steps.append(Step(late.position, late.run, numbers))
         for value, state in zip(operator.values, entry.values, strict=True):
             value.restore_small_state(state)
         self._stale.update(entry.changed)
@@ -114,12 +119,11 @@ class ReExecution:
 
     def catch_up(self, position: int) -> None:
         """Bring all state to a position, from a snapshot and by running what was skipped after it."""
-        self._undo_early()
+        changed = self._undo_early()
         self._restored = set()
         for number, since in self._written.items():
-            root = self._roots.get(number)
-            if root is not None:  # as its own code has left it: if it is stale, operators have changed it since
-                self._steps.append(self._write_of(root, number, since))
+            if self._roots.get(number) is not None:  # as its own code left it; if stale, operators changed it since
+                self._steps.append(write_of(self._roots, number, since))
         self._written = {}
         for place in self._found.before(self._base, position):
             manifest = self._found.at(place)
@@ -141,12 +145,14 @@ class ReExecution:
         with self._inside():
             for step in steps if count else ():
                 step.run()
-        self.lost |= self._stale - touched - self._restored
+            for number, copy in changed:
+                copy.restore(self._roots.get(number))
+        self.lost |= self._stale - touched - self._restored - {number for number, _ in changed}
         self._base = position
         self._stale.clear()
         self._roots.changes()
 
-    def _is_needed(self, step: _Step) -> bool:
+    def _is_needed(self, step: Step) -> bool:
         """Whether a step before the snapshot that was restored is needed: a write of what the snapshot lacks."""
         return step.is_write and not step.roots & self._restored
 
@@ -181,28 +187,37 @@ class ReExecution:
             return False
         if number in self._found.journal.changes(position, newest.position):
             return False
+        made = [entry.made[number] for entry in self._found.journal.entries[:position] if number in entry.made]
         before = _Copy(root)
         if not self.restore(newest, [(number, root)]):
             return False
-        self._early[number] = _Early(before, _content(root))
+        content = content_of(root)
+        if made[-1:] != [digest(content)]:  # the program's own code had changed it before the newest snapshot
+            with self._inside():
+                before.restore(root)
+            return False
+        self._early[number] = _Early(before, content)
         self._stale.discard(number)
         self._roots.changes()
         return True
 
-    def _undo_early(self) -> None:
+    def _undo_early(self) -> list[tuple[int, "_Copy"]]:
+        """Give results restored before their time the state that they had; returns those that the program changed.
+
+        Operators do not read them, so what the program's own code has made of them is put back as it is.
+        """
         early, self._early = self._early, {}
+        changed = []
         for number, each in early.items():
             root = self._roots.get(number)
             if root is None:
                 continue
-            if _content(root) != each.content:
-                raise CheckpointError(
-                    "the program has changed what it had learnt, and then reads tables of which no snapshot was kept: "
-                    "it cannot be continued from this checkpoint; choose another checkpoint_dir"
-                )
+            if content_of(root) != each.content:
+                changed.append((number, _Copy(root)))
             with self._inside():
                 each.before.restore(root)
             self._stale.add(number)
+        return changed
 
     # -- writes of the driver's own code -------------------------------------------------------------------
 
@@ -210,13 +225,14 @@ class ReExecution:
         """Keep what skipped operators have read, before the program's own code writes it."""
         since = self._written.get(number, 0)
         if any(number in step.roots and step.position >= since and not step.is_write for step in self._steps):
-            self._steps.append(self._write_of(root, number, since))
+            self._steps.append(write_of(self._roots, number, since))
         self._written[number] = position
 
-    def _write_of(self, root: Any, number: int, since: int) -> _Step:
-        """Return the step that gives a root its present state, which operators from a position on have seen."""
-        copy = _Copy(root)
-        return _Step(since, lambda: copy.restore(self._roots.get(number)), frozenset([number]), is_write=True)
+
+def write_of(roots: Roots, number: int, since: int) -> Step:
+    """Return the step that gives a living root its present state, which operators from a position on have seen."""
+    copy = _Copy(roots.get(number))
+    return Step(since, lambda: copy.restore(roots.get(number)), frozenset([number]), is_write=True)
 
 
 @dataclass(frozen=True)
@@ -254,46 +270,89 @@ class _Copy:
         return target
 
 
-def _content(root: Any) -> Tree:
+def content_of(root: Any) -> Tree:
     """Return the state of a root with checksums in place of arrays."""
-    return Save(lambda array: checksum_of(np.ascontiguousarray(array))).apart(root)
+    return Save(lambda array: checksum_of(np.ascontiguousarray(without_padding(array)))).apart(root)
 
 
-@dataclass(frozen=True)
 class LateOperator:
-    """An operator that may be run later, or once more.
+    """An operator that may be run later, or once more, on what it was called with.
 
-    Attributes
+    Parameters
     ----------
     position
         Number of operators before it.
     operator
         What to run.
-    before
-        State of its small things before it.
+    numbers
+        Those of its roots.
+
+    Attributes
+    ----------
+    signature
+        Digest of everything that determines what it does.
     """
 
-    position: int
-    operator: Operator
-    before: list[Any]
-
-    @classmethod
-    def of(cls, position: int, operator: Operator) -> "LateOperator":
-        """Return an operator that could run now."""
-        return cls(position, operator, [value.small_state() for value in operator.values])
+    def __init__(self, position: int, operator: Operator, numbers: Sequence[int]):
+        self.position, self.operator = position, operator
+        self._numbers = numbers
+        described = operator.signature()
+        self.signature = digest(operator.name, numbers, described)
+        self._before = [value.small_state() for value in operator.values]
+        self._arrays = [(array, array.copy()) for array in _small_arrays(described)]
 
     def reset(self) -> None:
         """Give its small things the state before it."""
-        for value, state in zip(self.operator.values, self.before, strict=True):
+        for value, state in zip(self.operator.values, self._before, strict=True):
             value.restore_small_state(state)
 
     def run(self) -> None:
-        """Run it; its small things then have the state that they have now."""
+        """Run it; its small things, and arrays among its arguments, then have the state that they have now.
+
+        Raises
+        ------
+        CheckpointError
+            If something else that it depends on has changed since.
+        """
         values = self.operator.values
         after = [value.small_state() for value in values]
+        arrays = [(array, array.copy()) for array, _ in self._arrays]
         self.reset()
+        _give_back(self._arrays)
         try:
+            self._check()
             self.operator.run()
         finally:
+            _give_back(arrays)
             for value, state in zip(values, after, strict=True):
                 value.restore_small_state(state)
+
+    def is_unchanged(self) -> bool:
+        """Whether everything that determines what it does is as it was."""
+        data, now = self.operator.data, digest(self.operator.name, self._numbers, self.operator.signature())
+        return now == self.signature and (data is None or data.is_unchanged())
+
+    def _check(self) -> None:
+        if not self.is_unchanged():
+            raise CheckpointError(
+                f"operator {self.position}, {self.operator.name!r}, must run again, because the program reads results "
+                "of which no snapshot was kept; but an argument, a global variable that it uses, or its data has "
+                "changed since. Make new arrays in place of changing those that operators have used, take a snapshot "
+                "after every operator, or read tables in strads.record"
+            )
+
+
+def _small_arrays(value: Any) -> Iterator[NDArray[Any]]:
+    """Yield the arrays among arguments that can be changed, and are small enough to be copied each time."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable and value.nbytes <= _SMALL and not value.dtype.hasobject:
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _small_arrays(item)
+
+
+def _give_back(arrays: list[tuple[NDArray[Any], NDArray[Any]]]) -> None:
+    for array, content in arrays:
+        if array.flags.writeable:
+            np.copyto(array, content)

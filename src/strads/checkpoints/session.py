@@ -9,25 +9,24 @@ or by running the skipped operators after all; so plain Python code never sees a
 import os
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
+from strads.checkpoints.lost_nodes import NodeRecovery, Nodes, is_on_nodes
 from strads.checkpoints.manifests import Found, Manifest
 from strads.checkpoints.operators import Operator
-from strads.checkpoints.re_execution import LateOperator, ReExecution
+from strads.checkpoints.re_execution import LateOperator, ReExecution, content_of
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.snapshots import Counters, SnapshotSave, SnapshotWriter
 from strads.checkpoints.storage import Folder
 from strads.checkpoints.trees import Tree
 from strads.errors import ArgumentError, CheckpointError, NodeFailure
-
-_MANY_REPEATED = 3  # operators; repeating fewer is not worth a warning
 
 
 class Session:
@@ -41,8 +40,8 @@ class Session:
         A snapshot is taken after this many operators.
     keep
         How many of the latest snapshots stay.
-    replace_nodes
-        Replaces the nodes after one was lost; None if that is impossible.
+    nodes : Nodes, optional
+        Replaced after one was lost; None if that is impossible.
 
     Attributes
     ----------
@@ -50,8 +49,6 @@ class Session:
         Number of operators that have finished or were skipped.
     target
         Number of operators that are skipped.
-    thread
-        The thread whose operators count: that of the program, which has made the session.
     """
 
     def __init__(
@@ -60,7 +57,7 @@ class Session:
         *,
         every: int = 1,
         keep: int = 2,
-        replace_nodes: Callable[[], None] | None = None,
+        nodes: Nodes | None = None,
     ):
         for name, value in (("checkpoint_every", every), ("checkpoint_keep", keep)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -78,12 +75,12 @@ class Session:
         self._writer = SnapshotWriter(self.folder, self._journal, int(keep), kept)
         self._roots = Roots()
         self._past = ReExecution(self._found, self._roots, self.inside)
-        self._replace_nodes = replace_nodes
-        self._recent: list[LateOperator] = []  # operators since the latest snapshot, if nodes can be replaced
+        self._recovery = None if nodes is None else NodeRecovery(nodes, self._roots, self._past, self.inside)
+        self._touched: set[int] = set()  # roots that the program's own code has changed since the last operator
         self._changed_at: dict[int, int] = {}  # position from which on a root's latest state is part of snapshots
         self._changed_by_operators: set[int] = set()
         self._inside = False
-        self.thread = threading.get_ident()
+        self._thread = os.getpid(), threading.get_ident()
         self._snapshot_at = self.target
         self._is_broken = False
         self.wants_to_end = False
@@ -93,6 +90,16 @@ class Session:
     def counters(self) -> Counters:
         """What became of the snapshots."""
         return self._writer.counters
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        """Whether the calling thread is that of the program, which has made the session; only its operators count."""
+        return self._thread == (os.getpid(), threading.get_ident())
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether the calling process has made the session, and is not a child that was forked later."""
+        return self._thread[0] == os.getpid()
 
     @property
     def is_skipping(self) -> bool:
@@ -115,91 +122,106 @@ class Session:
         fresh = [root for root in operator.roots if self._roots.find(root) is None and hasattr(root, "fixed_content")]
         numbers = [self._roots.number_of(root) for root in operator.roots]
         contents = {self._roots.number_of(root): root.fixed_content() for root in fresh}
-        signature = digest(operator.name, numbers, operator.signature())
+        late = LateOperator(self.position, operator, numbers)
         if self.is_skipping:
-            return self._repeat(operator, signature, contents)
+            return self._repeat(late, contents)
         for root, number in zip(operator.roots, numbers, strict=True):
             if number in self._past.lost:
                 self._past.observe(root, number, self.position, writes=True)
         if self._is_broken:
             with self.inside():
                 return operator.run()
-        return self._run(operator, signature, contents)
+        return self._run(late, contents)
 
-    def _run(self, operator: Operator, signature: str, contents: dict[int, str | None]) -> Any:
-        touched = self._note_changes()
-        begin = self._journal_length()
-        if self._replace_nodes is not None:
-            self._save_new(operator)
-        late = LateOperator.of(self.position, operator)
-        try:
-            with self.inside():
-                try:
-                    result = operator.run()
-                except NodeFailure as error:
-                    result = self._run_again(late, error)
-        except Exception:
-            # A program may go on after an error. Executed again, it must meet the same error.
-            self._append(
-                begin, Entry(operator.name, signature, None, [], self._changed_by(operator), touched, contents)
+    def _run(self, late: LateOperator, contents: dict[int, str | None]) -> Any:
+        operator = late.operator
+        touched = sorted(self._touched.union(self._note_changes()))
+        self._touched.clear()
+        self._check_order()
+        if self._recovery is not None:
+            is_saved = self._save_new(operator, touched)
+            self._recovery.keep_writes(self.position, touched, is_saved=is_saved)
+        entry = Entry(operator.name, late.signature, None, touched=touched, contents=contents)
+        with self.inside():  # until it is in the journal, so that no signal comes in between
+            try:
+                result = self._run_on_nodes(late)
+            except Exception as error:
+                # A program may go on after an error. Executed again, it must meet the same error.
+                self._append(replace(entry, changed=self._changed_by(operator), error=_name_of(error)))
+                raise
+            except BaseException:
+                self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
+                raise
+            can_be_restored = not operator.changes_arguments or late.is_unchanged()
+            made = [root for root in operator.roots if getattr(root, "is_result", False)]
+            entry = replace(
+                entry,
+                result=_packed(operator, result) if can_be_restored else None,
+                values=[value.small_state() for value in operator.values],
+                changed=self._changed_by(operator),
+                made={self._roots.number_of(root): digest(content_of(root)) for root in made},
             )
-            raise
-        except BaseException:
-            self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
-            raise
-        packed = _packed(operator, result)
-        values = [value.small_state() for value in operator.values]
-        self._append(
-            begin, Entry(operator.name, signature, packed, values, self._changed_by(operator), touched, contents)
-        )
-        if self._replace_nodes is not None:
-            self._recent.append(late)
+            self._append(entry)
+        if self._recovery is not None:
+            self._recovery.ran(late)
         self._after()
         return result
 
+    def _run_on_nodes(self, late: LateOperator) -> Any:
+        """Run an operator; once more if a node is lost that can be replaced."""
+        try:
+            return late.operator.run()
+        except NodeFailure as error:
+            self._replace_nodes(error, running=1)
+            late.reset()
+            return late.operator.run()
+
     # -- lost nodes ----------------------------------------------------------------------------------------
 
-    def _save_new(self, operator: Operator) -> None:
-        """Make sure that a snapshot has everything that an operator uses, so that it survives the nodes."""
+    def _save_new(self, operator: Operator, touched: list[int]) -> bool:
+        """Let a snapshot have all that an operator uses, so that it survives the nodes; returns whether it has."""
         fresh = {self._roots.number_of(root) for root in operator.roots} - self._changed_at.keys()
+        fresh.update(number for number in touched if is_on_nodes(self._roots.get(number)))
         if fresh:
             self._changed_at.update(dict.fromkeys(fresh, self.position))
             self._writer.wait()
             self._snapshot(partial=frozenset(fresh))
             self._writer.wait()
+        latest = self._writer.latest
+        return not fresh or (latest is not None and latest.position == self.position)
 
-    def _run_again(self, late: "LateOperator", error: NodeFailure) -> Any:
-        """Run an operator again that has lost a node: with other nodes, on state from the latest snapshot."""
-        if self._replace_nodes is None:
+    def _replace_nodes(self, error: NodeFailure, *, running: int = 0) -> None:
+        """Replace lost nodes, if that is possible; `running` operators are repeated by the caller."""
+        if self._recovery is None or self.is_skipping:
             raise error
         self._writer.cancel()
-        latest = self._writer.latest
-        roots = [(number, root) for number, root in self._roots.alive() if number in self._changed_at]
-        if latest is None or any(number not in latest.states and not _is_closed(root) for number, root in roots):
-            raise error
-        again = [each for each in self._recent if each.position >= latest.position]
-        if any(entry.touched for entry in self._journal.entries[latest.position + 1 :]):
-            raise error  # what the driver wrote in between is lost
-        warnings.warn(
-            f"{error}. The nodes are replaced; {len(again) + 1} operators since the latest snapshot run again",
-            RuntimeWarning,
-            stacklevel=5,
-        )
-        self._replace_nodes()
-        late.reset()
-        self._past.restore(latest, [(number, root) for number, root in roots if not _is_closed(root)])
-        for each in again:
-            each.run()
-        return late.operator.run()
+        used = [
+            (number, root)
+            for number, root in self._roots.alive()
+            if number in self._changed_at and not _is_closed(root)
+        ]
+        self._recovery.replace(error, self._writer.latest, used, running)
 
-    def _journal_length(self) -> int:
+    def _check_nodes(self) -> None:
+        """Replace the nodes if one was lost since the last operator."""
+        if self._recovery is None or self.is_skipping:
+            return
+        try:
+            self._recovery.nodes.check_nodes()
+        except NodeFailure as error:
+            touched = self._note_changes()
+            self._touched.update(touched)
+            self._recovery.keep_writes(self.position, touched, is_saved=False)
+            self._replace_nodes(error)
+            self._roots.changes()
+
+    def _check_order(self) -> None:
         if len(self._journal) != self.position:
             raise CheckpointError("an operator was started while another one was running")
-        return self.position
 
-    def _append(self, begin: int, entry: Entry) -> None:
+    def _append(self, entry: Entry) -> None:
         self._journal.entries.append(entry)
-        self.position = begin + 1
+        self.position += 1
         self._changed_by_operators.update(entry.changed)
         self._changed_at.update(dict.fromkeys(entry.changed, self.position))
 
@@ -214,43 +236,56 @@ class Session:
         self._changed_at.update(dict.fromkeys(changed, self.position + 1))
         return changed
 
-    def _repeat(self, operator: Operator, signature: str, contents: dict[int, str | None]) -> Any:
-        entry = self._journal.entries[self.position]
-        self._check(operator, signature, contents, entry)
+    def _repeat(self, late: LateOperator, contents: dict[int, str | None]) -> Any:
+        operator, entry = late.operator, self._journal.entries[self.position]
+        self._check(late, contents, entry)
         if entry.result is None:
             self._past.catch_up(self.position)
             try:
-                with self.inside():
-                    return operator.run()
+                return self._run_once_more(operator, entry)
             finally:
                 self._step_on(entry)
                 self._past.ran(self.position)
                 self._arrive()
-        self._past.skip(self.position, operator, entry)
+        self._past.skip(late, entry)
         self._step_on(entry)
         if any(_is_shared(self._roots.get(number)) for number in entry.changed):
             self._past.catch_up(self.position)
         self._arrive()
         return operator.unpack(entry.result["result"])
 
+    def _run_once_more(self, operator: Operator, entry: Entry) -> Any:
+        """Run an operator whose result the journal does not have: it must end as it did."""
+        try:
+            with self.inside():
+                result = operator.run()
+        except Exception as error:
+            if _name_of(error) != entry.error:
+                raise self._other_program(operator, f"it raises {_name_of(error)} now, but did not") from error
+            raise
+        if entry.error is not None:
+            raise self._other_program(operator, f"there it raised {entry.error}")
+        return result
+
     def _step_on(self, entry: Entry) -> None:
         self.position += 1
         self._changed_by_operators.update(entry.changed)
         self._changed_at.update(dict.fromkeys(entry.changed, self.position))
 
-    def _check(self, operator: Operator, signature: str, contents: dict[int, str | None], entry: Entry) -> None:
-        same = all(
-            content is None or entry.contents.get(number) in (None, content) for number, content in contents.items()
-        )
-        if entry.name == operator.name and entry.signature == signature and same:
+    def _check(self, late: LateOperator, contents: dict[int, str | None], entry: Entry) -> None:
+        same = all(entry.contents.get(number) == content for number, content in contents.items())
+        if entry.name == late.operator.name and entry.signature == late.signature and same:
             return
-        if entry.name != operator.name:
+        if entry.name != late.operator.name:
             what = f"there it was {entry.name!r}"
-        elif entry.signature != signature:
+        elif entry.signature != late.signature:
             what = "its arguments, its code or the version of Python differ"
         else:
             what = "the content of a table differs"
-        raise CheckpointError(
+        raise self._other_program(late.operator, what)
+
+    def _other_program(self, operator: Operator, what: str) -> CheckpointError:
+        return CheckpointError(
             f"operator {self.position} of this program, {operator.name!r}, is not the one of the run that wrote the "
             f"checkpoint in {self.folder.url}: {what}. Run the same program with the same input, or choose another "
             "checkpoint_dir to start from the beginning"
@@ -270,11 +305,13 @@ class Session:
 
     def observe(self, root: Any, *, writes: bool = False) -> None:
         """Declare that the program is about to read a root's state outside of operators, or to write it."""
-        if self._inside or self.closed:
+        if self._inside or self.closed or not self.is_of_this_process:
             return
         number = self._roots.find(root)
         if number is None:
             return
+        if is_on_nodes(root):
+            self._check_nodes()
         if self.is_skipping or number in self._past.lost:
             self._past.observe(root, number, self.position, writes=writes)
         elif number in self._changed_by_operators:
@@ -301,11 +338,8 @@ class Session:
         """
         self._note_changes()
         self._snapshot_at = self.position
-        self._recent = [
-            each
-            for each in self._recent
-            if self._writer.latest is None or each.position >= self._writer.latest.position
-        ]
+        if self._recovery is not None and self._writer.latest is not None:
+            self._recovery.forget_before(self._writer.latest.position)
 
         def states(save: SnapshotSave, latest: Manifest | None) -> dict[int, Tree]:
             unchanged = {}
@@ -322,7 +356,7 @@ class Session:
             with self.inside():
                 self._writer.submit(self.position, states)
         except NodeFailure as error:
-            if self._replace_nodes is None:
+            if self._recovery is None:
                 raise
             self._writer.fail(str(error))  # the next operator meets it again, and replaces the node
         except CheckpointError as error:
@@ -347,15 +381,19 @@ class Session:
         return not self._writer.is_busy
 
     def _is_whole(self) -> bool:
-        """Whether a snapshot of this moment would have everything that changed since the latest one."""
+        """Whether a snapshot of this moment would be the state after the last operator, and complete."""
         if self.is_skipping or self._inside or self._is_broken:
             return False
+        self._touched.update(self._note_changes())
         latest = self._writer.latest
         changed = {number for number, place in self._changed_at.items() if latest is None or place > latest.position}
-        return changed <= {number for number, root in self._roots.alive() if not _is_closed(root)}
+        alive = {number: root for number, root in self._roots.alive() if not _is_closed(root)}
+        return changed <= alive.keys() and not self._touched and not any(_is_shared(alive[n]) for n in changed)
 
     def close(self, seconds: float | None = 60.0) -> None:
         """Write a last snapshot and end; a storage that does not answer for `seconds` is given up."""
+        if not self.is_of_this_process:
+            self.closed = True
         if not self.closed:
             begin = time.monotonic()
             self.finish(seconds)
@@ -381,9 +419,15 @@ def _is_shared(root: Any) -> bool:
     return root is not None and hasattr(root, "is_shared") and bool(root.is_shared())
 
 
+def _name_of(error: Exception) -> str:
+    return type(error).__qualname__
+
+
 def _packed(operator: Operator, result: Any) -> dict[str, Any] | None:
     """Return the tree of an operator's result; None if it cannot be restored."""
     try:
-        return {"result": operator.pack(result)}
+        tree = operator.pack(result)
+        operator.unpack(tree)
     except CheckpointError:
         return None
+    return {"result": tree}

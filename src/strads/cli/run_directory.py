@@ -38,6 +38,7 @@ class RunDirectory:
         self.path = path
         self._texts = tuple(texts)
         self._record: dict[str, Any] = {}
+        self._earlier: Sequence[str] = ()
         self._metrics: TextIO | None = None
         self._written = 0
         if path.exists() and not path.is_dir():
@@ -54,8 +55,10 @@ class RunDirectory:
         """Path of the model."""
         return self.path / MODEL
 
-    def begin(self, record: Mapping[str, Any]) -> None:
+    def begin(self, record: Mapping[str, Any], *, continues: bool = False) -> None:
         """Create the directory, remove an earlier run, and write `run.json` with the status "running".
+
+        A run that continues another one removes it with its first record: then it is known to be the same.
 
         Raises
         ------
@@ -65,20 +68,26 @@ class RunDirectory:
         self._record = {"status": "running", "started": _now(), "ended": None, **record}
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            texts = _TEXTS if (self.path / RUN).exists() else self._texts
+            self._earlier = _TEXTS if (self.path / RUN).exists() else self._texts
             self._write_record()
-            for name in (MODEL, *texts):
-                (self.path / name).unlink(missing_ok=True)
-            for name in (MODEL, RUN, *texts):
-                for unfinished in self.path.glob(f".{name}-*"):
-                    unfinished.unlink(missing_ok=True)  # left by a killed process
-            self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
+            if not continues:
+                self._remove_earlier()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written to: {error.strerror}; give another --out") from error
 
+    def _remove_earlier(self) -> None:
+        for name in (MODEL, *self._earlier):
+            (self.path / name).unlink(missing_ok=True)
+        for name in (MODEL, RUN, *self._earlier):
+            for unfinished in self.path.glob(f".{name}-*"):
+                unfinished.unlink(missing_ok=True)  # left by a killed process
+        self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Append the record of an epoch to the metrics, so that it survives later failures."""
-        assert self._metrics is not None, "begin comes first"
+        if self._metrics is None:
+            self._remove_earlier()
+        assert self._metrics is not None
         self._metrics.write(_json(record) + "\n")
         self._metrics.flush()
         self._written += 1

@@ -170,7 +170,7 @@ class TrainRun(ABC):
             self._announce(console, runtime)
             try:
                 with signals.shielded():
-                    self._directory.begin(self._record(runtime))
+                    self._directory.begin(self._record(runtime), continues=self.common.resume)
                 signals.check()
                 self._train(console, signals)
             except KeyboardInterrupt:

@@ -53,6 +53,11 @@ class Runtime:
                 self._cluster = ThreadsCluster(1, self.threads)
             return self._cluster
 
+    def check_nodes(self) -> None:
+        """Raise a NodeFailure if a node is lost."""
+        if self._cluster is not None:
+            self._cluster.run(_answer)
+
     def replace_nodes(self) -> None:
         """Replace the nodes after one was lost, by fewer if there are no others; what lay on them is lost.
 
@@ -93,8 +98,7 @@ class Runtime:
 
     def save_to(self, url: str | os.PathLike[str], *, every: int = 1, keep: int = 2) -> Session:
         """Save the program to a folder until the end, and continue an earlier run: see `strads.checkpoint`."""
-        replace = self.replace_nodes if self.can_replace_nodes else None
-        session = Session(url, every=every, keep=keep, replace_nodes=replace)
+        session = Session(url, every=every, keep=keep, nodes=self if self.can_replace_nodes else None)
         self.sessions.enter_context(running_session(session))
         atexit.register(session.close)
         return session
@@ -119,6 +123,10 @@ class Runtime:
             shutdown()
         else:  # another runtime has been chosen meanwhile
             self.close()
+
+
+def _answer(node: Any) -> None:
+    """Do nothing, which a lost node cannot."""
 
 
 def _seconds(name: str, value: object, *, zero: bool) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import SaveTicket, Tree, saving
+from strads.checkpoints import RowSum, SaveTicket, Tree, row_sum, saving
 from strads.cluster import Node
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
@@ -68,6 +68,12 @@ def save_rows(node: Node, name: str, ticket: SaveTicket) -> Tree:
     shard: Shard = node.store[name]
     with saving(ticket, node.rank) as save:
         return save.apart(shard.values(shard.low, shard.high))
+
+
+def sum_rows(node: Node, name: str, first: int) -> RowSum:
+    """Return the checksum of this node's rows, of which the first one (or its first number, if ragged) is `first`."""
+    shard: Shard = node.store[name]
+    return row_sum(shard.values(shard.low, shard.high), first)
 
 
 def read_rows(node: Node, name: str, selection: Selection) -> NDArray[Any] | RaggedArray:

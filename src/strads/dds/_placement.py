@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strads.checkpoints import Load, Save, SnapshotSave, Tree, contents_checksum, is_shared, observe
+from strads.checkpoints import Load, Save, SnapshotSave, Tree, digest, is_shared, observe, row_sum, total
 from strads.cluster import Cluster
 from strads.dds._layout import Bounds, Layout, numbers, part
-from strads.dds._node_tables import copy_table, move_rows, save_rows, store_values
+from strads.dds._node_tables import copy_table, move_rows, save_rows, store_values, sum_rows
 from strads.dds._spread import Spread, lost
 from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray
@@ -136,9 +136,22 @@ class Content:
 
     # -- checkpoints ---------------------------------------------------------------------------------------
 
+    @property
+    def is_on_nodes(self) -> bool:
+        """Whether only the nodes have the content."""
+        return self._home is None
+
     def fixed_content(self) -> str | None:
-        """Return a checksum of the content, if the driver has it."""
-        return None if self._home is None else contents_checksum(numbers(self._home), self.layout.offsets)
+        """Return a checksum of the content, wherever it is; None if it is lost."""
+        if self._home is not None:
+            sums = [row_sum(numbers(self._home), 0)]
+        elif self._spread is not None:
+            bounds, offsets = self._spread.bounds[:-1], self.layout.offsets
+            first = bounds if offsets is None else offsets[bounds]
+            sums = self._spread.run(sum_rows, each=[(int(number),) for number in first])
+        else:
+            return None
+        return digest(total(sums), self.layout.offsets)
 
     def is_shared(self) -> bool:
         """Whether other code may have a view of the content at the driver."""

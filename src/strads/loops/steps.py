@@ -50,7 +50,7 @@ def perform_loop(
 
     title = f"{name} {getattr(body, '__name__', type(body).__name__)}"
     roots = [table.root for table in tables.values()]
-    return perform(Operator(title, run, signature, roots, list(small.values()), pack, unpack))
+    return perform(Operator(title, run, signature, roots, list(small.values()), pack=pack, unpack=unpack))
 
 
 def _described(argument: Any) -> Any:
@@ -92,6 +92,10 @@ def unpack_sync(tree: Any, rules: Any) -> SyncStatistics:
 
 class _SkippedPlan:
     """In place of the plan of a loop that was skipped."""
+
+    def explain(self) -> str:
+        """Say so: a program that prints plans can be executed again."""
+        return "skipped: a checkpoint has the result of this loop"
 
     def __getattr__(self, name: str) -> Any:
         raise CheckpointError(

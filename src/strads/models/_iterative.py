@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from strads import cluster
-from strads.checkpoints import Load, Operator, Save, Tree, current_session, forget, observe, perform
+from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session, forget, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, CheckpointError, InputError, NodeFailure
@@ -199,7 +199,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         *,
         seconds: float = 0.0,
         max_epochs: int | None = None,
-        data: str = "",
+        data: Data | None = None,
     ) -> bool:
         """Run epochs until `max_iter`, convergence, early stopping, a callback that returns True, or Ctrl-C; publish.
 
@@ -217,7 +217,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         max_epochs
             Largest number of epochs, if that is not `max_iter`.
         data
-            `data_digest` of what it learns from.
+            `data_digest` of what it learns from; checkpoints compare it.
 
         Returns
         -------
@@ -237,7 +237,8 @@ class IterativeEstimator(BaseEstimator, ABC):
         try:
             with Stopping() as stopping:
                 try:
-                    self._iterate(training, stopping, on_iteration, seconds, max_epochs or int(self.max_iter), data)
+                    most = max_epochs or int(self.max_iter)
+                    reason = self._iterate(training, stopping, on_iteration, seconds, most, data)
                 except NodeFailure:
                     raise
                 except BaseException:
@@ -246,7 +247,7 @@ class IterativeEstimator(BaseEstimator, ABC):
                     raise
                 if stopping.error is not None and session is not None:
                     session.suspend()
-                self._end(training)
+                self._end(training, reason)
         finally:
             training.is_closed = True
             del self._training
@@ -259,22 +260,23 @@ class IterativeEstimator(BaseEstimator, ABC):
         on_iteration: OnIteration | None,
         seconds: float,
         max_epochs: int,
-        data: str,
-    ) -> None:
-        """Run the epochs, each an operator of checkpoints."""
+        data: Data | None,
+    ) -> tuple[object, ...]:
+        """Run the epochs, each an operator of checkpoints; returns why they ended."""
         session = current_session()
         chosen = plain(self.get_params()) if session is not None else {}
         for name in self._without_effect:
             chosen.pop(name, None)
         for number in range(1, max_epochs + 1):
             if session is not None and session.next_name() == self._name_of("end"):
-                break  # the earlier run was stopped here
+                break  # the earlier run was stopped here, if its reason is the same
             seconds, record, is_last = perform(
                 Operator(
                     self._name_of("epoch"),
                     partial(self._run_epoch, training, number, seconds),
-                    lambda number=number: (number, chosen, data),  # type: ignore[misc]
+                    lambda number=number: (number, chosen, data and data.digest),  # type: ignore[misc]
                     [training],
+                    data=data,
                     pack=_packed,
                     unpack=Load(_no_file),
                 )
@@ -284,6 +286,9 @@ class IterativeEstimator(BaseEstimator, ABC):
             self._is_current = False
             if stopping.look(record, on_iteration) or is_last:
                 break
+        else:
+            return "max_iter", max_epochs
+        return ("stopped",)
 
     def _name_of(self, part: str) -> str:
         return f"{type(self).__name__} {part}"
@@ -301,7 +306,7 @@ class IterativeEstimator(BaseEstimator, ABC):
                 training.best = [solver.learnt().copy()]
         return seconds, record, epoch.is_last or (patience is not None and patience.is_over)
 
-    def _end(self, training: _Training) -> None:
+    def _end(self, training: _Training, reason: tuple[object, ...]) -> None:
         """Publish what was learnt: the last operator of training."""
 
         def run() -> dict[str, Any]:
@@ -309,7 +314,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             return dict(training.solver.verdict())
 
         self._verdict = perform(
-            Operator(self._name_of("end"), run, lambda: (), [self, training], pack=_packed, unpack=Load(_no_file))
+            Operator(self._name_of("end"), run, lambda: reason, [self, training], pack=_packed, unpack=Load(_no_file))
         )
         observe(self)
         forget(training)

@@ -182,7 +182,7 @@ class BayesianPersonalizedRanking(Recommender):
             self._likes, self._start_seed = KnownLikes(likes, ItemLog()), start_seed
             self._user_ids, self._item_ids = indexes.users, indexes.items
             self.n_features_in_ = likes.n_items
-            data = data_digest(likes, held_out, indexes.saved(), origin and [origin._calls, origin._factors])
+            data = data_digest(likes, held_out, indexes.saved(), start=origin and [origin._calls, origin._factors])
             self._train(solver, on_iteration, seconds=time.perf_counter() - begin, data=data)
         return self
 

@@ -214,7 +214,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
             training = self._training_on(corpus, priors, self.n_workers, int(self.random_state))
             solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
             n_words, words = corpus.n_words, corpus.vocabulary
-        data = data_digest(corpus, origin and [origin._calls, origin._counts])
+        data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
         del corpus
         with solver:
             self._begin_call(origin)

@@ -215,7 +215,7 @@ class MatrixFactorization(FactorPredictor):
         tables = self._start(data, indexes, origin)
         with self._make_solver(ratings, held, tables, seed) as solver:
             seconds = time.perf_counter() - start
-            digest = data_digest(data, held, tables.arrays, indexes.saved())
+            digest = data_digest(data, held, indexes.saved(), start=tables.arrays)
             self._train(solver, on_iteration, seconds=seconds, data=digest)
         return self
 

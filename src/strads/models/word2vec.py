@@ -185,7 +185,7 @@ class Word2Vec(ContinuedEstimator):
             self._words, self._start_seed, self._passes = words, start_seed, epochs
             self._begin_call(origin)
             try:
-                self._train(solver, on_iteration, data=data_digest(sentences, words, start, seed))
+                self._train(solver, on_iteration, data=data_digest(sentences, words, seed, start=start))
             finally:
                 del self._passes
         return self

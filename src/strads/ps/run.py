@@ -128,9 +128,8 @@ def run(
         return fingerprint(program), count, [_described(value) for value in arguments], content
 
     name = f"ps.run {getattr(program, '__name__', type(program).__name__)}"
-    return perform(
-        Operator(name, run_all, signature, tables, pack=partial(_pack, tables), unpack=partial(_unpack, tables))
-    )
+    pack, unpack = partial(_pack, tables), partial(_unpack, tables)
+    return perform(Operator(name, run_all, signature, tables, changes_arguments=True, pack=pack, unpack=unpack))
 
 
 def _described(value: Any) -> Any:

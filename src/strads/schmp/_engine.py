@@ -76,7 +76,7 @@ class Engine:
         kind = self._kind
         title = f"{kind.__name__}.{name}"
         code = [item for item in vars(kind).values() if callable(item)]
-        return perform(Operator(title, run, lambda: (arguments, self._workers, code), [self], (), pack, unpack))
+        return perform(Operator(title, run, lambda: (arguments, self._workers, code), [self], pack=pack, unpack=unpack))
 
     def checkpoint_state(self, save: Save) -> Tree:
         """Return the state of program, workers and shards; each node saves its own part."""

@@ -1,0 +1,346 @@
+"""Programs that change, between operators, what operators have used; and other ways to meet a checkpoint unprepared."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import strads
+from strads import models, ps
+from strads.checkpoints import current_session
+from strads.checkpoints import session as sessions
+from strads.errors import ArgumentError, CheckpointError
+
+
+class Killed(Exception):
+    """The program ends here; nothing is written afterwards."""
+
+
+def die():
+    session = current_session()
+    if session is not None:
+        session._writer.wait(10.0)
+        session._is_broken = True
+        raise Killed
+
+
+def restarted(program, folder, *arguments, every=1, nodes=1):
+    """Return what a program returns that is killed where it calls `die`, and then executed again."""
+    found = None
+    for kill in (die, lambda: None):
+        with strads.init(nodes=nodes, checkpoint_dir=folder, checkpoint_every=every):
+            try:
+                found = program(kill, *arguments)
+            except Killed:
+                continue
+    return found
+
+
+def plain(program, *arguments):
+    return program(lambda: None, *arguments)
+
+
+def _step(k, X, W, rate):
+    W[k % len(W)] += rate[0] * (X[k] - W[k % len(W)])
+
+
+FACTOR = 0.5
+
+
+def _scaled(k, W):
+    W[k] = W[k] * FACTOR + 1.0
+
+
+def tables():
+    return strads.dvector.uniform(50, seed=1), strads.dvector.zeros(7)
+
+
+def test_an_array_argument_that_is_changed_in_place(tmp_path):
+    def program(kill):
+        (X, W), rate, seen = tables(), np.array([0.5], "f4"), []
+        for number in range(9):
+            strads.async_for(50, _step, X, W, rate)
+            rate *= 0.7
+            if number == 4:
+                seen.append(float(W[3]))
+            if number == 7:
+                kill()
+        return seen, float(W[3])
+
+    assert restarted(program, tmp_path, every=4) == plain(program)
+
+
+def test_a_global_variable_that_is_changed_is_noticed(tmp_path, monkeypatch):
+    def program(kill):
+        monkeypatch.setitem(globals(), "FACTOR", 0.5)
+        W, seen = strads.dvector.zeros(7), []
+        for number in range(9):
+            strads.async_for(7, _scaled, W)
+            monkeypatch.setitem(globals(), "FACTOR", FACTOR * 0.7)
+            if number == 5:
+                seen.append(float(W[3]))
+            if number == 7:
+                kill()
+        return seen
+
+    with pytest.raises(CheckpointError, match="global variable"):
+        restarted(program, tmp_path, every=4)
+
+
+def test_data_of_a_fit_that_is_changed_in_place_is_noticed(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.normal(size=(60, 20)))
+
+    def program(kill):
+        (samples, W), data = tables(), X.copy(order="F")
+        model = models.Lasso(max_iter=3).fit(data, data[:, :3].sum(1))
+        data *= 0.5
+        for number in range(9):
+            strads.async_for(50, _step, samples, W, np.array([0.5], "f4"))
+            if number == 2:
+                float(W[3])
+        kill()
+        return model.coef_.tolist()
+
+    with pytest.raises(CheckpointError, match="its data has changed"):
+        restarted(program, tmp_path, every=12)
+
+
+def test_what_the_driver_writes_before_the_end_is_written_once(tmp_path):
+    def program():
+        X, W = tables()
+        for _ in range(3):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+        W[:] = W.to_numpy() * 0.5
+        return W.to_numpy(copy=True).tolist()
+
+    wanted = program()
+    for _ in range(3):
+        with strads.checkpoint(tmp_path, every=2):
+            assert program() == wanted
+
+
+def test_sigterm_before_the_journal(tmp_path, monkeypatch):
+    def program():
+        X, W = tables()
+        for _ in range(6):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+        return float(W[3])
+
+    wanted, packed, calls = program(), sessions._packed, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return packed(*arguments)
+
+    monkeypatch.setattr(sessions, "_packed", interrupted)
+    with pytest.raises(SystemExit), strads.checkpoint(tmp_path, every=3):
+        program()
+    assert len(calls) == 2
+    with strads.checkpoint(tmp_path, every=3):
+        assert program() == wanted
+
+
+def test_a_fit_in_another_thread_is_not_part_of_the_program(tmp_path):
+    rng = np.random.default_rng(0)
+    data = np.c_[rng.integers(0, 30, 200), rng.integers(0, 20, 200)], rng.normal(size=200)
+
+    def program(kill):
+        epochs = []
+        with ThreadPoolExecutor(1) as pool:
+
+            def look(record):
+                if record["iteration"] == 2:
+                    other = models.MatrixFactorization(n_components=3, max_iter=5)
+                    epochs.append(pool.submit(other.fit, *data).result().n_iter_)
+
+            models.MatrixFactorization(n_components=4, max_iter=3).fit(*data, on_iteration=look)
+        kill()
+        return epochs
+
+    assert restarted(program, tmp_path) == [5]
+
+
+@pytest.mark.parametrize("most", [2, 6])
+def test_another_number_of_epochs_is_noticed(tmp_path, most):
+    data = np.c_[np.arange(60) % 7, np.arange(60) % 5], np.arange(60) % 3 + 1.0
+
+    def program(count):
+        with strads.checkpoint(tmp_path) as session:
+            model = models.MatrixFactorization(n_components=2, max_iter=count).fit(*data)
+            session.finish()
+            return model.n_iter_
+
+    assert program(3) == 3
+    assert program(3) == 3
+    with pytest.raises(CheckpointError, match="MatrixFactorization"):
+        program(most)
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 2), (1, 2), (3, 1), (1, 1)])
+def test_changed_files_are_noticed_wherever_the_rows_are(tmp_path, first, then):
+    def add(k, T, W):
+        W[T[k].user] += T[k].score
+
+    def program():
+        table = strads.read_csv(tmp_path / "data.csv", {"user": "i4", "score": "f8"})
+        W = strads.dvector.zeros(7, dtype="f8")
+        for _ in range(2):
+            strads.async_for(len(table), add, table, W)
+        return W.to_numpy(copy=True).tolist()
+
+    def run(nodes, factor):
+        lines = [f"{number % 7},{number * factor}\n" for number in range(300)]
+        (tmp_path / "data.csv").write_text("user,score\n" + "".join(lines))
+        with strads.init(nodes=nodes, threads=1, checkpoint_dir=tmp_path / "checkpoint"):
+            return program()
+
+    assert run(first, 0.5) == run(then, 0.5)
+    with pytest.raises(CheckpointError, match="content of a table"):
+        run(then, 0.25)
+
+
+def test_a_failure_must_happen_again(tmp_path):
+    def program(kill):
+        (X, W), seen = tables(), []
+        for number in range(4):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+            try:
+                seen.append(strads.record(lambda: float((tmp_path / "number").read_text())))
+            except OSError:
+                seen.append(0.0)
+            if number == 1 and current_session() is not None:
+                current_session().finish()
+            if number == 2:
+                kill()
+        return seen
+
+    assert restarted(program, tmp_path / "kept") == [0.0] * 4
+    with pytest.raises(Killed), strads.checkpoint(tmp_path / "checkpoint"):
+        program(die)
+    (tmp_path / "number").write_text("0.9")
+    with (
+        pytest.raises(CheckpointError, match="there it raised FileNotFoundError"),
+        strads.checkpoint(tmp_path / "checkpoint"),
+    ):
+        program(lambda: None)
+
+
+def test_models_that_are_changed_after_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(40)]
+    sentences = [[words[number % 40] for number in rng.zipf(1.4, 12)] for _ in range(100)]
+
+    def program(kill):
+        model = models.Word2Vec(vector_size=8, min_count=1, epochs=2).fit(sentences)
+        model.vectors_ /= np.linalg.norm(model.vectors_, axis=1, keepdims=True)
+        X, W = tables()
+        for number in range(4):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+            model.partial_fit(sentences)
+            if number == 2:
+                kill()
+        return float(W[3]), model.vectors_.tolist()
+
+    for every in (1, 3, 7):
+        assert restarted(program, tmp_path / str(every), every=every) == plain(program)
+
+
+def test_padding_of_records_does_not_count(tmp_path):
+    dtype = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+
+    def bump(k, T):
+        T[k].b += T[k].a + k
+
+    def program(kill):
+        array = np.empty(50, dtype)
+        array.view("u1")[:] = os.urandom(1)[0]
+        array["a"], array["b"] = np.arange(50) % 5, 1.0
+        T = strads.dvector(array)
+        for _ in range(4):
+            strads.async_for(50, bump, T)
+        kill()
+        return T.to_numpy()["b"].tolist()
+
+    for nodes in (1, 2):
+        assert restarted(program, tmp_path / str(nodes), nodes=nodes) == plain(program)
+
+
+class Metrics(NamedTuple):
+    loss: float
+
+
+def test_record_refuses_what_it_could_not_return(tmp_path):
+    with strads.checkpoint(tmp_path), pytest.raises(CheckpointError, match=r"strads.record .*Return numbers"):
+        strads.record(lambda: Metrics(1.0))
+
+
+def test_sessions_are_not_nested(tmp_path):
+    with strads.checkpoint(tmp_path / "a"):
+        with pytest.raises(ArgumentError, match="already saved"), strads.checkpoint(tmp_path / "b"):
+            pass
+        assert strads.record(lambda: 3) == 3
+
+
+def test_plans_of_skipped_loops_can_be_printed(tmp_path):
+    def program(kill):
+        X, W = tables()
+        for _ in range(3):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4")).plan.explain()
+        kill()
+        return float(W[3])
+
+    assert restarted(program, tmp_path) == plain(program)
+
+
+def test_memory_that_is_not_of_numpy(tmp_path):
+    def program(kill):
+        memory, seen = bytearray(28), []
+        X, _ = tables()
+        W = strads.dvector.from_numpy(np.frombuffer(memory, "f4"), copy=False)
+        for _ in range(4):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+            seen.append(float(np.frombuffer(memory, "f4")[3]))
+        kill()
+        return seen
+
+    assert restarted(program, tmp_path) == plain(program)
+
+
+def _work(worker, table, out):
+    table.inc(np.arange(5), np.ones((5, 1)))
+    worker.clock()
+    out[worker.number] += worker.number + 1.0
+
+
+def test_workers_that_write_to_an_argument(tmp_path):
+    def program(kill):
+        table, out, seen = ps.Table(5, 1), np.zeros(2), []
+        for number in range(4):
+            ps.run(_work, table, out, workers=2)
+            seen.append(float(out.sum()))
+            if number == 2:
+                kill()
+        return seen
+
+    assert restarted(program, tmp_path) == [3.0, 6.0, 9.0, 12.0]
+
+
+def test_a_forked_child_leaves_the_checkpoint_alone(tmp_path):
+    X, W = tables()
+    with strads.checkpoint(tmp_path, every=2) as session:
+        for _ in range(3):
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+        session._writer.wait(10.0)
+        before = sorted(path.name for path in tmp_path.rglob("*"))
+        child = os.fork()
+        if child == 0:
+            session.close()
+            os._exit(0 if session.closed else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert sorted(path.name for path in tmp_path.rglob("*")) == before

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
 }
 _SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees
 ANYWHERE = {"errors", "rng"}
-EXEMPT = {"__init__", "errors"}  # the package itself: it exports the public names
+EXEMPT = {"__init__", "_kernel_cache", "errors"}  # the package itself: it exports the public names
 
 
 def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) -> Iterator[tuple[int, str]]:

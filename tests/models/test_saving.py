@@ -3,12 +3,16 @@
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from strads.cli.run_directory import RunDirectory
+from strads.errors import InputError
+from strads.models import LatentDirichletAllocation, LogisticRegression
+from strads.models.array_files import read_npy, read_npz
 from strads.models.model_files import load_model, replacing, save_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
@@ -73,3 +77,69 @@ def test_unfinished_files_cannot_be_foreseen(tmp_path, monkeypatch):
         file.write(b"text")
     assert other.read_text() == "other"
     assert planted.is_symlink()
+
+
+def rewrite(path: Path, **changes: np.ndarray) -> None:
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **(arrays | changes))
+
+
+COUNTS = np.array([[1, 2, 0], [3, 0, 4]])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "problem"),
+    [
+        ("alpha", np.array([0.5, np.nan]), "alpha: its values are nan"),
+        ("alpha", np.array([[0.5, 0.5]]), "alpha: it has the shape (1, 2)"),
+        ("alpha", np.array(["a", "b"]), "alpha: it is of dtype <U1"),
+        ("topics", np.array([0, 1, 0, 2], np.int32), "topics: its values are 0 … 2"),
+        ("topics", np.array([0, 1, 0, -1], np.int32), "topics: its values are -1 … 1"),
+        ("counts", np.array([1, 2, 3], np.int32), "counts: it has the shape (3,), where others have 4 counts"),
+        ("counts", np.array([0, 2, 3, 1], np.int32), "counts: its values are 0 … 3"),
+        ("offsets", np.array([0, 3, 2, 4], np.int32), "offsets: its values do not rise from 0 to 4"),
+        ("offsets", np.array([0, 4], np.int32), "offsets: it is of 1 rows, where others have 3 n_words"),
+        ("vocabulary", np.zeros(3), "vocabulary: it is of dtype float64"),
+    ],
+)
+def test_what_a_model_does_not_declare_is_refused(tmp_path, name, values, problem):
+    path = tmp_path / "model.npz"
+    LatentDirichletAllocation(2, max_iter=1).fit(COUNTS).save(path)
+    sound = {"topics": np.array([0, 1, 0, 1], np.int32), "counts": np.ones(4, np.int32)}
+    rewrite(path, **(sound | {"offsets": np.array([0, 2, 3, 4], np.int32), name: values}))
+    with pytest.raises(InputError, match="is incomplete or damaged") as caught:
+        LatentDirichletAllocation.load(path)
+    assert problem in str(caught.value)
+
+
+def test_parameters_of_a_file_are_checked_as_fit_checks_them(tmp_path):
+    path = tmp_path / "model.npz"
+    LogisticRegression().fit(np.eye(4), [0, 1, 0, 1]).save(path)
+    with np.load(path) as file:
+        header = str(file["header"])
+    rewrite(path, header=np.array(header.replace('"max_iter": ', '"max_iter": -')))
+    with pytest.raises(InputError, match="max_iter=-"):
+        LogisticRegression.load(path)
+
+
+def test_arrays_have_what_their_headers_announce(tmp_path):
+    path = tmp_path / "a.npy"
+    for values in (np.arange(6.0).reshape(2, 3), np.ones((2, 3), order="F"), np.array("text"), np.zeros((0, 3))):
+        np.save(path, values)
+        found = read_npy(path)
+        assert (found.dtype, found.shape, found.tolist()) == (values.dtype, values.shape, values.tolist())
+    np.save(path, np.zeros((2, 3)))
+    path.write_bytes(path.read_bytes().replace(b"(2, 3)", b"(9, 3)"))
+    with pytest.raises(InputError, match=r"a\.npy: .*48 bytes do not hold an array of shape \(9, 3\)"):
+        read_npy(path)
+
+
+def test_any_damage_of_an_archive_is_an_input_error(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.random.default_rng(0).normal(size=100), b=np.array(["x"]))
+    sound = path.read_bytes()
+    for place in range(0, len(sound), 3):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0xFF]) + sound[place + 1 :])
+        with suppress(InputError):
+            read_npz(path)

@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster.interrupts import interrupted_later
 from strads.errors import ArgumentError, InputError
+from strads.models._file_contents import Number
 from strads.models._iterative import IterativeEstimator
 from strads.models.model_files import plain
 from strads.rng.philox import mixed_key
 
 _MOST_RECORDS = 1000
+CALLS = Number(whole=True, least=1)  # of what model files hold
+SEED = Number(whole=True, least=0, most=2**63 - 1)
 _CALL = 0xCA11  # purpose of random numbers
 
 
@@ -78,8 +80,8 @@ class ContinuedEstimator(IterativeEstimator, ABC):
     def _restore_call(self, parameters: dict[str, Any]) -> None:
         """Set what `_saved_call` returned."""
         self._calls, self._made_with = int(parameters["calls"]), dict(parameters["made_with"])
-        if self._calls < 1 or set(self._made_with) != set(self._must_agree):
-            raise ValueError("calls or made_with are not those of this model")
+        if set(self._made_with) != set(self._must_agree):
+            raise ValueError("made_with is not that of this model")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -120,16 +122,3 @@ class ContinuedEstimator(IterativeEstimator, ABC):
             total.update(f"{name} {array.dtype.str} {array.shape}".encode())
             total.update(np.ascontiguousarray(array).data)
         return total.hexdigest()
-
-
-def check_tables(*tables: NDArray[Any]) -> None:
-    """Reject tables of a file that are not finite float32 numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-    """
-    for table in tables:
-        if table.dtype != np.float32 or not math.isfinite(table.sum(dtype=np.float64)):
-            raise ValueError("the tables hold something else than finite float32 numbers")

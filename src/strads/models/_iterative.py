@@ -18,13 +18,16 @@ from strads import cluster
 from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session, forget, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
-from strads.errors import ArgumentError, CheckpointError, InputError, NodeFailure
+from strads.errors import CheckpointError, InputError, NodeFailure
+from strads.models._file_contents import Contents, Number, check_contents
 from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
+
+_ITERATIONS = Number(whole=True, least=0)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ class IterativeEstimator(BaseEstimator, ABC):
     history_: list[IterationRecord]
     n_iter_: int
 
+    _contents: ClassVar[Contents] = {}  # what a model file must hold of the entries of `_saved`
     _parameter_classes: ClassVar[tuple[type, ...]] = ()  # dataclasses that a parameter may be an instance of
     _early_stopping_figure: ClassVar[str]  # key of the record that `early_stopping` watches
     _higher_is_better: ClassVar[bool] = False
@@ -174,9 +178,12 @@ class IterativeEstimator(BaseEstimator, ABC):
         The constructor's parameters, the history and `n_iter_` are saved as well.
         """
 
+    def _check_parameters(self) -> Any:
+        """Raise ArgumentError for parameters that cannot be used; `fit` does so, and `load`."""
+
     @abstractmethod
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Set all attributes from what `_saved` returned.
+        """Set all attributes from what `_saved` returned; of a file, what `_contents` declares has been checked.
 
         Raises
         ------
@@ -411,15 +418,27 @@ class IterativeEstimator(BaseEstimator, ABC):
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:
+            check_contents({"n_iter": _ITERATIONS} | dict(cls._contents), parameters, arrays)
             model = cls(**restored(parameters["params"], cls._parameter_classes))
-            model.n_iter_, model.history_ = int(parameters["n_iter"]), list(parameters["history"])
+            model._check_parameters()
+            model.n_iter_, model.history_ = parameters["n_iter"], _checked_history(parameters["history"])
             model._restore(parameters, arrays)
             if "feature_names_in" in arrays:
                 model.feature_names_in_ = arrays["feature_names_in"].astype(object)
-        except (KeyError, TypeError, ValueError, IndexError, ArgumentError) as error:
-            raise InputError(f"{os.fspath(path)}: the model file is incomplete ({error})") from error
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise InputError(f"{os.fspath(path)}: the model file is incomplete or damaged ({error})") from error
         model._is_fitted = True
         return model
+
+
+def _checked_history(found: Any) -> list[IterationRecord]:
+    """Return the records of a file, or raise ValueError."""
+    counts = {"iteration": _ITERATIONS, "samples": _ITERATIONS, "seconds": Number(least=0)}
+    if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+        raise ValueError("history is no list of records")
+    for record in found:
+        check_contents(counts, record, {})
+    return found
 
 
 def _packed(value: Any) -> Tree:

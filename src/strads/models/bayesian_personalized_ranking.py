@@ -1,14 +1,15 @@
 """Bayesian personalized ranking: what users like among what they have not chosen yet."""
 
 import time
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError
-from strads.models._continuing import check_tables
+from strads.models._continuing import CALLS, SEED
+from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
 from strads.models.factorization.item_log import ItemLog
@@ -109,6 +110,18 @@ class BayesianPersonalizedRanking(Recommender):
         return self.iterations
 
     _must_agree = ("factors",)
+    _contents: ClassVar = {
+        "users": Table(dtypes="f4", shape=("users", "columns")),
+        "items": Table(dtypes="f4", shape=("items", "columns")),
+        "biases": Table(dtypes="f4", shape=("items",)),
+        "liked_items": Table(dtypes="i4", shape=("likes",), below="items"),
+        "liked_offsets": Offsets(of="likes"),
+        "later_users": Table(dtypes="i4", shape=("later",), below="users"),
+        "later_items": Table(dtypes="i4", shape=("later",), below="items"),
+        "first_items": Number(whole=True, least=0),
+        "start_seed": SEED,
+        "calls": CALLS,
+    }
     _start_seed: int
     _online: OnlineRanking | None = None  # between calls of partial_fit
 
@@ -282,10 +295,6 @@ class BayesianPersonalizedRanking(Recommender):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
-        check_tables(users, items, biases)
-        fit_together = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
-        if not fit_together or biases.shape != items.shape[:1]:
-            raise ValueError("the factors do not fit together")
         likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], int(parameters["first_items"]))
         if likes.n_users > len(users) or likes.n_items > len(items):
             raise ValueError("the likes do not fit the factors")

@@ -4,7 +4,7 @@ import json
 import numbers
 import time
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +13,8 @@ from sklearn.base import TransformerMixin, clone
 
 from strads.checkpoints import data_digest, preparing, record
 from strads.errors import ArgumentError, InputError
-from strads.models._continuing import ContinuedEstimator
+from strads.models._continuing import CALLS, ContinuedEstimator
+from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
 from strads.models.corpora.corpus import Corpus, as_corpus
@@ -101,6 +102,16 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
     """
 
     _must_agree = ("n_components", "doc_topic_prior", "topic_word_prior")
+    _contents: ClassVar = {
+        "n_words": Number(whole=True, least=0),
+        "beta": Number(least=0),
+        "alpha": Table(dtypes="f8", shape=("topics",), least=0),
+        "topics": Table(dtypes="i4 i8", shape=("counts",), below="topics"),
+        "counts": Table(dtypes="i4", shape=("counts",), least=1),
+        "offsets": Offsets(of="counts", rows="n_words"),
+        "vocabulary": Table(dtypes="u1", shape=("bytes",), optional=True),
+        "calls": CALLS,
+    }
     _counts: TopicCounts
     _priors: Priors
     _numbers: dict[str, int] | None = None  # of the words, while batches come
@@ -438,6 +449,6 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         shape = (self.n_features_in_, len(priors.alpha))
         matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
         matrix.check_format()
-        if matrix.dtype != np.int32 or not matrix.has_canonical_format:
-            raise ValueError("the counts are no rising lists of int32 numbers")
+        if not matrix.has_canonical_format:
+            raise ValueError("the topics of a word do not rise")
         self._publish((TopicCounts(matrix), priors))

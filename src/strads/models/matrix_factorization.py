@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from strads.checkpoints import data_digest, preparing
 from strads.dds import dvector
 from strads.errors import ArgumentError
-from strads.models._continuing import check_tables
+from strads.models._continuing import CALLS, SEED
+from strads.models._file_contents import Number, Offsets, Table, check_contents
 from strads.models._iterative import OnIteration, Solver
 from strads.models._parameters import (
     check_choice,
@@ -122,6 +123,17 @@ class MatrixFactorization(FactorPredictor):
 
     _early_stopping_figure = "validation_rmse"
     _must_agree = ("n_components", "solver", "step", "biases")
+    _contents: ClassVar = {
+        "users": Table(dtypes="f4", shape=("users", "columns")),
+        "items": Table(dtypes="f4", shape=("items", "columns")),
+        "rated_items": Table(dtypes="i4", shape=("ratings",), below="items", optional=True),
+        "rated_offsets": Offsets(of="ratings", optional=True),
+        "later_users": Table(dtypes="i4", shape=("later",), below="users", optional=True),
+        "later_items": Table(dtypes="i4", shape=("later",), below="items", optional=True),
+        "mean": Number(),
+        "rank": Number(whole=True, least=1),
+        "calls": CALLS,
+    }
 
     def __init__(
         self,
@@ -389,9 +401,9 @@ class MatrixFactorization(FactorPredictor):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items = arrays["users"], arrays["items"]
-        check_tables(users, items)
         self.n_features_in_, self.mean_, self._rated = 2, float(parameters["mean"]), None
         self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
+        check_contents({"spread": Number(least=0), "seed": SEED}, parameters["initial"], {})
         self._initial = InitialFactors(**parameters["initial"])
         self._scale = ScoreScale.restored(parameters.get("scale"))
         self._restore_ids(arrays, len(users), len(items))

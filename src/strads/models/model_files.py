@@ -3,8 +3,7 @@
 import json
 import os
 import secrets
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import InputError
+from strads.models.array_files import read_npz
 
 _HEADER = "header"
 _VERSION = 3  # 1 did not hold what models need to go on learning; in 2 ids were the numbers of rows
@@ -127,20 +127,14 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
     InputError
         If the file is missing, corrupt, or of another kind of model.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            header = json.loads(str(file[_HEADER][()]))
-            arrays = {name: file[name] for name in file.files if name != _HEADER}
-        found, parameters, version = header["kind"], dict(header["parameters"]), header["format"]
-    except FileNotFoundError as error:
-        raise InputError(f"{os.fspath(path)}: there is no such model file") from error
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged") from error
+    name = os.fspath(path)
+    header, arrays = _read(name)
+    found, parameters, version = header["kind"], header["parameters"], header["format"]
     if version not in _READ:
         known = " and ".join(map(str, _READ))
-        raise InputError(f"{os.fspath(path)}: has format {version}; this version of strads reads {known}")
+        raise InputError(f"{name}: has format {version}; this version of strads reads {known}")
     if found != kind:
-        raise InputError(f"{os.fspath(path)}: holds a {found}, not a {kind}; load it with {found}.load(...)")
+        raise InputError(f"{name}: holds a {found}, not a {kind}; load it with {found}.load(...)")
     return parameters, arrays
 
 
@@ -152,10 +146,19 @@ def model_kind(path: str | os.PathLike[str]) -> str:
     InputError
         If the file is missing, or no model file.
     """
+    header, _ = _read(os.fspath(path), {_HEADER})
+    return str(header["kind"])
+
+
+def _read(name: str, only: Container[str] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header of a model file and its arrays, all or some."""
+    if not Path(name).exists():
+        raise InputError(f"{name}: there is no such model file")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return str(json.loads(str(file[_HEADER][()]))["kind"])
-    except FileNotFoundError as error:
-        raise InputError(f"{os.fspath(path)}: there is no such model file") from error
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise InputError(f"{os.fspath(path)}: not a model file that strads wrote, or damaged") from error
+        arrays = read_npz(name, only)
+        header = json.loads(str(arrays.pop(_HEADER)[()]))
+        if not isinstance(header["parameters"], dict) or "kind" not in header or "format" not in header:
+            raise ValueError("the header is incomplete")
+    except (InputError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{name}: not a model file that strads wrote, or damaged") from error
+    return header, arrays

@@ -1,12 +1,13 @@
 """TransE: entities and relations of a knowledge graph as vectors."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
+from strads.models._file_contents import Table
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
 from strads.models.kernels.aligned import padded
@@ -92,6 +93,11 @@ class TransE(IterativeEstimator):
     >>> labels.shape
     (2,)
     """
+
+    _contents: ClassVar = {
+        "entities": Table(dtypes="f4", shape=("entities", "columns")),
+        "relations": Table(dtypes="f4", shape=("relations", "columns")),
+    }
 
     def __init__(
         self,
@@ -341,8 +347,14 @@ class TransE(IterativeEstimator):
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         given = parameters["labels"]
         nothing = np.zeros(0, np.int64)
+        for kind, name in (("entity", "entities"), ("relation", "relations")):
+            count = len(given[kind]) if isinstance(given[kind], list) else given[kind]
+            if count != len(arrays[name]):
+                raise ValueError(f"{count} labels of {len(arrays[name])} {name}")
         self._entities, self._relations = (Labels.of(nothing, given[kind], kind) for kind in ("entity", "relation"))
         columns = int(self.n_components)
+        if arrays["entities"].shape[1] != columns:
+            raise ValueError(f"vectors of {arrays['entities'].shape[1]} components, not n_components={columns}")
         tables = []
         for labels, name in ((self._entities, "entities"), (self._relations, "relations")):
             table = np.zeros((len(labels), padded(columns)), np.float32)

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from strads import cluster
 from strads.checkpoints import data_digest, preparing
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError
-from strads.models._continuing import ContinuedEstimator, check_tables
+from strads.models._continuing import CALLS, SEED, ContinuedEstimator
+from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number
 from strads.models.corpora.documents import NothingGiven
@@ -100,6 +101,14 @@ class Word2Vec(ContinuedEstimator):
     """
 
     _must_agree = ("vector_size", "sg")
+    _contents: ClassVar = {
+        "vectors": Table(dtypes="f4", shape=("words", "columns")),
+        "outputs": Table(dtypes="f4", shape=("words", "columns")),
+        "counts": Table(dtypes="i8", shape=("words",), least=0),
+        "vocabulary": Table(dtypes="u1", shape=("bytes",)),
+        "start_seed": SEED,
+        "calls": CALLS,
+    }
     _words: WordCounts
     _outputs: NDArray[np.float32]
     _start_seed: int
@@ -350,12 +359,7 @@ class Word2Vec(ContinuedEstimator):
         words = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
         vectors = Vectors(arrays["vectors"], arrays["outputs"])
         counts = arrays["counts"]
-        check_tables(*vectors)
-        if vectors.inputs.ndim != 2 or vectors.inputs.shape != vectors.outputs.shape:
-            raise ValueError("the two tables of vectors do not fit together")
-        if counts.dtype != np.int64 or counts.ndim != 1 or (counts < 0).any():
-            raise ValueError("the counts are no numbers from 0")
-        if not len(words) == len(set(words)) == len(counts) == len(vectors.inputs):
+        if not len(words) == len(set(words)) == len(counts):
             raise ValueError("the words do not fit the vectors")
         self._words, self._start_seed = WordCounts(words, counts), int(parameters["start_seed"])
         self._restore_call(parameters)

@@ -1,12 +1,13 @@
 """The common base of LinearSVC and MultinomialLogisticRegression: a matrix of coefficients, predictors, files."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import InputError
+from strads.models._file_contents import Number, Table
 from strads.models._iterative import IterativeEstimator
 from strads.models.regression.inputs import as_features_to_predict
 
@@ -17,6 +18,13 @@ class LinearClassifier(IterativeEstimator):
     """A classifier with the attributes `coef_` (rows, n_features), `intercept_` (rows,), `classes_` and `dual_gap_`."""
 
     class_weight: Any
+
+    _contents: ClassVar = {
+        "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
+        "intercept": Table(dtypes="f4 f8", shape=("rows",)),
+        "classes": Table(dtypes="i u f b U", shape=("classes",)),
+        "dual_gap": Number(finite=False),
+    }
 
     def _predictors(self, X: Any) -> NDArray[Any]:
         """Return X `coef_`ᵀ + `intercept_`, of shape (n_samples, rows)."""
@@ -42,7 +50,7 @@ class LinearClassifier(IterativeEstimator):
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
         rows = {len(self.classes_), 1} if len(self.classes_) == 2 else {len(self.classes_)}
-        if self.coef_.ndim != 2 or len(self.coef_) not in rows or self.intercept_.shape != (len(self.coef_),):
+        if len(self.coef_) not in rows or len(self.classes_) < 2:
             raise ValueError(f"coefficients of shape {self.coef_.shape} of {len(self.classes_)} classes")
         self.dual_gap_ = float(parameters["dual_gap"])
         self.n_features_in_ = self.coef_.shape[1]

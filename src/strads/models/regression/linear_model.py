@@ -16,6 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
+from strads.models._file_contents import Number, Table
 from strads.models._iterative import Epoch, IterativeEstimator, OnIteration, Solver
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models.kernels.datafits import Datafit
@@ -32,6 +33,12 @@ class PenalizedLinearModel(IterativeEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _parameter_classes = (WorkingSet, CoordinateDescent)
+    _contents: ClassVar = {
+        "coef": Table(dtypes="f4 f8", shape=("features",)),
+        "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
+        "classes": Table(dtypes="i u f b U", shape=("classes",), optional=True),
+        "dual_gap": Number(finite=False),
+    }
     _penalized_by: ClassVar[str]
 
     solver: LinearSolver | None
@@ -238,8 +245,8 @@ class PenalizedLinearModel(IterativeEstimator):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         coef, intercept = arrays["coef"], arrays["intercept"]
-        if coef.ndim != 1 or coef.dtype.kind != "f" or intercept.shape != (1,):
-            raise ValueError(f"coefficients of shape {coef.shape} and dtype {coef.dtype}")
+        if intercept.shape != (1,):
+            raise ValueError(f"{len(intercept)} intercepts")
         self.dual_gap_ = float(parameters["dual_gap"])
         self.n_features_in_ = len(coef)
         self._set_coefficients(coef, intercept[0])

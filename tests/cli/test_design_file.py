@@ -36,5 +36,5 @@ def test_indices_that_point_outside_of_the_matrix(tmp_path: Path, kind: str) -> 
         arrays = dict(file)
     arrays["row" if kind == "coo" else "indices"].flat[1] = 1_000_000
     np.savez(path, **arrays)
-    with pytest.raises(InputError, match=r"x\.npz: cannot be read as npz"):
+    with pytest.raises(InputError, match=r"x\.npz: holds no sparse matrix .* or a damaged one"):
         read_samples(path, DesignOptions(labels=tmp_path / "y.npy"))

@@ -39,7 +39,7 @@ def write(folder: Path, content: str | bytes, name: str = "ratings.csv") -> Path
         " 1, 10, 2.5\n 2, 20, 3\n 3, 30, -4\n",
         '"1","10","2.5"\n"2","20","3"\n"3","30","-4"\n',
         '1\t"10"\t2.5\n2\t"20"\t3\n3\t"30"\t-4\n',
-        "+1,10,2.5\n2,+20,3\n0x3,30,-4\n",
+        "+1,10,2.5\n2,+20,3\n3,30,-4\n",
     ],
 )
 def test_the_same_rows_in_many_dialects(tmp_path, text):
@@ -73,6 +73,7 @@ def test_compression_is_known_by_content(tmp_path, name):
 @pytest.mark.parametrize(
     ("bad", "parts"),
     [
+        ("0x10,20,3", ["column 'user' (field 1)", "'0x10'", "an integer (int32)"]),
         ("x,20,3", ["column 'user' (field 1)", "'x'", "an integer (int32)"]),
         ("2,20,x", ["column 'score' (field 3)", "'x'", "a finite number (float32)"]),
         ("2,20,nan", ["column 'score'", "'nan'", "not finite"]),

@@ -94,7 +94,7 @@ def test_many_blocks(tmp_path, monkeypatch):
         ("3\n4\n3\n1 1 2\n1 3 1\n", ":3: 3 entries are announced, but 2 follow; is the file complete?"),
         ("3\n4\n3\n", ":3: 3 entries are announced, but 0 follow"),
         ("3\n4\n1\n1 1 2\n\n1 3 1\n", ":6: there are more entries than the 1 that line 3 announces"),
-        ("3\n4\n99999999999999999999\n1 1 2\n", ":3: 99999999999999999999 entries are announced: too many"),
+        ("3\n4\n99999999999999999999\n1 1 2\n", "99999999999999999999 entries are announced, but 1 follow"),
         ("3\n4\n1\n4 1 2\n", ":4: document 4 is outside 1 … 3 as line 1 says"),
         ("3\n4\n2\n\n1 1 2\n\n0 1 2\n", ":7: document 0 is outside 1 … 3"),
         ("3\n4\n1\n1 0 2\n", ":4: word 0 is outside 1 … 4 as line 2 says"),
@@ -158,10 +158,16 @@ def test_files_that_cannot_be_read(tmp_path):
     ("text", "expected"),
     [
         (DOCWORD, True),
-        ("3\n4\n", False),
+        ("3\n4\n", True),
         ("3\n4\n5\n1 2\n", False),
         ("3\n4\n5\na b c\n", False),
         ("1 2 3\n" * 4, False),
+        ("1 2 3\n" * 6, True),
+        ("3\n4\n5 5\n1 2 3\n", True),
+        ("3\n-4\n5\n1 2 3\n1 x 3\n", True),
+        ("4\n5\n1 2 3\n2 3 4\n3 4 5\n4 5 6\n", True),
+        ("1987\n12 monkeys\n7 samurai\n", False),
+        ("12 15 12 9\n3\n7 7 1\n15 12\n", False),
     ],
 )
 def test_the_format_is_known_by_its_first_lines(tmp_path, text, expected):

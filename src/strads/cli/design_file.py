@@ -1,22 +1,30 @@
 """Samples and their targets, from any supported kind of file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.cli.design_text import read_delimited, read_libsvm, read_matrix_market
+from strads.cli.design_text import LONGEST_LABEL, line_of_sample, read_delimited, read_libsvm
+from strads.cli.matrix_market import read_matrix_market
 from strads.dds.csv_dialect import is_number
-from strads.dds.files import check_file, compression_of
+from strads.dds.files import check_announced, check_file, compression_of
 from strads.errors import InputError
+from strads.models.array_files import read_npy, read_npz
 from strads.models.corpora.documents import read_lines, read_vocabulary
 
 _ZIP, _MATRIX_MARKET = b"PK\x03\x04", b"%%MatrixMarket"
+_SPARSE = {  # what there is besides `data`, by format
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
 _LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
 
 
@@ -57,6 +65,8 @@ class Samples:
         Description of the file format.
     first : int
         The number that a LIBSVM file gives its first column.
+    where : function, optional
+        Returns the file and line of a sample's target, for errors.
     """
 
     X: Any
@@ -64,6 +74,7 @@ class Samples:
     names: Sequence[str | int]
     kind: str
     first: int = 1
+    where: Callable[[int], str] | None = None
 
     @property
     def stored(self) -> int:
@@ -99,46 +110,65 @@ def read_samples(path: Path, options: DesignOptions, like: Samples | None = None
         samples = _read_npz(path, options)
     elif _begins_with(name, _MATRIX_MARKET):
         X, y = read_matrix_market(path), _labels(path, options, "MatrixMarket files hold X alone")
-        samples = _numbered(X, y, "MatrixMarket")
+        samples = _numbered(X, y, "MatrixMarket", options)
     elif path.suffix in _LIBSVM_SUFFIXES or _looks_like_libsvm(path):
         _refuse_target(path, options, "LIBSVM files have the label first")
         if options.labels is not None:
             raise InputError(f"{path}: LIBSVM files have the label first: leave out {options.labels}")
         X, y, first = read_libsvm(path, None if like is None else (like.first, like.X.shape[1]))
-        samples = Samples(X, y, range(first, first + X.shape[1]), "LIBSVM", first)
+        numbers = range(first, first + X.shape[1])
+        samples = Samples(X, y, numbers, "LIBSVM", first, lambda row: f"{path}:{line_of_sample(path, row, 0)}")
     else:
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
         wanted = None if like is None else [str(name) for name in like.names]
         X, y, names = read_delimited(path, options.target, options.drop, wanted)
-        samples = Samples(X, y, names, "delimited text")
+        samples = Samples(X, y, names, "delimited text", 1, lambda row: f"{path}:{line_of_sample(path, row, 1)}")
     if like is None and options.names is not None:
         samples = _named(samples, options.names)
-    _check(path, samples, like)
+    _check(path, samples, like, options.labels)
     return samples
 
 
 def _read_npz(path: Path, options: DesignOptions) -> Samples:
     _refuse_target(path, options, "in an npz file y is an array")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            found = set(file.files)
-            X: Any = scipy.sparse.load_npz(path) if "format" in found else file["X"] if "X" in found else None
-            if hasattr(X, "check_format"):
-                X.check_format()  # compiled code does not check indices
-            y = file["y"] if "y" in found and options.labels is None else None
-    except (OSError, ValueError, KeyError, BadZipFile, EOFError, NotImplementedError) as error:
-        raise InputError(f"{path}: cannot be read as npz: {error}; arrays of Python objects are not read") from error
+    arrays = read_npz(path)
+    X = _sparse(path, arrays) if "format" in arrays else arrays.get("X")
     if X is None:
-        names = ", ".join(sorted(found)) or "nothing"
+        names = ", ".join(sorted(arrays)) or "nothing"
         raise InputError(f"{path}: holds {names}: give the arrays X and y, or what scipy.sparse.save_npz writes")
+    y = arrays.get("y") if options.labels is None else None
     if y is None:
         y = _labels(path, options, "there is no array y in it")
     if scipy.sparse.issparse(X):
-        return _numbered(scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse")
+        return _numbered(scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse", options)
     if X.ndim != 2:
         raise InputError(f"{path}: X has {X.ndim} dimensions: give 2, samples and features")
-    return _numbered(_as_floats(path, X), y, "npz, dense")
+    return _numbered(_as_floats(path, X), y, "npz, dense", options)
+
+
+def _sparse(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return the matrix of the arrays that `scipy.sparse.save_npz` writes."""
+    try:
+        kind, shape = arrays["format"].item(), tuple(int(length) for length in arrays["shape"])
+        kind = kind.decode() if isinstance(kind, bytes) else kind
+        if kind not in _SPARSE or len(shape) != 2:
+            raise ValueError(f"format {kind!r:.20} of shape {shape}: give 2 axes, and one of {', '.join(_SPARSE)}")
+        data, *places = (arrays[name] for name in ("data", *_SPARSE[kind]))
+        check_announced(str(path), {"rows": shape[0], "columns": shape[1]}, data.size)
+        if any(place.dtype.kind not in "iu" for place in places):
+            raise ValueError("positions are no integers")
+        given = (data, tuple(places)) if kind == "coo" else (data, *places)
+        X = getattr(scipy.sparse, f"{kind}_array")(given, shape=shape)
+        if hasattr(X, "check_format"):
+            X.check_format()  # compiled code does not check indices
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{path}: holds no sparse matrix of scipy.sparse.save_npz, or a damaged one: {error}"
+        ) from error
+    return X
 
 
 def _as_floats(path: Path, X: Any) -> Any:
@@ -157,13 +187,14 @@ def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
             f"{path}: {why}: give a file with what is to be predicted, one a line, as --labels, or --test-labels"
         )
     if options.labels.suffix == ".npy":
-        try:
-            return np.asarray(np.load(check_file(options.labels), allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{options.labels}: cannot be read as npy: {error}") from error
+        return read_npy(check_file(options.labels))
     lines = [line.strip() for line in read_lines(options.labels)]
     if "" in lines:
         raise InputError(f"{options.labels}:{lines.index('') + 1}: the line is blank: give one value on each")
+    longest = max(lines, key=len, default="")
+    if len(longest) > LONGEST_LABEL:
+        line = lines.index(longest) + 1
+        raise InputError(f"{options.labels}:{line}: {len(longest):,} characters are no label")
     return np.array(lines)
 
 
@@ -173,21 +204,27 @@ def _refuse_target(path: Path, options: DesignOptions, why: str) -> None:
         raise InputError(f"{path}: {why}: leave out {given}, which names columns of delimited text")
 
 
-def _numbered(X: Any, y: NDArray[Any], kind: str) -> Samples:
-    return Samples(X, y, range(1, X.shape[1] + 1), kind)
+def _numbered(X: Any, y: NDArray[Any], kind: str, options: DesignOptions) -> Samples:
+    labels = options.labels
+    where = None if labels is None or labels.suffix == ".npy" else (lambda row: f"{labels}:{row + 1}")
+    return Samples(X, y, range(1, X.shape[1] + 1), kind, where=where)
 
 
 def _named(samples: Samples, path: Path) -> Samples:
     names = read_vocabulary(path)
     if len(names) != samples.X.shape[1]:
         raise InputError(f"{path}: has {len(names):,} names, but there are {samples.X.shape[1]:,} columns")
-    return Samples(samples.X, samples.y, names, samples.kind, samples.first)
+    return replace(samples, names=names)
 
 
-def _check(path: Path, samples: Samples, like: Samples | None) -> None:
+def _check(path: Path, samples: Samples, like: Samples | None, labels: Path | None) -> None:
     X, y = samples.X, samples.y
     if y.ndim != 1 or len(y) != X.shape[0]:
-        raise InputError(f"{path}: {X.shape[0]:,} samples, but what is to be predicted has the shape {y.shape}")
+        given = "what is to be predicted" if labels is None else str(labels)
+        raise InputError(f"{path}: {X.shape[0]:,} samples, but {given} has the shape {y.shape}")
+    if y.dtype.kind not in "biufUS":
+        raise InputError(f"{path}: what is to be predicted is of dtype {y.dtype}: give real numbers or strings")
+    _check_targets(path, samples)
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is nothing to learn from")
     if like is not None and X.shape[1] != like.X.shape[1]:
@@ -206,6 +243,18 @@ def _check(path: Path, samples: Samples, like: Samples | None) -> None:
             f"{path}: row {row + 1}, column {samples.names[column]}: {X[row, column]} cannot be used: "
             "remove the row or fill in a number"
         )
+
+
+def _check_targets(path: Path, samples: Samples) -> None:
+    """Reject NaN and infinity among numbers, which are no label either."""
+    try:
+        wrong = ~np.isfinite(np.asarray(samples.y, dtype=np.float64))
+    except ValueError:
+        return
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        where = f"{path}: sample {row + 1}" if samples.where is None else samples.where(row)
+        raise InputError(f"{where}: {samples.y[row]} is to be predicted: remove the sample or fill in a finite number")
 
 
 def _begins_with(name: str, magic: bytes) -> bool:

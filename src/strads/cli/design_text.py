@@ -1,26 +1,26 @@
-"""Samples in text files: LIBSVM, MatrixMarket, delimited text. Errors name malformed lines."""
+"""Samples in text files: LIBSVM, delimited text. Errors name malformed lines."""
 
-import gzip
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
-import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from strads.dds.csv_dialect import WHITESPACE, Dialect, is_number, sniff_delimiter
-from strads.dds.files import compression_of
+from strads.dds.files import check_announced, compression_of, line_blocks
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 
-_LINE = re.compile(r"^Line (\d+): *")
+LONGEST_LABEL = 1000  # all labels take the memory of the longest
+_BLOCK_BYTES = 1 << 20
 _PEEKED_LINES = 20
 
 
@@ -30,7 +30,7 @@ def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, N
     Parameters
     ----------
     path : Path
-        Plain or gzip.
+        Plain or compressed.
     like : (int, int), optional
         The number of the first column, and the number of columns; others are left out, as the model does not have them.
         By default columns are numbered from 1 unless 0 occurs.
@@ -40,20 +40,53 @@ def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, N
     InputError
         At a malformed line or a non-finite value; names file and line.
     """
+    lines = _Lines(path)
     try:
-        with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
-            X, y = load_svmlight_file(file, zero_based=True)
+        X, y = load_svmlight_file(lines, zero_based=True)
+    except InputError:
+        raise
     except (ValueError, OverflowError) as error:
         _refuse_libsvm_line(path)
         raise InputError(f"{path}: cannot be read as LIBSVM: {error}") from error
-    if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+    if lines.has_underscores or not (np.isfinite(X.data).all() and np.isfinite(y).all()):
         _refuse_libsvm_line(path)
+    if like is None or X.shape[1] > sum(like):
+        _check_columns(path, X)
     X = scipy.sparse.csc_array(X)
     first = like[0] if like is not None else int(X.shape[1] > 0 and X.indptr[1] == 0)
     X = X[:, first:]
     if like is not None:
         X.resize(X.shape[0], like[1])
     return X, y, first
+
+
+class _Lines:
+    """An open file for scikit-learn, which only iterates over its lines; compressed or not."""
+
+    def __init__(self, path: Path) -> None:
+        self.has_underscores = False  # Python takes 1_0 for 10
+        self._path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in line_blocks(str(self._path), _BLOCK_BYTES):
+            self.has_underscores |= b"_" in block
+            yield from block.split(b"\n")
+
+    def read(self) -> bytes:
+        """Exist, as scikit-learn wants of a file."""
+        raise NotImplementedError
+
+
+def _check_columns(path: Path, X: Any) -> None:
+    """Reject numbers of columns far beyond what the entries can fill; looks for the line only then."""
+    try:
+        check_announced("", {"columns": X.shape[1]}, X.nnz)
+    except InputError as error:
+        largest = f"{X.shape[1] - 1}".encode()
+        for number, line in enumerate(_Lines(path), 1):
+            if any(field.partition(b":")[0].lstrip(b"0+") == largest for field in line.partition(b"#")[0].split()[1:]):
+                raise InputError(f"{path}:{number}{error}") from error
+        raise InputError(f"{path}{error}") from error
 
 
 def _refuse_libsvm_line(path: Path) -> None:
@@ -73,27 +106,6 @@ def _refuse_libsvm_line(path: Path) -> None:
             if int(head) <= before:
                 raise InputError(f"{where}: column {head} comes after column {before}: they have to rise")
             before = int(head)
-
-
-def read_matrix_market(path: Path) -> Any:
-    """Read a matrix in MatrixMarket's format, as CSC or, from an array, as an ndarray.
-
-    Raises
-    ------
-    InputError
-        At a malformed line; names file and line.
-    """
-    try:
-        with gzip.open(path) if compression_of(str(path)) == "gzip" else open(path, "rb") as file:
-            X = scipy.io.mmread(file)
-    except (ValueError, OverflowError, OSError, TypeError) as error:
-        line = _LINE.match(str(error))
-        where = f"{path}:{line[1]}" if line else str(path)
-        raise InputError(f"{where}: cannot be read as MatrixMarket: {_LINE.sub('', str(error))}") from error
-    if X.dtype.kind == "c":
-        raise InputError(f"{path}: holds complex numbers: give real ones")
-    X = X.astype(np.float64)
-    return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else np.asarray(X)
 
 
 def read_delimited(
@@ -134,9 +146,16 @@ def read_delimited(
     if not names:
         raise InputError(f"{where}: there is no column but {target!r}: nothing to predict it from")
     table = _parse(path, dialect, place, header, [*names, target], target)
+    if table.num_rows != _count_lines(path) - 1:  # Arrow joins lines if a quote is open, and also ends them at CR
+        _refuse_delimited_line(path, dialect, place, header, names, target)
+        raise InputError(f"{path}: {table.num_rows:,} records on {_count_lines(path) - 1:,} lines: is a quote open?")
     X = np.empty((table.num_rows, len(names)), order="F")
     for column, name in enumerate(names):
         X[:, column] = table.column(name).to_numpy()
+    lengths = pc.utf8_length(table.column(target)).to_numpy()
+    if lengths.max(initial=0) > LONGEST_LABEL:
+        row = int(lengths.argmax())
+        raise InputError(f"{path}:{line_of_sample(path, row, 1)}: {target!r} has {lengths[row]:,} characters: no label")
     y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
     if not np.isfinite(X).all() or (y == "").any():
         _refuse_delimited_line(path, dialect, place, header, names, target)
@@ -151,7 +170,7 @@ def _header(path: Path) -> tuple[Dialect, int, list[str]]:
         raise InputError(f"{path}: the first lines are blank: give a header with the names of the columns")
     dialect = Dialect(sniff_delimiter([line for _, line in filled], 1))
     number, line = filled[0]
-    names = dialect.split(line)
+    names = _split(path, number, dialect, line)
     if dialect.delimiter == WHITESPACE or len(dialect.delimiter) > 1 or len(names) < 2:
         raise InputError(
             f"{path}:{number}: is no LIBSVM, MatrixMarket, npz, nor text delimited by commas, semicolons, tabs or bars"
@@ -183,7 +202,7 @@ def _refuse_delimited_line(
     for number, line in enumerate(read_lines(path), 1):
         if number <= place or not line.strip():
             continue
-        fields = dialect.split(line)
+        fields = _split(path, number, dialect, line)
         if len(fields) != len(header):
             raise InputError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)} names")
         for column, name in columns:
@@ -194,6 +213,24 @@ def _refuse_delimited_line(
                 )
         if not fields[header.index(target)]:
             raise InputError(f"{path}:{number}: column {target!r}, which is to be predicted, is empty")
+
+
+def _count_lines(path: Path) -> int:
+    """Number of lines that are not blank."""
+    return sum(1 for line in read_lines(path) if line.strip())
+
+
+def line_of_sample(path: Path, row: int, header: int) -> int:
+    """Return the line of a sample; before the samples there are `header` lines, not counting blank ones."""
+    lines = (number for number, line in enumerate(read_lines(path), 1) if line.partition("#")[0].strip())
+    return next(islice(lines, row + header, None), 0)
+
+
+def _split(path: Path, number: int, dialect: Dialect, line: str) -> list[str]:
+    try:
+        return dialect.split(line)
+    except InputError as error:
+        raise InputError(f"{path}:{number}: {error}: {_short(line)}") from error
 
 
 def _is_finite(text: str) -> bool:

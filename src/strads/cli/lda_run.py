@@ -54,7 +54,11 @@ class LdaRun(TrainRun):
         if topics > MAX_TOPICS:
             raise ArgumentError(f"--topics {topics}: {MAX_TOPICS} topics are possible")
         self._documents = read_documents(self.data, self.vocab, self.words)
-        self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, self.parameters["random_state"])
+        seed = self.parameters["random_state"]
+        try:
+            self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, seed)
+        except InputError as error:
+            raise InputError(f"{self.data}: {error}") from error
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the documents that were not held out."""

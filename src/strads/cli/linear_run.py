@@ -322,9 +322,10 @@ class LassoRun(LinearRun):
         numbers = _as_numbers(samples.y)
         if numbers is None or not np.isfinite(numbers).all():
             bad = next(row for row, text in enumerate(samples.y) if not _is_finite(text))
+            where = f"{path}: sample {bad + 1}" if samples.where is None else samples.where(bad)
             raise InputError(
-                f"{path}: sample {bad + 1} is to be predicted as {str(samples.y[bad])!r}: a finite number is needed; "
-                "for classes there is strads train logistic"
+                f"{where}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is needed; for classes "
+                "there is strads train logistic"
             )
         return numbers
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cli.train_run import Record, TrainRun
+from strads.dds.files import check_announced
 from strads.errors import InputError
 from strads.models import LinkPrediction, TransE, read_labels, read_triples
 
@@ -65,10 +66,13 @@ class TransERun(TrainRun):
             return sorted(set(of_triples.tolist()))
         count = int(of_triples.max()) + 1
         if path is None:
+            check_announced(str(self.data), {"ids": count}, len(of_triples))
             return count
         labels = read_labels(path)
         if len(labels) < count:
-            raise InputError(f"{path}: there are {len(labels)} labels, but the triples have the id {count - 1}")
+            raise InputError(
+                f"{path}: there are {len(labels)} labels, but {self.data} or another file has the id {count - 1}"
+            )
         return labels
 
     def fit(self, on_record: Callable[[Record], object]) -> None:

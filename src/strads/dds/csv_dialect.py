@@ -90,7 +90,7 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return "_" not in text and text.isascii()
 
 
 def _try_split(dialect: Dialect, line: str) -> list[str]:

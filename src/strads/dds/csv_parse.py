@@ -1,10 +1,12 @@
 """Parsing lines of delimited text into records: fast with Arrow, or field by field to locate an error."""
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
@@ -59,6 +61,24 @@ def parse_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[An
     return parse_fields(block, first_line, form) if records is None else records
 
 
+def parse_fixed_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
+    """The same as `parse_block` for a format that determines the columns: no error advises to declare others."""
+    if not block.strip():
+        return np.empty(0, form.record)
+    try:
+        return parse_block(block, first_line, form)
+    except InputError as error:
+        message, advised, _ = str(error).rpartition("; ")
+        raise InputError(f"{message}; correct the line" if advised else str(error)) from error
+
+
+def line_of_record(block: bytes, first_line: int, row: int, dialect: Dialect) -> int:
+    """Return the line of a record of a block; blank lines and comments are not records."""
+    lines = block.decode("utf-8", "replace").split("\n")
+    filled = (number for number, text in enumerate(lines, first_line) if not dialect.is_skipped(text))
+    return next(islice(filled, row, None))
+
+
 def arrow_memory(block: bytes) -> pa.Buffer:
     """Return a copy of a block that Arrow owns.
 
@@ -76,20 +96,16 @@ def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
     labels = [f"{place}" for place in range(form.width)]
     wanted = {labels[p]: pa.from_numpy_dtype(form.record[n]) for n, p in zip(form.columns, form.places, strict=True)}
     try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
-            read_options=pyarrow.csv.ReadOptions(column_names=labels),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=wanted, include_columns=list(wanted), null_values=[], check_utf8=False
-            ),
-        )
+        table = _arrow_table(block, dialect, labels, wanted)
     except pa.ArrowInvalid:
         return None
     if dialect.quoted and b'"' in block and table.num_rows != _count_lines(block, dialect):
         # A quote left open at the end of a line made Arrow join lines.
+        return None
+    if block.count(b"\r") != block.count(b"\r\n"):
+        # Arrow ends lines there, too.
+        return None
+    if (b"0x" in block or b"0X" in block) and _has_hexadecimal(block, form):
         return None
     records = np.empty(table.num_rows, form.record)
     for name, label in zip(form.columns, wanted, strict=True):
@@ -98,6 +114,28 @@ def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
             return None
         records[name] = values
     return records
+
+
+def _arrow_table(block: bytes, dialect: Dialect, labels: list[str], wanted: dict[str, pa.DataType]) -> pa.Table:
+    """Return the wanted ones of the columns called `labels`."""
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
+        read_options=pyarrow.csv.ReadOptions(column_names=labels),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=wanted, include_columns=list(wanted), null_values=[], check_utf8=False
+        ),
+    )
+
+
+def _has_hexadecimal(block: bytes, form: RecordFormat) -> bool:
+    """Whether Arrow reads hexadecimal integers, which might as well be damaged decimal ones."""
+    labels = [f"{place}" for place in range(form.width)]
+    whole = [label for name, label in zip(form.columns, form.places, strict=True) if form.record[name].kind in "iu"]
+    table = _arrow_table(block, form.dialect, labels, {f"{place}": pa.binary() for place in whole})
+    return any(pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py() for column in table.columns)
 
 
 def _count_lines(block: bytes, dialect: Dialect) -> int:
@@ -141,7 +179,7 @@ def _number(text: str, column: str, where: str, form: RecordFormat) -> float:
         if text.lower() not in _BOOLS:
             raise InputError(f"{start}: {found}; correct or remove the line")
         return _BOOLS[text.lower()]
-    if not is_number(text) and not (dtype.kind in "iu" and _integer(text) is not None):
+    if not is_number(text):
         raise InputError(f"{start}: {found}; correct or remove the line")
     return _check_integer(text, dtype, start, found) if dtype.kind in "iu" else _check_float(text, dtype, start, found)
 
@@ -174,7 +212,7 @@ def _integer(text: str) -> int | None:
     if "_" in text or not text.isascii():
         return None
     try:
-        return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+        return int(text)
     except ValueError:
         return None
 

@@ -1,7 +1,7 @@
 """Opening files: checks, detection of compression, and splitting into lines."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ _NOT_TEXT = {
 }
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE = 64 << 20
+_UNUSED_PER_ENTRY, _UNUSED_ALLOWED = 50, 10_000_000
 
 
 class MissingFileError(InputError, FileNotFoundError):
@@ -66,6 +67,31 @@ def line_blocks(name: str, size: int) -> Iterator[bytes]:
     """Yield the (decompressed) content of a file in blocks of about `size` bytes, cut at line ends."""
     for _, block in part_blocks(Part(name), size):
         yield block
+
+
+def numbered_blocks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
+    """The same as `line_blocks`, each with the number of its first line, from 1."""
+    line = 1
+    for block in line_blocks(name, size):
+        yield line, block
+        line += block.count(b"\n")
+
+
+def check_announced(where: str, sizes: Mapping[str, int], entries: int) -> None:
+    """Reject sizes that a file announces or ids that it uses if they are far beyond what its entries can fill.
+
+    Memory is needed for each row and column, so that otherwise a line of a small file takes all there is.
+
+    Raises
+    ------
+    InputError
+        For the first of the sizes; begins with `where`.
+    """
+    for what, size in sizes.items():
+        if size > _UNUSED_PER_ENTRY * entries + _UNUSED_ALLOWED:
+            raise InputError(
+                f"{where}: {size:,} {what} are far beyond what {entries:,} entries can fill: number those that occur"
+            )
 
 
 def part_blocks(part: Part, size: int) -> Iterator[tuple[int, bytes]]:
@@ -148,7 +174,9 @@ def compression_of(name: str) -> str | None:
 
 
 def _check_text(name: str, start: bytes) -> None:
-    """Raise InputError for a file whose first bytes are not text."""
+    """Raise InputError for a file whose first bytes are not text, or whose lines end in another way."""
+    if b"\n" not in start and b"\r" in start[:-1]:
+        raise InputError(f"{name}: the lines end in CR alone: convert the file, for instance with tr '\\r' '\\n'")
     for magic, problem in _NOT_TEXT.items():
         if start.startswith(magic):
             raise InputError(f"{name}: {problem}")

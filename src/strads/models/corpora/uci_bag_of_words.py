@@ -3,21 +3,21 @@
 Source: Newman, "Bag of Words", UCI Machine Learning Repository, 2008.
 """
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.dds.csv_dialect import WHITESPACE, Dialect
-from strads.dds.csv_parse import RecordFormat, parse_block
-from strads.dds.files import FilePath, check_file, line_blocks
+from strads.dds.csv_dialect import WHITESPACE, Dialect, is_number
+from strads.dds.csv_parse import RecordFormat, line_of_record, parse_fixed_block
+from strads.dds.files import FilePath, check_announced, check_file, line_blocks, numbered_blocks
 from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
 from strads.models.corpora.documents import read_vocabulary
 
 _BLOCK_BYTES = 4 << 20
+_PEEKED_LINES = 50
 _ENTRY = np.dtype([("document", "i4"), ("word", "i4"), ("count", "i4")])
 _HEADER = ("documents", "words", "entries")
 _DIALECT = Dialect(WHITESPACE)
@@ -41,10 +41,24 @@ def read_uci(docword: FilePath, vocab: FilePath | None = None) -> UciBagOfWords:
 
 
 def looks_like_uci(path: FilePath) -> bool:
-    """Whether a file starts with three lines of one integer each, followed by one of three."""
+    """Whether the first lines are a bag of words: one number on most of the first three, then mostly three on each.
+
+    A few may be malformed: such a file is not a text, and `read_uci` says what is wrong with it.
+    """
     block = next(line_blocks(check_file(path), _BLOCK_BYTES), b"")
-    lines = [line.split() for line in block.split(b"\n", 4)[:4]]
-    return list(map(len, lines)) == [1, 1, 1, 3] and all(field.isdigit() for line in lines for field in line)
+    lines = block.decode("utf-8", "replace").split("\n")[:_PEEKED_LINES]
+    counts = [_numbers_on(line) for line in lines if line.strip()]
+    head, entries = counts[: len(_HEADER)], counts[len(_HEADER) :]
+    triples = entries.count(3) / max(len(entries), 1)
+    if head.count(1) >= 2:
+        return triples >= 0.5 or not entries
+    return len(entries) >= 3 and triples >= 0.8
+
+
+def _numbers_on(line: str) -> int | None:
+    """How many numbers a line has; None if it has anything else."""
+    fields = line.split()
+    return len(fields) if all(map(is_number, fields)) else None
 
 
 class _Header(NamedTuple):
@@ -54,40 +68,31 @@ class _Header(NamedTuple):
 
 
 def _read_docword(name: str, vocabulary: list[str] | None, vocab: FilePath | None) -> Counts:
-    blocks = _numbered_blocks(name)
+    blocks = numbered_blocks(name, _BLOCK_BYTES)
     header, rest = _cut_header(name, next(blocks, (1, b""))[1])
     if vocabulary is not None and len(vocabulary) != header.words:
         raise InputError(f"{name}:2: there are {header.words} words, but {len(vocabulary)} in {vocab}")
-    columns = _allocate(name, header)
+    form = RecordFormat(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1)
+    columns = {field: np.empty(0, np.int32) for field in _ENTRY.names or ()}
     entries = 0
     for line, block in chain([(1 + len(_HEADER), rest)], blocks):
-        records = _parse(block, line, name)
+        records = parse_fixed_block(block, line, form)
         _check_entries(records, header, entries, _Place(name, block, line))
-        for field, column in columns.items():
-            column[entries : entries + len(records)] = records[field]
         entries += len(records)
+        for field, column in columns.items():
+            if entries > len(column):  # grows with what is there, whatever the header announces
+                column.resize(min(header.entries, max(entries, 2 * len(column))), refcheck=False)
+            column[entries - len(records) : entries] = records[field]
     if entries < header.entries:
         raise InputError(
             f"{name}:3: {header.entries} entries are announced, but {entries} follow; is the file complete?"
         )
+    check_announced(f"{name}:1", {"documents": header.documents}, entries)
+    check_announced(f"{name}:2", {"words": header.words}, entries)
     documents, words, counts = columns.values()
     documents -= 1
     words -= 1
     return counts_of_entries(documents, words, counts, (header.documents, header.words))
-
-
-def _allocate(name: str, header: _Header) -> dict[str, NDArray[np.int32]]:
-    try:
-        return {field: np.empty(header.entries, np.int32) for field in _ENTRY.names or ()}
-    except (MemoryError, ValueError) as error:
-        raise InputError(f"{name}:3: {header.entries} entries are announced: too many for the memory here") from error
-
-
-def _numbered_blocks(name: str) -> Iterator[tuple[int, bytes]]:
-    line = 1
-    for block in line_blocks(name, _BLOCK_BYTES):
-        yield line, block
-        line += block.count(b"\n")
 
 
 def _cut_header(name: str, block: bytes) -> tuple[_Header, bytes]:
@@ -107,27 +112,14 @@ def _cut_header(name: str, block: bytes) -> tuple[_Header, bytes]:
     return _Header(*numbers), lines[len(_HEADER)] if len(lines) > len(_HEADER) else b""
 
 
-def _parse(block: bytes, line: int, name: str) -> NDArray[Any]:
-    if not block.strip():
-        return np.empty(0, _ENTRY)
-    try:
-        return parse_block(block, line, RecordFormat(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1))
-    except InputError as error:
-        # NumPy's advice there is for columns whose type can be chosen.
-        message, advised, _ = str(error).rpartition("; ")
-        raise InputError(f"{message}; correct the line" if advised else str(error)) from error
-
-
 class _Place(NamedTuple):
     name: str
     block: bytes
     first_line: int
 
     def refuse(self, row: int, problem: str) -> NoReturn:
-        """Raise an error that names the line of a record; blank lines are not records."""
-        lines = self.block.decode("utf-8", "replace").split("\n")
-        filled = [number for number, text in enumerate(lines) if not _DIALECT.is_skipped(text)]
-        raise InputError(f"{self.name}:{self.first_line + filled[row]}: {problem}")
+        """Raise an error that names the line of a record."""
+        raise InputError(f"{self.name}:{line_of_record(self.block, self.first_line, row, _DIALECT)}: {problem}")
 
 
 def _check_entries(records: NDArray[Any], header: _Header, before: int, place: _Place) -> None:

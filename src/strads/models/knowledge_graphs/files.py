@@ -34,7 +34,7 @@ def read_triples(path: Any) -> NDArray[Any]:
     first = next(lines, None)
     if first is None:
         raise InputError(f"{path}: there are no triples")
-    if first[1].strip().isdigit():
+    if _is_id(first[1].strip()):
         return _read_numbered(path, first, lines)
     return np.array([_labels(path, number, line) for number, line in chain([first], lines)], object)
 
@@ -50,20 +50,24 @@ def read_labels(path: Any) -> list[str]:
     """
     lines = ((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
     count = _count(path, next(lines, (1, "")))
-    labels: list[str | None] = [None] * count
+    labels: dict[int, str] = {}  # nothing is allocated by announcement
     for number, line in lines:
         label, _, text = line.rpartition("\t")
-        if not label or not text.strip().isdecimal():
+        if not label or not _is_id(text.strip()):
             raise InputError(f"{path}:{number}: expected a label, a tab and its id, found {line!r:.60}")
         place = int(text)
-        if place >= count or labels[place] is not None:
+        if place >= count or place in labels:
             problem = "is there already" if place < count else f"is outside 0 … {count - 1}"
             raise InputError(f"{path}:{number}: the id {place} of {label!r} {problem}")
         labels[place] = label
-    found = [label for label in labels if label is not None]
-    if len(found) < count:
-        raise InputError(f"{path}: there is no label of the id {labels.index(None)}; is the file complete?")
-    return found
+    if len(labels) < count:
+        missing = next(place for place in range(count) if place not in labels)
+        raise InputError(f"{path}: there is no label of the id {missing}; is the file complete?")
+    return [labels[place] for place in range(count)]
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19
 
 
 def _labels(path: Any, number: int, line: str) -> tuple[str, ...]:
@@ -78,7 +82,7 @@ def _labels(path: Any, number: int, line: str) -> tuple[str, ...]:
 
 def _count(path: Any, first: tuple[int, str]) -> int:
     number, line = first
-    if not line.strip().isdecimal() or int(line) == 0:
+    if not _is_id(line.strip()) or int(line) == 0:
         raise InputError(f"{path}:{number}: expected how many lines follow, found {line!r:.60}")
     return int(line)
 
@@ -88,7 +92,7 @@ def _read_numbered(path: Any, first: tuple[int, str], lines: Iterator[tuple[int,
     rows: list[tuple[int, int, int]] = []
     for number, line in lines:
         fields = line.split()
-        if len(fields) != 3 or not all(field.isdecimal() for field in fields):
+        if len(fields) != 3 or not all(_is_id(field) for field in fields):
             raise InputError(f"{path}:{number}: expected the ids of head, tail and relation, found {line!r:.60}")
         if len(rows) == count:
             raise InputError(f"{path}:{number}: there are more triples than the {count} that the first line announces")

@@ -37,3 +37,20 @@ def test_the_node_is_named_and_the_traceback_is_for_debugging(capsys, error, cod
 def test_a_silent_process_says_nothing(capsys):
     assert report(strads.InputError("score nan"), debug=False, silent=True) != 0
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--nodes", "9" * 40), "--nodes 9999999999999999999999999…: 2147483647 is the largest number here"),
+        (("--rank", 2**31), "--rank 2147483648: 2147483647 is the largest number here"),
+        (("--seed", 2**63), "--seed 9223372036854775808: 9223372036854775807 is the largest number here"),
+        (("--threads", 70_000), "threads=70000: 65536 are possible"),
+        (("--nodes", 5000, "--threads", 1), "5000 nodes of 1 threads: 4096 threads are possible in a process"),
+    ],
+)
+def test_numbers_that_no_count_can_be(request, files, tmp_path, options, problem):
+    command = request.getfixturevalue("strads")
+    done = command("train", "mf", "--data", files / "header.csv", "--out", tmp_path / "run", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert problem in done.stderr

@@ -7,6 +7,11 @@ from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any
 
+from strads.errors import ArgumentError, InputError
+
+_MOST = 2**31 - 1
+_MOST_OF = {"seed": 2**63 - 1}
+
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with the fields of its parameters that are dataclasses as options, for typer to read."""
@@ -21,13 +26,27 @@ def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(**given: Any) -> Any:
+        for name, value in given.items():
+            _check_size(name, value)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        return command(**given)
+        try:
+            return command(**given)
+        except EOFError as error:  # which click takes for Ctrl-D
+            raise InputError(f"a file ends too early: {error or 'is it complete?'}") from error
 
     run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in shown}
     return run
+
+
+def _check_size(name: str, value: Any) -> None:
+    """Reject integers that no count can be: arithmetic on them may overflow."""
+    most = _MOST_OF.get(name, _MOST)
+    if isinstance(value, int) and value > most:
+        shown = str(value) if len(str(value)) <= 25 else f"{str(value)[:25]}…"
+        option = name.replace("_", "-")
+        raise ArgumentError(f"--{option} {shown}: {most} is the largest number here")
 
 
 def _parameter(field: "Field[Any]") -> Parameter:

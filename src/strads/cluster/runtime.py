@@ -19,6 +19,8 @@ from strads.cluster.thread_team import ThreadTeam
 from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError, NodeFailure
 
+_MOST_THREADS = 4096  # of this process, with the nodes in it
+_MOST = 1 << 16  # nodes, or threads of each
 BACKENDS = ("threads", "mpi", "ray")
 # Environment variables by which Open MPI, MPICH and Intel MPI tell each process the size of its job.
 _LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -191,6 +193,9 @@ def init(
         raise ArgumentError(f"backend={backend!r} is not available; choose one of {', '.join(BACKENDS)}")
     count = None if nodes is None else check_count("nodes", nodes)
     each = None if threads is None else check_threads(threads)
+    for name, value in (("nodes", count), ("threads", each)):
+        if value is not None and value > _MOST:
+            raise ArgumentError(f"{name}={value}: {_MOST} are possible")
     limit = _seconds("timeout", timeout, zero=False)
     late = _seconds("latency", latency, zero=True)
     if backend != "threads" and (latency or bandwidth is not None):
@@ -233,6 +238,8 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
     if bandwidth is not None and not bandwidth > 0:
         raise ArgumentError(f"bandwidth={bandwidth!r}: give bytes per second, more than 0")
     size = max(1, available_cores() // nodes) if threads is None else threads
+    if nodes * size > _MOST_THREADS:
+        raise ArgumentError(f"{nodes} nodes of {size} threads: {_MOST_THREADS} threads are possible in a process")
     if nodes == 1:
         return Runtime(size)
     return Runtime(size, ThreadsCluster(nodes, size, timeout, latency=latency, bandwidth=bandwidth))

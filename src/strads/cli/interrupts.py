@@ -1,4 +1,4 @@
-"""Ending a run cleanly on Ctrl-C and on SIGTERM."""
+"""Ending a run cleanly on Ctrl-C, on SIGTERM, when the terminal is closed, and when nobody reads the output."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -9,11 +9,17 @@ from typing import Any, Self
 from strads import cluster
 
 EXIT_CODE = 130
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+class OutputGoneError(KeyboardInterrupt):
+    """Whoever reads the standard output has ended, as in `strads … | head`."""
+
+    signal = "SIGPIPE"
 
 
 class Interrupts:
-    """Within this context SIGINT and SIGTERM raise KeyboardInterrupt and are recorded.
+    """Within this context SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt and are recorded.
 
     Enter it after choosing where programs run: backends install their own handlers.
 
@@ -33,7 +39,8 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         catch = cluster.current().cluster.catch
-        self._before = {number: catch(number, self._handle) for number in _SIGNALS}
+        wanted = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores SIGHUP
+        self._before = {number: catch(number, self._handle) for number in wanted}
         return self
 
     def __exit__(

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import IO, Any, Self
 
 from strads.errors import InputError
 from strads.models.model_files import replacing
 
 RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
 TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"
+_ROOM = b"\n" * 4096  # of the record of a run that has begun, for what is added when it ends
 _TEXTS = (TOPICS, COEFFICIENTS)  # files that runs of any model may have written
 
 
@@ -39,8 +40,9 @@ class RunDirectory:
         self._texts = tuple(texts)
         self._record: dict[str, Any] = {}
         self._earlier: Sequence[str] = ()
-        self._metrics: TextIO | None = None
-        self._written = 0
+        self._metrics: IO[bytes] | None = None
+        self._written = self._good = 0
+        self._is_full = False
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file: give a directory for the run with --out")
         present = [name for name in (RUN, METRICS, MODEL, *self._texts) if (path / name).exists()]
@@ -70,6 +72,8 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._earlier = _TEXTS if (self.path / RUN).exists() else self._texts
             self._write_record()
+            with open(self.path / RUN, "ab") as file:
+                file.write(_ROOM)
             if not continues:
                 self._remove_earlier()
         except OSError as error:
@@ -81,26 +85,51 @@ class RunDirectory:
         for name in (MODEL, RUN, *self._earlier):
             for unfinished in self.path.glob(f".{name}-*"):
                 unfinished.unlink(missing_ok=True)  # left by a killed process
-        self._metrics = open(self.path / METRICS, "w", encoding="utf-8")  # noqa: SIM115
+        self._metrics = open(self.path / METRICS, "wb", buffering=0)  # noqa: SIM115
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Append the record of an epoch to the metrics, so that it survives later failures."""
+        """Append the record of an epoch to the metrics, so that it survives later failures.
+
+        If the disk is full, the metrics end with the record before, unless `complete` can add the rest.
+        """
+        if self._is_full:
+            return
         if self._metrics is None:
             self._remove_earlier()
         assert self._metrics is not None
-        self._metrics.write(_json(record) + "\n")
-        self._metrics.flush()
+        line = (_json(record) + "\n").encode()
+        try:
+            while line:
+                line = line[self._metrics.write(line) :]
+        except OSError:
+            self._is_full = True
+            self._metrics.truncate(self._good)
+            self._metrics.seek(self._good)
+            return
+        self._good = self._metrics.tell()
         self._written += 1
 
     def complete(self, history: list[dict[str, Any]]) -> None:
-        """Append the epochs of a history that were not appended because of an interrupt."""
+        """Append the epochs of a history that were not appended because of an interrupt, or of a full disk."""
+        self._is_full = False
         for record in history[self._written :]:
             self.append(record)
+
+    def add_missing(self, history: list[dict[str, Any]]) -> None:
+        """Append what a full disk has kept out."""
+        if self._is_full:
+            self.complete(history)
 
     def finish(self, status: str, result: Mapping[str, Any]) -> None:
         """Record how the run ended ("finished", "interrupted" or "failed"), and its results."""
         self._record |= {"status": status, "ended": _now(), **result}
-        self._write_record()
+        try:
+            self._write_record()
+        except OSError:  # a full disk: into the room that the file has
+            text = self._text().encode()
+            with open(self.path / RUN, "r+b") as file:
+                file.write(text)
+                file.truncate()
 
     def write(self, name: str, text: str) -> None:
         """Write one of the texts; an existing one is replaced only when the new one is complete."""
@@ -118,7 +147,10 @@ class RunDirectory:
             self._metrics = None
 
     def _write_record(self) -> None:
-        self.write(RUN, json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n")
+        self.write(RUN, self._text())
+
+    def _text(self) -> str:
+        return json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n"
 
 
 def _earlier_run(path: Path) -> str:

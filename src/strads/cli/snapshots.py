@@ -34,23 +34,36 @@ class Snapshots:
     ----------
     epoch : int or None
         The epoch of the saved model.
+    problem : OSError or None
+        Why the latest snapshot could not be taken.
     """
 
     def __init__(self, model: Savable, path: Path) -> None:
         self.epoch: int | None = None
+        self.problem: OSError | None = None
         self._model = model
         self._path = path
         self._due = time.monotonic() + _FIRST
 
     def take_if_due(self) -> None:
-        """Save the model if the last snapshot is old enough."""
-        if time.monotonic() >= self._due:
+        """Save the model if the last snapshot is old enough; if the disk is full, the earlier one stays."""
+        if time.monotonic() < self._due:
+            return
+        start = time.monotonic()
+        try:
             self.take(self._model.n_iter_)
+        except OSError as error:
+            self.problem = error
+            self._wait_from(start)
 
     def take(self, epoch: int) -> None:
         """Save the model of the given epoch."""
         start = time.monotonic()
         self._model.save(self._path)
-        self.epoch = epoch
+        self.epoch, self.problem = epoch, None
+        self._wait_from(start)
+
+    def _wait_from(self, start: float) -> None:
+        """Let training go on for much longer than since `start`."""
         end = time.monotonic()
         self._due = end + max(_FIRST, (end - start) / _SHARE)

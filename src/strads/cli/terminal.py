@@ -8,13 +8,26 @@ from pathlib import Path
 
 from rich.console import Console
 
+from strads.cli.interrupts import OutputGoneError
+
 
 def standard_output() -> Console:
     """Standard output; plain lines if it is not a real terminal.
 
     `mpiexec` always gives its processes a terminal, which has no columns if its own output goes to a file.
     """
-    return Console(highlight=False, force_terminal=False if _columns() == 0 else None)
+    return _Output(highlight=False, force_terminal=False if _columns() == 0 else None)
+
+
+class _Output(Console):
+    """Standard output that ends the command as Ctrl-C does when it has nobody who reads it."""
+
+    def on_broken_pipe(self) -> None:
+        """Discard what else is written, also by the interpreter when it ends."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise OutputGoneError
 
 
 @contextmanager

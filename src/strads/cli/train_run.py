@@ -1,5 +1,6 @@
 """One training run of any model: read, fit, keep records and snapshots, report the outcome."""
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -13,8 +14,8 @@ from strads.checkpoints import current_session
 from strads.cli import cluster_options, interrupts
 from strads.cli.environment import backends, machine, versions
 from strads.cli.failure import RunFailedError, describe
-from strads.cli.interrupts import Interrupts
-from strads.cli.run_directory import RunDirectory
+from strads.cli.interrupts import Interrupts, OutputGoneError
+from strads.cli.run_directory import MODEL, RunDirectory
 from strads.cli.snapshots import Savable, Snapshots
 from strads.cli.summary import print_summary
 from strads.cli.terminal import last_words
@@ -81,6 +82,7 @@ class TrainRun(ABC):
     model: Estimator = field(init=False)
     _directory: RunDirectory = field(init=False)
     _snapshots: Snapshots = field(init=False)
+    _unmeasured: str | None = field(init=False, default=None)
 
     @property
     def ends_iterations(self) -> bool:
@@ -173,11 +175,12 @@ class TrainRun(ABC):
                     self._directory.begin(self._record(runtime), continues=self.common.resume)
                 signals.check()
                 self._train(console, signals)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as reason:
+                name = signals.received or (reason.signal if isinstance(reason, OutputGoneError) else "SIGINT")
                 with signals.shielded():
-                    self._end_early(signals.received or "SIGINT")
+                    self._end_early(name)
                 with last_words(console) if _mpiexec_ends(runtime, signals) else nullcontext(console) as shown:
-                    self._tell_early_end(shown, signals.received or "SIGINT")
+                    self._tell_early_end(shown, name)
                 return interrupts.EXIT_CODE
             self._summarize(console)
         return 0
@@ -200,9 +203,11 @@ class TrainRun(ABC):
                 self.fit(on_record)
             with signals.shielded():
                 self._save()
-            self.measure()
+            self._measure_if_possible(signals)
             with signals.shielded():
-                self._directory.finish("finished", self._result())
+                note = {} if self._unmeasured is None else {"not_measured": self._unmeasured}
+                self._directory.add_missing(self.history)
+                self._directory.finish("finished", self._result() | note)
         except Exception as error:
             if signals.received is not None:  # nodes that are being terminated fail
                 raise KeyboardInterrupt from error
@@ -229,16 +234,39 @@ class TrainRun(ABC):
         return RunFailedError(f"{reason} ({kept})")
 
     def _save(self) -> None:
-        self._snapshots.take(int(self._last().get("iteration", 0)))
+        epoch = int(self._last().get("iteration", 0))
+        try:
+            self._snapshots.take(epoch)
+        except OSError as error:
+            raise self._saved_elsewhere(error) from error
         for name, text in self.texts_of_model().items():
             self._directory.write(name, text)
 
+    def _saved_elsewhere(self, error: OSError) -> RunFailedError:
+        """Save the model to the system's folder for temporary files, as its own cannot be written to."""
+        try:
+            path = Path(tempfile.mkdtemp(prefix="strads-")) / MODEL
+            self.model.save(path)
+        except OSError:
+            return RunFailedError(f"the model cannot be saved: {describe(error)}")
+        return RunFailedError(f"{describe(error)}: the model is saved to {path} instead")
+
+    def _measure_if_possible(self, signals: Interrupts) -> None:
+        """Evaluate the trained model; if that fails, the model is no worse."""
+        try:
+            self.measure()
+        except Exception as error:
+            signals.check()
+            self._unmeasured = describe(error)
+
     def _end_early(self, signal: str) -> None:
         """Save the results so far; `mpiexec` allows a quarter of a second for it."""
-        if self._is_trained:
-            self._directory.complete(self.history)
-            self._save()
-        self._directory.finish("interrupted", {"signal": signal, **self._result()})
+        try:
+            if self._is_trained:
+                self._directory.complete(self.history)
+                self._save()
+        finally:
+            self._directory.finish("interrupted", {"signal": signal, **self._result()})
 
     def _tell_early_end(self, console: Console, signal: str) -> None:
         done = len(self.history)
@@ -277,8 +305,10 @@ class TrainRun(ABC):
     def _summarize(self, console: Console) -> None:
         history = self.history
         seconds = history[-1]["seconds"]
+        note = [("note", f"held-out data could not be evaluated: {self._unmeasured}")] if self._unmeasured else []
         rows = [
             *self.results(self._last()),
+            *note,
             ("throughput", format_rate(samples_per_second(history), self.unit)),
             ("training", f"{seconds:.1f} s for {len(history)} {self.period}s, compiling included"),
         ]

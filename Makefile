@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz replicas crashes lint types clean
+.PHONY: demo test test-all fuzz fuzz-files replicas crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,11 @@ SEED ?= 0
 JOBS ?= 2
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --bodies $(BODIES) --scenarios $(SCENARIOS) --jobs $(JOBS)
+
+# Damaged files, arguments and models: refused or read as they are; CASES=… chooses how many.
+CASES ?= 20000
+fuzz-files: $(VENV)/.installed
+	$(BIN)/python tests/fuzz/files --seed $(SEED) --cases $(CASES)
 
 # Models that are fed a log of batches, on different threads and nodes, killed and restarted; BATCHES=… KILLS=… choose how
 # often, for each of the four models.

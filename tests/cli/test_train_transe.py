@@ -155,7 +155,7 @@ def test_triples_that_cannot_be_used(refused: Callable[..., str], tmp_path: Path
     ("options", "problem"),
     [
         (("--test", "train.tsv"), "of ids and labels"),
-        (("--entities", "short"), "there are 2 labels, but the triples have the id 63"),
+        (("--entities", "short"), "or another file has the id 63"),
         (("--test", "nowhere.txt"), "nowhere.txt: no such file"),
         (("--norm", 3), "--norm"),
         (("--margin", 0), "--margin"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import strads
 from strads.dds import _csv, files, read_csv, read_parquet, read_text
 from strads.dds._parts import find_files, share_out
-from strads.dds.files import Part, part_blocks
+from strads.dds.files import Part, line_blocks, part_blocks
 from strads.errors import ArgumentError, InputError
 
 RATING = {"user": "i4", "item": "i4", "score": "f4"}
@@ -40,6 +40,15 @@ class TestParts:
                 assert all(at == 0 or content[at - 1 : at] == b"\n" for at, _ in blocks)
                 joined += b"".join(text for _, text in blocks)
         assert joined == content
+
+    def test_lines_that_end_in_cr_alone_are_refused(self, tmp_path):
+        path = tmp_path / "lines"
+        path.write_bytes(b"a,b\r1,2\r")
+        with pytest.raises(InputError, match="lines: the lines end in CR alone"):
+            list(line_blocks(str(path), 4))
+        for content in (b"a\r", b"a\rb\nc", b"a\nb\rc\rd"):  # one line, or others
+            path.write_bytes(content)
+            assert b"".join(line_blocks(str(path), 4)) == content
 
     @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6), nodes=st.integers(1, 5))
     def test_the_bytes_are_shared_out_in_order(self, tmp_path_factory, sizes, nodes):

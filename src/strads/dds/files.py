@@ -65,7 +65,9 @@ class Part:
 
 def line_blocks(name: str, size: int) -> Iterator[bytes]:
     """Yield the (decompressed) content of a file in blocks of about `size` bytes, cut at line ends."""
-    for _, block in part_blocks(Part(name), size):
+    for number, (_, block) in enumerate(part_blocks(Part(name), size)):
+        if number == 0 and b"\n" not in block and b"\r" in block[:-1]:  # then this is the whole file
+            raise InputError(f"{name}: the lines end in CR alone: convert the file, for instance with tr '\\r' '\\n'")
         yield block
 
 
@@ -174,9 +176,7 @@ def compression_of(name: str) -> str | None:
 
 
 def _check_text(name: str, start: bytes) -> None:
-    """Raise InputError for a file whose first bytes are not text, or whose lines end in another way."""
-    if b"\n" not in start and b"\r" in start[:-1]:
-        raise InputError(f"{name}: the lines end in CR alone: convert the file, for instance with tr '\\r' '\\n'")
+    """Raise InputError for a file whose first bytes are not text."""
     for magic, problem in _NOT_TEXT.items():
         if start.startswith(magic):
             raise InputError(f"{name}: {problem}")

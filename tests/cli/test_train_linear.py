@@ -186,9 +186,13 @@ def test_what_is_not_reached_is_said(strads: Strads, samples: Path, tmp_path: Pa
     assert not read_run(tmp_path)["converged"]
 
 
+_ENDLESS = ("--schedule", "random", "--concurrency", "1")  # unlike working sets, it does not see that it is stuck
+
+
 def test_an_interrupt_keeps_what_there_is(environment: dict[str, str], samples: Path, tmp_path: Path) -> None:
     options = ["--data", str(samples / "train.svm"), "--out", str(tmp_path / "run"), "--alpha-ratio", "1e-4"]
-    command = [sys.executable, "-m", "strads", "train", "lasso", *options, "--tol", "0", "--max-iter", "10000000"]
+    options += ["--tol", "0", "--max-iter", "10000000", *_ENDLESS]
+    command = [sys.executable, "-m", "strads", "train", "lasso", *options]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

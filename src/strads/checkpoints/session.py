@@ -153,13 +153,13 @@ class Session:
                 self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
                 raise
             can_be_restored = not operator.changes_arguments or late.is_unchanged()
-            made = [root for root in operator.roots if getattr(root, "is_result", False)]
+            made = {self._roots.number_of(root): _digest_of(root) for root in operator.roots if _is_result(root)}
             entry = replace(
                 entry,
                 result=_packed(operator, result) if can_be_restored else None,
                 values=[value.small_state() for value in operator.values],
                 changed=self._changed_by(operator),
-                made={self._roots.number_of(root): digest(content_of(root)) for root in made},
+                made={number: found for number, found in made.items() if found is not None},
             )
             self._append(entry)
         if self._recovery is not None:
@@ -417,6 +417,18 @@ def _is_closed(root: Any) -> bool:
 
 def _is_shared(root: Any) -> bool:
     return root is not None and hasattr(root, "is_shared") and bool(root.is_shared())
+
+
+def _is_result(root: Any) -> bool:
+    return bool(getattr(root, "is_result", False))
+
+
+def _digest_of(root: Any) -> str | None:
+    """Return the digest of a root's state; None if it has something that a checkpoint cannot hold."""
+    try:
+        return digest(content_of(root))
+    except CheckpointError:
+        return None
 
 
 def _name_of(error: Exception) -> str:

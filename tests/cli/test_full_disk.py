@@ -123,7 +123,14 @@ def training(files, tmp_path, environment):
     """A training that has done an epoch, and goes on."""
     options = ["--data", files / "plain.tsv.gz", "--out", tmp_path / "run", "--epochs", 10_000_000, "--rank", 4]
     command = [sys.executable, "-m", "strads", "train", "mf", *map(str, options)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if the tests run under nohup
+    )
     for line in process.stdout:
         if line.startswith("epoch"):
             break

@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import strads
 from strads import models, ps
 from strads.checkpoints import current_session
 from strads.checkpoints import session as sessions
+from strads.checkpoints.snapshots import SnapshotWriter
 from strads.errors import ArgumentError, CheckpointError
 
 
@@ -27,13 +29,21 @@ def die():
         raise Killed
 
 
-def restarted(program, folder, *arguments, every=1, nodes=1):
-    """Return what a program returns that is killed where it calls `die`, and then executed again."""
+def end():
+    """End as after SIGTERM: with a last snapshot, if there can be one."""
+    session = current_session()
+    if session is not None:
+        session.suspend()
+        raise Killed
+
+
+def restarted(program, folder, *arguments, every=1, nodes=1, kill=die):
+    """Return what a program returns that is killed where it calls its argument, and then executed again."""
     found = None
-    for kill in (die, lambda: None):
+    for ending in (kill, lambda: None):
         with strads.init(nodes=nodes, checkpoint_dir=folder, checkpoint_every=every):
             try:
-                found = program(kill, *arguments)
+                found = program(ending, *arguments)
             except Killed:
                 continue
     return found
@@ -91,22 +101,62 @@ def test_a_global_variable_that_is_changed_is_noticed(tmp_path, monkeypatch):
 
 
 def test_data_of_a_fit_that_is_changed_in_place_is_noticed(tmp_path):
-    rng = np.random.default_rng(0)
-    X = np.asfortranarray(rng.normal(size=(60, 20)))
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(60, 20)))
 
     def program(kill):
-        (samples, W), data = tables(), X.copy(order="F")
+        data, model, seen = X.copy(order="F"), models.Lasso(max_iter=3, tol=0.0), []
+
+        def on_iteration(record):
+            if record["iteration"] == 1:
+                data[:] *= 0.5
+            if record["iteration"] == 2:
+                seen.append(model.predict(X[:5]).tolist())
+
+        model.fit(data, data[:, :3].sum(1), on_iteration=on_iteration)
+        kill()
+        return seen
+
+    with pytest.raises(CheckpointError, match="its data has changed"):
+        restarted(program, tmp_path, every=3)
+
+
+def test_an_interrupt_before_the_newest_snapshot_is_reached(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 20))
+
+    def program(interrupted=()):
+        def on_iteration(record):
+            if record["iteration"] in interrupted:
+                signal.raise_signal(signal.SIGINT)
+
+        model = models.Lasso(max_iter=5, tol=0.0)
+        with suppress(KeyboardInterrupt):
+            model.fit(X, X[:, :3].sum(1), on_iteration=on_iteration)
+        return model.n_iter_, model.predict(X[:5]).tolist()
+
+    expected = program((2,)), program()
+    with strads.checkpoint(tmp_path):
+        program()
+    with strads.checkpoint(tmp_path):
+        assert program((2,)) == expected[0]
+    with strads.checkpoint(tmp_path):
+        assert program() == expected[1]
+
+
+def test_data_of_a_fit_may_change_when_the_fit_is_over(tmp_path):
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(60, 20)))
+
+    def program(kill):
+        (samples, W), data, seen = tables(), X.copy(order="F"), []
         model = models.Lasso(max_iter=3).fit(data, data[:, :3].sum(1))
         data *= 0.5
         for number in range(9):
             strads.async_for(50, _step, samples, W, np.array([0.5], "f4"))
             if number == 2:
-                float(W[3])
+                seen.append(float(W[3]))
         kill()
-        return model.coef_.tolist()
+        return seen, model.coef_.tolist()
 
-    with pytest.raises(CheckpointError, match="its data has changed"):
-        restarted(program, tmp_path, every=12)
+    assert restarted(program, tmp_path, every=12) == plain(program)
 
 
 def test_what_the_driver_writes_before_the_end_is_written_once(tmp_path):
@@ -249,6 +299,59 @@ def test_models_that_are_changed_after_fit(tmp_path):
 
     for every in (1, 3, 7):
         assert restarted(program, tmp_path / str(every), every=every) == plain(program)
+
+
+def _fit_twice(sentences, operator, here):
+    """Fit twice, change what was learnt in between, and look at all of it."""
+    model = models.Word2Vec(vector_size=8, min_count=1, epochs=2)
+    seen = []
+    for _ in range(2):
+        model.fit(sentences)
+        here()
+        model.vectors_ *= 2.0
+        here()
+        model.partial_fit(sentences)
+        seen.append(operator())
+        here()
+        seen.append(model.vectors_.tolist())
+        model.partial_fit(sentences)
+        here()
+    seen.append(operator())
+    model.partial_fit(sentences)
+    here()
+    return seen, model.vectors_.tolist()
+
+
+@pytest.mark.parametrize("ending", [die, end])
+@pytest.mark.parametrize("seed", range(4))
+def test_models_changed_after_fit_whichever_snapshots_are_there(tmp_path, monkeypatch, seed, ending):
+    """A program is killed at any place, and the writer was busy after any of the operators before."""
+    sentences = [[f"w{number % 20}" for number in row] for row in np.random.default_rng(0).zipf(1.4, (50, 12))]
+    rng = np.random.default_rng(seed)
+    looks = seed % 2 == 1
+
+    def program(kill, last=None):
+        X, W = tables()
+        places = iter(range(100))
+
+        def operator():
+            strads.async_for(50, _step, X, W, np.array([0.5], "f4"))
+            return float(W[3]) if looks else None
+
+        return _fit_twice(sentences, operator, lambda: kill() if next(places) == last else None)
+
+    expected = plain(program)
+    for number in range(8):
+        written = set(rng.choice(10, rng.integers(1, 10), replace=False))
+
+        def is_busy(writer, written=written):
+            writer.wait()
+            return len(writer._journal) not in written
+
+        monkeypatch.setattr(SnapshotWriter, "is_busy", property(is_busy))
+        last = int(rng.integers(9))
+        found = restarted(program, tmp_path / str(number), last, kill=ending)
+        assert found == expected, f"killed at {last}, snapshots at {sorted(written)}"
 
 
 def test_padding_of_records_does_not_count(tmp_path):

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from strads.checkpoints.manifests import Manifest
-from strads.checkpoints.re_execution import LateOperator, ReExecution, Step, write_of
+from strads.checkpoints.operators import is_result
+from strads.checkpoints.re_execution import LateOperator, ReExecution, Step, that_count, write_of
 from strads.checkpoints.roots import Roots
 from strads.errors import NodeFailure
 
@@ -44,7 +45,7 @@ class NodeRecovery:
 
     def ran(self, operator: LateOperator) -> None:
         """Keep an operator that has finished."""
-        self._recent.append(Step(operator.position, operator.run))
+        self._recent.append(operator.step())
 
     def keep_writes(self, position: int, numbers: list[int], *, is_saved: bool) -> None:
         """Keep what the program's own code has written to roots before the operator at a position.
@@ -83,9 +84,11 @@ class NodeRecovery:
         running
             Number of operators that the caller repeats.
         """
-        if latest is None or latest.position <= self._gap or any(number not in latest.states for number, _ in roots):
+        used = [(number, root) for number, root in roots if not is_result(root)]
+        if latest is None or latest.position <= self._gap or any(number not in latest.states for number, _ in used):
             raise error
-        again = [step for step in self._recent if step.position >= latest.position]
+        recent = [step for step in self._recent if step.position >= latest.position]
+        again = that_count(recent, self._roots, stale=frozenset())
         count = sum(not step.is_write for step in again) + running
         warnings.warn(
             f"{error}. The nodes are replaced; {count} operators since the latest snapshot run again",
@@ -93,9 +96,11 @@ class NodeRecovery:
             stacklevel=6,
         )
         self.nodes.replace_nodes()
-        self._past.restore(latest, roots)
+        with self._inside():  # results are here, as the program's own code has left them
+            results = [write_of(self._roots, number, latest.position) for number, root in roots if is_result(root)]
+        self._past.restore(latest, used)
         with self._inside():
-            for step in again:
+            for step in again + results:
                 step.run()
 
 

@@ -28,6 +28,16 @@ class Root(Protocol):
         """Restore the state."""
 
 
+def is_result(root: Any) -> bool:
+    """Whether operators make a root, but do not read it; what they have made is looked at right after them."""
+    return bool(getattr(root, "is_result", False))
+
+
+def is_closed(root: Any) -> bool:
+    """Whether nothing can use a root any more."""
+    return bool(getattr(root, "is_closed", False))
+
+
 class Value(Protocol):
     """Something small that an operator changes, such as an accumulator; its state is kept for each operator."""
 

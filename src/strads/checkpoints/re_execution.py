@@ -5,7 +5,7 @@ that it can be run after all: with the arguments that it had, on roots as they w
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.manifests import Found, Manifest
 from strads.checkpoints.on_nodes import LoadTicket
-from strads.checkpoints.operators import Operator
+from strads.checkpoints.operators import Operator, is_closed, is_result
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import DamagedFileError, Folder, checksum_of
-from strads.checkpoints.trees import Load, Save, Tree, arrays_in
+from strads.checkpoints.trees import Load, Save, Tree, arrays_in, renamed
 from strads.errors import CheckpointError
 
 _MANY_REPEATED = 3  # operators; repeating fewer is not worth a warning
@@ -86,20 +86,17 @@ class ReExecution:
         self._steps: list[Step] = []  # from there on
         self._stale: set[int] = set()  # roots whose state is older than the program believes
         self.lost: set[int] = set()
-        self._early: dict[int, _Early] = {}  # roots restored before their time
+        self._failure: str | None = None  # why the state cannot be brought up to date
         self._restored: set[int] = set()  # roots that the latest snapshot had
         self._written: dict[int, int] = {}  # root → position of the latest write of the program's own code
 
     def skip(self, late: "LateOperator", entry: Entry) -> None:
         """Skip an operator."""
         operator = late.operator
-        numbers = frozenset(self._roots.number_of(root) for root in operator.roots)
-        self._steps.append(Step(late.position, late.run, numbers))
+        self._steps.append(late.step())
         for value, state in zip(operator.values, entry.values, strict=True):
             value.restore_small_state(state)
         self._stale.update(entry.changed)
-        for number in entry.changed:
-            self._early.pop(number, None)
 
     def observe(self, root: Any, number: int, position: int, *, writes: bool) -> None:
         """Prepare an access of the program's own code to a root, at a position.
@@ -111,15 +108,21 @@ class ReExecution:
         """
         if number in self.lost:
             raise CheckpointError("the checkpoint lacks something that the program looks at: it has changed")
-        is_result = getattr(root, "is_result", False)
-        if number in self._stale and not (is_result and self._restore_early(root, number, position)):
+        if number in self._stale and not (is_result(root) and self._restore_early(root, number, position)):
             self.catch_up(position)
         if writes and self._steps:
             self._keep(root, number, position)
 
     def catch_up(self, position: int) -> None:
-        """Bring all state to a position, from a snapshot and by running what was skipped after it."""
-        changed = self._undo_early()
+        """Bring all state to a position, from a snapshot and by running what was skipped after it.
+
+        Raises
+        ------
+        CheckpointError
+            If something that the skipped operators depend on has changed; and always after that.
+        """
+        if self._failure is not None:
+            raise CheckpointError(self._failure)
         self._restored = set()
         for number, since in self._written.items():
             if self._roots.get(number) is not None:  # as its own code left it; if stale, operators changed it since
@@ -127,30 +130,65 @@ class ReExecution:
         self._written = {}
         for place in self._found.before(self._base, position):
             manifest = self._found.at(place)
-            stale = [(number, root) for number, root in self._roots.alive() if number in self._stale]
-            if manifest is not None and self.restore(manifest, stale):
+            wanted = None if manifest is None else self._wanted(manifest, position)
+            if manifest is not None and wanted is not None and self.restore(manifest, wanted):
                 self._base = place
                 break
-        steps, self._steps = [step for step in self._steps if step.position >= self._base or self._is_needed(step)], []
-        steps.sort(key=lambda step: (step.position, not step.is_write))
+        steps = [step for step in self._steps if step.position >= self._base or self._is_needed(step)]
+        steps = sorted(that_count(steps, self._roots, self._stale), key=lambda step: (step.position, not step.is_write))
+        self._steps = []
+        try:
+            self._run_again(steps, position)
+        except CheckpointError as error:
+            self._failure = str(error)
+            raise
+        self.lost |= self._stale - self._restored - {number for step in steps for number in step.roots}
+        self._base = position
+        self._stale.clear()
+        self._roots.changes()
+
+    def _run_again(self, steps: list[Step], position: int) -> None:
         count = sum(not step.is_write for step in steps)
         if count >= _MANY_REPEATED:
             warnings.warn(
                 f"{count} operators before operator {position} run again, because the program reads tables there and "
                 "no snapshot of that moment was kept; strads.record remembers values that are computed from tables",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        touched = {number for step in steps for number in step.roots}
+        current = {number for step in steps for number in step.roots} - self._stale
         with self._inside():
-            for step in steps if count else ():
+            # A result that is up to date already may have been changed since by the program's own code.
+            results = [number for number in sorted(current) if is_result(self._roots.get(number))]
+            finished = [write_of(self._roots, number, position) for number in results]
+            for step in (steps if count else []) + finished:
                 step.run()
-            for number, copy in changed:
-                copy.restore(self._roots.get(number))
-        self.lost |= self._stale - touched - self._restored - {number for number, _ in changed}
-        self._base = position
-        self._stale.clear()
-        self._roots.changes()
+
+    def _wanted(self, manifest: Manifest, position: int) -> list[tuple[int, Any]] | None:
+        """Return the roots that a snapshot must bring up to date; None if it cannot.
+
+        A result that a later operator makes is left alone: fit has set what the operator does not. One that the
+        program's own code had changed before the snapshot was taken would be changed twice.
+        """
+        wanted = []
+        for number, root in self._roots.alive():
+            if number not in self._stale or is_closed(root):
+                continue
+            if is_result(root):
+                if any(number in entry.made for entry in self._found.journal.entries[manifest.position : position]):
+                    continue
+                if not self._is_as_made(manifest, number):
+                    return None
+            wanted.append((number, root))
+        return wanted
+
+    def _is_as_made(self, manifest: Manifest, number: int) -> bool:
+        """Whether a snapshot has a result as the latest operator before it had made it."""
+        if number not in manifest.states:
+            return False
+        before = reversed(self._found.journal.entries[: manifest.position])
+        made = next((entry.made[number] for entry in before if number in entry.made), None)
+        return made == digest(_content(manifest, number))
 
     def _is_needed(self, step: Step) -> bool:
         """Whether a step before the snapshot that was restored is needed: a write of what the snapshot lacks."""
@@ -183,41 +221,16 @@ class ReExecution:
     def _restore_early(self, root: Any, number: int, position: int) -> bool:
         """Restore a result from the newest snapshot, if nothing has changed it until then."""
         newest = self._found.newest
-        if newest is None or number not in newest.states:
+        if newest is None or number in self._found.journal.changes(position, newest.position):
             return False
-        if number in self._found.journal.changes(position, newest.position):
+        if not self._is_as_made(newest, number):
             return False
-        made = [entry.made[number] for entry in self._found.journal.entries[:position] if number in entry.made]
-        before = _Copy(root)
         if not self.restore(newest, [(number, root)]):
             return False
-        content = content_of(root)
-        if made[-1:] != [digest(content)]:  # the program's own code had changed it before the newest snapshot
-            with self._inside():
-                before.restore(root)
-            return False
-        self._early[number] = _Early(before, content)
         self._stale.discard(number)
         self._roots.changes()
+        self._steps = that_count(self._steps, self._roots, self._stale)
         return True
-
-    def _undo_early(self) -> list[tuple[int, "_Copy"]]:
-        """Give results restored before their time the state that they had; returns those that the program changed.
-
-        Operators do not read them, so what the program's own code has made of them is put back as it is.
-        """
-        early, self._early = self._early, {}
-        changed = []
-        for number, each in early.items():
-            root = self._roots.get(number)
-            if root is None:
-                continue
-            if content_of(root) != each.content:
-                changed.append((number, _Copy(root)))
-            with self._inside():
-                each.before.restore(root)
-            self._stale.add(number)
-        return changed
 
     # -- writes of the driver's own code -------------------------------------------------------------------
 
@@ -235,12 +248,20 @@ def write_of(roots: Roots, number: int, since: int) -> Step:
     return Step(since, lambda: copy.restore(roots.get(number)), frozenset([number]), is_write=True)
 
 
-@dataclass(frozen=True)
-class _Early:
-    """What a result was before it was restored before its time, and a digest of what it was restored to."""
+def that_count(steps: list[Step], roots: Roots, stale: Collection[int]) -> list[Step]:
+    """Return the steps of which something can be seen.
 
-    before: "_Copy"
-    content: Tree
+    Nothing can be seen of a root that is closed, of a result that is up to date, nor of one that a later step makes.
+    """
+    latest = {number: step.position for step in steps for number in step.roots}
+
+    def counts(step: Step, number: int) -> bool:
+        root = roots.get(number)
+        if is_result(root):
+            return number in stale and latest[number] == step.position
+        return not is_closed(root)
+
+    return [step for step in steps if step.is_write or any(counts(step, number) for number in step.roots)]
 
 
 class _Copy:
@@ -275,6 +296,11 @@ def content_of(root: Any) -> Tree:
     return Save(lambda array: checksum_of(np.ascontiguousarray(without_padding(array)))).apart(root)
 
 
+def _content(manifest: Manifest, number: int) -> Tree:
+    """Return what `content_of` a root would be that is restored from a snapshot."""
+    return renamed(manifest.states[number], manifest.checksums.__getitem__)
+
+
 class LateOperator:
     """An operator that may be run later, or once more, on what it was called with.
 
@@ -300,6 +326,10 @@ class LateOperator:
         self.signature = digest(operator.name, numbers, described)
         self._before = [value.small_state() for value in operator.values]
         self._arrays = [(array, array.copy()) for array in _small_arrays(described)]
+
+    def step(self) -> Step:
+        """Return the step that runs it."""
+        return Step(self.position, self.run, frozenset(self._numbers))
 
     def reset(self) -> None:
         """Give its small things the state before it."""

@@ -20,7 +20,7 @@ from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.lost_nodes import NodeRecovery, Nodes, is_on_nodes
 from strads.checkpoints.manifests import Found, Manifest
-from strads.checkpoints.operators import Operator
+from strads.checkpoints.operators import Operator, is_closed, is_result
 from strads.checkpoints.re_execution import LateOperator, ReExecution, content_of
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.snapshots import Counters, SnapshotSave, SnapshotWriter
@@ -153,7 +153,7 @@ class Session:
                 self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
                 raise
             can_be_restored = not operator.changes_arguments or late.is_unchanged()
-            made = {self._roots.number_of(root): _digest_of(root) for root in operator.roots if _is_result(root)}
+            made = {self._roots.number_of(root): _digest_of(root) for root in operator.roots if is_result(root)}
             entry = replace(
                 entry,
                 result=_packed(operator, result) if can_be_restored else None,
@@ -196,9 +196,7 @@ class Session:
             raise error
         self._writer.cancel()
         used = [
-            (number, root)
-            for number, root in self._roots.alive()
-            if number in self._changed_at and not _is_closed(root)
+            (number, root) for number, root in self._roots.alive() if number in self._changed_at and not is_closed(root)
         ]
         self._recovery.replace(error, self._writer.latest, used, running)
 
@@ -348,7 +346,7 @@ class Session:
                 unchanged = {n: latest.states[n] for n in sorted(kept) if self._changed_at[n] <= latest.position}
             found = dict(unchanged) if is_last else {}
             for number, root in self._roots.alive():
-                if number in self._changed_at and not _is_closed(root):
+                if number in self._changed_at and not is_closed(root):
                     found[number] = unchanged[number] if number in unchanged else save.apart(root)
             return found
 
@@ -365,10 +363,16 @@ class Session:
             self._writer.fail(str(error))
 
     def suspend(self) -> None:
-        """Write the current state, and nothing that follows: an interrupted program is continued from here."""
-        if not self._is_broken:
+        """Write the current state, and nothing that follows: an interrupted program is continued from here.
+
+        One that had not reached the newest snapshot yet is continued from that one.
+        """
+        if self.is_skipping:
+            self._past.catch_up(self.position)
+            self.target = self.position
+        elif not self._is_broken:
             self.finish()
-            self._is_broken = True
+        self._is_broken = True
 
     def finish(self, seconds: float | None = None) -> bool:
         """Write a last snapshot of the current state, unless there is one; returns whether it is complete."""
@@ -387,7 +391,7 @@ class Session:
         self._touched.update(self._note_changes())
         latest = self._writer.latest
         changed = {number for number, place in self._changed_at.items() if latest is None or place > latest.position}
-        alive = {number: root for number, root in self._roots.alive() if not _is_closed(root)}
+        alive = {number: root for number, root in self._roots.alive() if not is_closed(root)}
         return changed <= alive.keys() and not self._touched and not any(_is_shared(alive[n]) for n in changed)
 
     def close(self, seconds: float | None = 60.0) -> None:
@@ -411,16 +415,8 @@ class Session:
             self._inside = was_inside
 
 
-def _is_closed(root: Any) -> bool:
-    return bool(getattr(root, "is_closed", False))
-
-
 def _is_shared(root: Any) -> bool:
     return root is not None and hasattr(root, "is_shared") and bool(root.is_shared())
-
-
-def _is_result(root: Any) -> bool:
-    return bool(getattr(root, "is_result", False))
 
 
 def _digest_of(root: Any) -> str | None:

@@ -6,14 +6,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from strads.checkpoints.journal import Journal
 from strads.checkpoints.manifests import Manifest, remove_old
 from strads.checkpoints.on_nodes import SaveTicket, collect
 from strads.checkpoints.staging import Buffers, Previous, Stage
 from strads.checkpoints.storage import Folder
-from strads.checkpoints.trees import Save, Tree, arrays_in
+from strads.checkpoints.trees import Save, Tree, arrays_in, renamed
 
 _LATE = 600.0  # seconds after which a node's part is given up
 _WARN_EVERY = 60.0
@@ -188,7 +187,10 @@ class SnapshotWriter:
         if not job.is_wanted:
             raise TimeoutError("the program has ended before")
         old = {} if latest is None else latest.checksums
-        states = {number: _with_files(tree, files) for number, tree in job.states.items()}
+        states = {
+            number: renamed(tree, lambda name: files[name][0] if name in files else name)
+            for number, tree in job.states.items()
+        }
         checksums = {name: old[name] for tree in states.values() for name in arrays_in(tree) if name in old}
         checksums |= dict(files.values())
         token = secrets.token_hex(4)
@@ -221,14 +223,3 @@ class SnapshotWriter:
                 RuntimeWarning,
                 stacklevel=2,
             )
-
-
-def _with_files(tree: Any, files: dict[str, tuple[str, str]]) -> Any:
-    """Return a tree in which staged arrays have the names of the files that hold them."""
-    if isinstance(tree, list):
-        return [_with_files(item, files) for item in tree]
-    if isinstance(tree, dict):
-        if isinstance(tree.get("array"), str):
-            return {"array": files[tree["array"]][0] if tree["array"] in files else tree["array"]}
-        return {key: _with_files(item, files) for key, item in tree.items()}
-    return tree

@@ -53,7 +53,9 @@ BETWEEN = """
 import os, signal, sys
 import numpy as np
 import strads
-from strads import ps
+from strads import models, ps
+
+SENTENCES = [[f"w{number % 20}" for number in row] for row in np.random.default_rng(0).zipf(1.4, (50, 12))]
 
 def step(k, W, H):
     W[k] += H[k % len(H)]
@@ -67,7 +69,10 @@ def program(kill=lambda rank: None):
     W, H = strads.dvector.full((40, 2), 1.0), strads.dvector.full((10, 2), 2.0)
     table = ps.Table(4, 2, np.float64)
     seen = []
+    model = models.Word2Vec(vector_size=8, min_count=1, epochs=2).fit(SENTENCES)
+    model.vectors_ *= 2.0
     for number in range(6):
+        model.partial_fit(SENTENCES)
         strads.async_for(range(40), step, W, H)
         ps.run(add, table, workers=2)
         if number == 1:
@@ -81,7 +86,8 @@ def program(kill=lambda rank: None):
         if number == 4:
             kill(0)
             seen.append(table.to_numpy().tolist())
-    return repr((seen, W.to_numpy().tolist(), H.to_numpy().tolist(), table.to_numpy().tolist()))
+    return repr((seen, W.to_numpy().tolist(), H.to_numpy().tolist(), table.to_numpy().tolist(),
+                 model.vectors_.tolist()))
 
 if __name__ == "__main__":
     plain = program()

@@ -22,6 +22,7 @@ os.environ.setdefault("NUMBA_OPT", "1")
 # Memory that nobody has written has a pattern, so that reading it does not look like zeros.
 os.environ.setdefault("MALLOC_PERTURB_", "165")
 
+_REPORT_EVERY = 300.0  # seconds
 CLASSES = (*FAILURES, workers.CRASH, workers.HANG, GRAMMAR)
 
 
@@ -72,10 +73,11 @@ class Fuzzer:
         self.folder: Path = options.out
 
     def run(self, bodies: range) -> Tally:
-        start, jobs = time.monotonic(), self.options.jobs
+        jobs = self.options.jobs
+        self.start = self.reported = time.monotonic()
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(self._share, [bodies[job::jobs] for job in range(jobs)]))
-        self.tally.seconds = time.monotonic() - start
+        self.tally.seconds = time.monotonic() - self.start
         return self.tally
 
     def _share(self, bodies: range) -> None:
@@ -93,7 +95,12 @@ class Fuzzer:
                 self.tally.add(f"{body}:{number}", outcomes)
             if outcomes[-1].kind in CLASSES:
                 first.setdefault(outcomes[-1].kind, number)
-        self.tally.bodies += 1
+        with self.lock:
+            self.tally.bodies += 1
+            now = time.monotonic()
+            if now - self.reported > _REPORT_EVERY:
+                self.reported, self.tally.seconds = now, now - self.start
+                print(self.tally.summary(), flush=True)
         for kind, number in first.items():
             self.report(worker, body, number, kind)
 

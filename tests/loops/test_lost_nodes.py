@@ -38,6 +38,12 @@ with strads.init(sys.argv[1], nodes=3, threads=1, timeout=20) as runtime:
             strads.async_for(len(ratings), slow, ratings, W, H, 2000)
     except strads.NodeFailure as error:
         (folder / "error").write_text(f"{time.monotonic() - start:.1f} {error.rank} {error}")
+        for look in (lambda: W[3], H.to_numpy):
+            try:
+                look()
+            except strads.NodeFailure as later:
+                with (folder / "later").open("a") as file:
+                    print(later, file=file)
         raise
 """
 
@@ -48,6 +54,9 @@ def check(folder, status: int, output: str) -> None:
     assert rank == "1", text
     assert "node 1 (" in text
     assert float(seconds) < 15
+    later = (folder / "later").read_text().splitlines()
+    assert len(later) == 2
+    assert all("lay on the nodes and is lost with them: node 1 (" in text for text in later), later
     assert status != 0
     assert_ended([int(pid) for pid in (folder / "pids").read_text().split()])
 

@@ -43,6 +43,7 @@ class Cluster(ABC):
         self._discarded: list[str] = []
         self._running = threading.RLock()
         self.closed = False
+        self._failure: NodeFailure | None = None  # why the nodes can no longer be used, if something has happened
         self.before_close: list[Callable[[], None]] = []
 
     @property
@@ -89,6 +90,8 @@ class Cluster(ABC):
         check_driver()
         if each is not None and len(each) != self.size:
             raise ArgumentError(f"arguments for {len(each)} nodes were given, but the cluster has {self.size}")
+        if self._failure is not None:
+            raise NodeFailure(str(self._failure), rank=self._failure.rank, host=self._failure.host)
         with running_on(self), self._running:
             if self.closed:
                 raise NodeFailure("this cluster has been shut down: call strads.init again")
@@ -124,9 +127,10 @@ class Cluster(ABC):
         """Schedule a stored object to be dropped with the next program; may be called at any time, by any thread."""
         self._discarded.append(name)
 
-    def close(self) -> None:
-        """End the nodes, after calling `before_close`."""
+    def close(self, failure: NodeFailure | None = None) -> None:
+        """End the nodes, after calling `before_close`; programs that are started later meet `failure`, if given."""
         if not self.closed:
+            self._failure = failure
             for hook in self.before_close:
                 hook()
             self.closed = True

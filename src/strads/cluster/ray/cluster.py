@@ -165,7 +165,8 @@ class RayCluster(Cluster):
         for rank in pending.values():
             outcomes[rank] = Outcome(rank, error=ProgramStopped("ended because another node has failed"))
         if limit < time.monotonic():
-            self.close()
+            failures = [found.error for found in outcomes.values() if isinstance(found.error, NodeFailure)]
+            self.close(failures[0] if failures else self._ended("a program failed"))
         return [outcomes[rank] for rank in range(self.size)]
 
     def _outcome(self, rank: int, ref: Any) -> tuple[Outcome, bool]:
@@ -199,7 +200,13 @@ class RayCluster(Cluster):
                 _, running = ray.wait(running, num_returns=len(running), timeout=self.timeout)
         finally:
             if running:
-                self.close()
+                self.close(self._ended(reason))
+
+    def _ended(self, reason: str) -> NodeFailure:
+        return NodeFailure(
+            f"the nodes were ended because {reason}, and not all of them stopped within {self.timeout:g} s. Call "
+            "strads.init again to go on with new nodes"
+        )
 
     # -- the end -------------------------------------------------------------------------------------------
 

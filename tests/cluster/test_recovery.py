@@ -31,20 +31,25 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("name", "rank"), [("loops", 0), ("lda", 1)])
-def test_a_killed_actor_is_replaced(name, rank, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+def finished(folder, program, *arguments):
+    """Run a program to its end, in a process of its own."""
+    (folder / "program.py").write_text(program)
     found = environment()
     tests = str(Path(__file__).resolve().parents[1])
     done = subprocess.run(
-        [sys.executable, str(program), name, str(tmp_path / "checkpoint"), str(rank)],
+        [sys.executable, str(folder / "program.py"), *arguments],
         env=found | {"PYTHONPATH": os.pathsep.join([tests, found["PYTHONPATH"]])},
         capture_output=True,
         text=True,
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize(("name", "rank"), [("loops", 0), ("lda", 1)])
+def test_a_killed_actor_is_replaced(name, rank, tmp_path):
+    done = finished(tmp_path, PROGRAM, name, str(tmp_path / "checkpoint"), str(rank))
     assert "The nodes are replaced" in done.stderr
     assert done.stdout.split("digest ")[1].strip() == run(name, None)
 
@@ -100,10 +105,41 @@ if __name__ == "__main__":
 
 
 def test_an_actor_that_dies_between_operators_is_replaced(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(BETWEEN)
-    command = [sys.executable, str(program), str(tmp_path / "checkpoint")]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    done = finished(tmp_path, BETWEEN, str(tmp_path / "checkpoint"))
     assert done.stderr.count("The nodes are replaced") == 3, done.stderr
     assert "same True" in done.stdout
+
+
+MACHINES = """
+import subprocess, sys, threading, time
+import ray
+from ray.cluster_utils import Cluster
+import strads
+from checkpoints.crash_programs import PROGRAMS
+from strads.checkpoints.active import _sessions
+
+if __name__ == "__main__":
+    machines = Cluster()
+    first, second = (machines.add_node(num_cpus=2, object_store_memory=300 << 20) for _ in range(2))
+    where = dict(address=machines.address, timeout=60)
+    with strads.init("ray", nodes=4, threads=1, checkpoint_dir=sys.argv[1], **where) as runtime:
+
+        def kill():
+            while not _sessions or _sessions[-1].position < 4:
+                time.sleep(0.002)
+            second.all_processes["raylet"][0].process.kill()
+
+        threading.Thread(target=kill, daemon=True).start()
+        print("digest", PROGRAMS["loops"](), runtime.cluster.size)
+    machines.shutdown()
+"""
+
+
+def test_a_program_goes_on_with_the_machines_that_are_left(tmp_path):
+    pytest.importorskip("ray.cluster_utils")
+    done = finished(tmp_path, MACHINES, str(tmp_path / "checkpoint"))
+    assert "The nodes are replaced" in done.stderr
+    assert "goes on with 2 nodes in place of 4" in done.stderr
+    digest, size = done.stdout.split("digest ")[1].split()[:2]
+    assert digest == run("loops", None)
+    assert int(size) == 2

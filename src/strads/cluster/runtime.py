@@ -5,6 +5,7 @@ import math
 import numbers
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -225,13 +226,19 @@ def _start_again(nodes: int, threads: int, limit: float, address: str | None) ->
     """Start nodes on Ray after one was lost; fewer if the machines that are left have no room for as many."""
     from strads.cluster.ray.cluster import start_ray
 
+    count = nodes
     while True:
         try:
-            return start_ray(nodes, threads, limit, address)
+            cluster = start_ray(count, threads, limit, address)
+            break
         except (ArgumentError, NodeFailure):
-            if nodes == 1:
+            if count == 1:
                 raise
-            nodes -= 1
+            count -= 1
+    if count < nodes:
+        message = f"the machines that are left have no room for more: it goes on with {count} nodes in place of {nodes}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return cluster
 
 
 def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float, bandwidth: float | None) -> Runtime:

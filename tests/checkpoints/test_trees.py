@@ -160,3 +160,53 @@ def test_what_cannot_be_saved_is_named():
 def test_arrays_of_objects():
     labels = np.array(["a", "long word", None, 3], object)
     assert round_trip(labels).tolist() == labels.tolist()
+
+
+class Pair:
+    def __init__(self):
+        self.first = self.second = Holder(np.zeros(100))
+
+
+class Holder:
+    def __init__(self, array):
+        self.array = array
+
+
+def test_one_thing_that_has_become_two():
+    arrays = {}
+
+    def keep(array):
+        arrays[str(len(arrays))] = array.copy()
+        return str(len(arrays) - 1)
+
+    pair = Pair()
+    pair.second = Holder(np.ones(100))
+    found = Load(lambda name, target: _read(arrays[name], target))(Save(keep)(pair), Pair())
+    assert found.first.array.sum() == 0
+    assert found.second.array.sum() == 100
+
+
+def _read(array, target):
+    if target is None:
+        return array.copy()
+    target[...] = array
+    return target
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (30, 40)])
+@pytest.mark.parametrize("is_writeable", [True, False, None])
+def test_arrays_keep_their_order_in_memory(shape, is_writeable):
+    arrays = {}
+
+    def keep(array):
+        arrays[str(len(arrays))] = np.ascontiguousarray(array).copy()
+        return str(len(arrays) - 1)
+
+    array = np.asfortranarray(np.arange(np.prod(shape), dtype="f8").reshape(shape))
+    tree, template = Save(keep)(array), None
+    if is_writeable is not None:
+        template = np.zeros_like(array)
+        template.flags.writeable = is_writeable
+    found = Load(lambda name, target: arrays[name].copy())(tree, template)
+    assert found.strides == array.strides
+    assert (found == array).all()

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 
 from strads.checkpoints.journal import Journal, Segment
 from strads.checkpoints.storage import DamagedFileError, Folder
-from strads.checkpoints.trees import Tree, arrays_in
+from strads.checkpoints.tree_arrays import arrays_in
+from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
 FORMAT = 1

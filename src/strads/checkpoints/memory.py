@@ -6,18 +6,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_OWN = 3  # references to an array that only its table has: the table, the parameter, the argument of getrefcount
-
 
 def is_shared(array: NDArray[Any]) -> bool:
-    """Whether there may be views of a table's array, or of the memory that it is a view of. Errs on the safe side."""
-    if sys.getrefcount(array) > _OWN + 1:  # the caller's variable
+    """Whether there may be views of a table's array, or of the memory that it is a view of. Errs on the safe side.
+
+    Call it with an attribute, or what a function returns: a variable is a reference too.
+    """
+    references, of_base = _references(array)
+    if references > _ALONE[0]:
         return True
     base = array.base
     if base is None:
         return False
     # Memory that is not NumPy's, such as a bytearray or a shared segment, may be seen by anything.
-    return not isinstance(base, np.ndarray) or not _is_of_numpy(base) or sys.getrefcount(base) > _OWN
+    return not isinstance(base, np.ndarray) or not _is_of_numpy(base) or of_base > _ALONE[1]
+
+
+def _references(array: NDArray[Any]) -> tuple[int, int]:
+    """Return the number of references to an array, and to what it is a view of."""
+    return sys.getrefcount(array), sys.getrefcount(array.base)
 
 
 def _is_of_numpy(array: NDArray[Any]) -> bool:
@@ -25,3 +32,11 @@ def _is_of_numpy(array: NDArray[Any]) -> bool:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array.base is None
+
+
+def _of_alone(array: NDArray[Any]) -> tuple[int, int]:
+    return _references(array)
+
+
+_alone = [np.zeros(2)[:1]]
+_ALONE = _of_alone(_alone[0])  # what `is_shared` counts then, which depends on the version of Python

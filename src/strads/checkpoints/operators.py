@@ -38,6 +38,11 @@ def is_closed(root: Any) -> bool:
     return bool(getattr(root, "is_closed", False))
 
 
+def is_memory_shared(root: Any) -> bool:
+    """Whether other code may see the memory of a root."""
+    return root is not None and hasattr(root, "is_shared") and bool(root.is_shared())
+
+
 class Value(Protocol):
     """Something small that an operator changes, such as an accumulator; its state is kept for each operator."""
 

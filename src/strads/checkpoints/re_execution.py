@@ -21,7 +21,8 @@ from strads.checkpoints.operators import Operator, is_closed, is_result
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import DamagedFileError, Folder, checksum_of
-from strads.checkpoints.trees import Load, Save, Tree, arrays_in, renamed
+from strads.checkpoints.tree_arrays import arrays_in, renamed
+from strads.checkpoints.trees import Load, Save, Tree
 from strads.errors import CheckpointError
 
 _MANY_REPEATED = 3  # operators; repeating fewer is not worth a warning
@@ -124,9 +125,10 @@ class ReExecution:
         if self._failure is not None:
             raise CheckpointError(self._failure)
         self._restored = set()
-        for number, since in self._written.items():
-            if self._roots.get(number) is not None:  # as its own code left it; if stale, operators changed it since
-                self._steps.append(write_of(self._roots, number, since))
+        with self._inside():
+            for number, since in self._written.items():
+                if self._roots.get(number) is not None:  # as its own code left it; if stale, operators changed it since
+                    self._steps.append(write_of(self._roots, number, since))
         self._written = {}
         for place in self._found.before(self._base, position):
             manifest = self._found.at(place)
@@ -238,7 +240,8 @@ class ReExecution:
         """Keep what skipped operators have read, before the program's own code writes it."""
         since = self._written.get(number, 0)
         if any(number in step.roots and step.position >= since and not step.is_write for step in self._steps):
-            self._steps.append(write_of(self._roots, number, since))
+            with self._inside():
+                self._steps.append(write_of(self._roots, number, since))
         self._written[number] = position
 
 
@@ -291,13 +294,16 @@ class _Copy:
         return target
 
 
-def content_of(root: Any) -> Tree:
-    """Return the state of a root with checksums in place of arrays."""
-    return Save(lambda array: checksum_of(np.ascontiguousarray(without_padding(array)))).apart(root)
+def digest_of(root: Any) -> str | None:
+    """Return the digest of a root's state; None if it has something that a checkpoint cannot hold."""
+    try:
+        return digest(Save(lambda array: checksum_of(np.ascontiguousarray(without_padding(array)))).apart(root))
+    except CheckpointError:
+        return None
 
 
 def _content(manifest: Manifest, number: int) -> Tree:
-    """Return what `content_of` a root would be that is restored from a snapshot."""
+    """Return what `digest_of` is of, for a root that is restored from a snapshot."""
     return renamed(manifest.states[number], manifest.checksums.__getitem__)
 
 

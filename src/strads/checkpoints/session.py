@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.lost_nodes import NodeRecovery, Nodes, is_on_nodes
 from strads.checkpoints.manifests import Found, Manifest
-from strads.checkpoints.operators import Operator, is_closed, is_result
-from strads.checkpoints.re_execution import LateOperator, ReExecution, content_of
+from strads.checkpoints.operators import Operator, is_closed, is_memory_shared, is_result
+from strads.checkpoints.re_execution import LateOperator, ReExecution, digest_of
 from strads.checkpoints.roots import Roots, version_of
+from strads.checkpoints.same_program import check_operator, name_of, run_once_more
 from strads.checkpoints.snapshots import Counters, SnapshotSave, SnapshotWriter
 from strads.checkpoints.storage import Folder
 from strads.checkpoints.trees import Tree
@@ -147,13 +147,13 @@ class Session:
                 result = self._run_on_nodes(late)
             except Exception as error:
                 # A program may go on after an error. Executed again, it must meet the same error.
-                self._append(replace(entry, changed=self._changed_by(operator), error=_name_of(error)))
+                self._append(replace(entry, changed=self._changed_by(operator), error=name_of(error)))
                 raise
             except BaseException:
                 self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
                 raise
             can_be_restored = not operator.changes_arguments or late.is_unchanged()
-            made = {self._roots.number_of(root): _digest_of(root) for root in operator.roots if is_result(root)}
+            made = {self._roots.number_of(root): digest_of(root) for root in operator.roots if is_result(root)}
             entry = replace(
                 entry,
                 result=_packed(operator, result) if can_be_restored else None,
@@ -235,59 +235,28 @@ class Session:
         return changed
 
     def _repeat(self, late: LateOperator, contents: dict[int, str | None]) -> Any:
-        operator, entry = late.operator, self._journal.entries[self.position]
-        self._check(late, contents, entry)
+        entry, url = self._journal.entries[self.position], self.folder.url
+        check_operator(late, contents, entry, url)
         if entry.result is None:
             self._past.catch_up(self.position)
             try:
-                return self._run_once_more(operator, entry)
+                with self.inside():
+                    return run_once_more(late, entry, url)
             finally:
                 self._step_on(entry)
                 self._past.ran(self.position)
                 self._arrive()
         self._past.skip(late, entry)
         self._step_on(entry)
-        if any(_is_shared(self._roots.get(number)) for number in entry.changed):
+        if any(is_memory_shared(self._roots.get(number)) for number in entry.changed):
             self._past.catch_up(self.position)
         self._arrive()
-        return operator.unpack(entry.result["result"])
-
-    def _run_once_more(self, operator: Operator, entry: Entry) -> Any:
-        """Run an operator whose result the journal does not have: it must end as it did."""
-        try:
-            with self.inside():
-                result = operator.run()
-        except Exception as error:
-            if _name_of(error) != entry.error:
-                raise self._other_program(operator, f"it raises {_name_of(error)} now, but did not") from error
-            raise
-        if entry.error is not None:
-            raise self._other_program(operator, f"there it raised {entry.error}")
-        return result
+        return late.operator.unpack(entry.result["result"])
 
     def _step_on(self, entry: Entry) -> None:
         self.position += 1
         self._changed_by_operators.update(entry.changed)
         self._changed_at.update(dict.fromkeys(entry.changed, self.position))
-
-    def _check(self, late: LateOperator, contents: dict[int, str | None], entry: Entry) -> None:
-        same = all(entry.contents.get(number) == content for number, content in contents.items())
-        if entry.name == late.operator.name and entry.signature == late.signature and same:
-            return
-        if entry.name != late.operator.name:
-            what = f"there it was {entry.name!r}"
-        elif entry.signature != late.signature:
-            what = "its arguments, its code or the version of Python differ"
-        else:
-            what = "the content of a table differs"
-        raise self._other_program(late.operator, what)
-
-    def _other_program(self, operator: Operator, what: str) -> CheckpointError:
-        return CheckpointError(
-            f"operator {self.position} of this program, {operator.name!r}, is not the one of the run that wrote the "
-            f"checkpoint in {self.folder.url}: {what}. Run the same program with the same input, or choose another "
-            "checkpoint_dir to start from the beginning"
-        )
 
     def _arrive(self) -> None:
         """Restore the newest snapshot once all of its operators are skipped."""
@@ -392,7 +361,7 @@ class Session:
         latest = self._writer.latest
         changed = {number for number, place in self._changed_at.items() if latest is None or place > latest.position}
         alive = {number: root for number, root in self._roots.alive() if not is_closed(root)}
-        return changed <= alive.keys() and not self._touched and not any(_is_shared(alive[n]) for n in changed)
+        return changed <= alive.keys() and not self._touched and not any(is_memory_shared(alive[n]) for n in changed)
 
     def close(self, seconds: float | None = 60.0) -> None:
         """Write a last snapshot and end; a storage that does not answer for `seconds` is given up."""
@@ -413,22 +382,6 @@ class Session:
             yield
         finally:
             self._inside = was_inside
-
-
-def _is_shared(root: Any) -> bool:
-    return root is not None and hasattr(root, "is_shared") and bool(root.is_shared())
-
-
-def _digest_of(root: Any) -> str | None:
-    """Return the digest of a root's state; None if it has something that a checkpoint cannot hold."""
-    try:
-        return digest(content_of(root))
-    except CheckpointError:
-        return None
-
-
-def _name_of(error: Exception) -> str:
-    return type(error).__qualname__
 
 
 def _packed(operator: Operator, result: Any) -> dict[str, Any] | None:

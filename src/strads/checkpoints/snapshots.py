@@ -12,7 +12,8 @@ from strads.checkpoints.manifests import Manifest, remove_old
 from strads.checkpoints.on_nodes import SaveTicket, collect
 from strads.checkpoints.staging import Buffers, Previous, Stage
 from strads.checkpoints.storage import Folder
-from strads.checkpoints.trees import Save, Tree, arrays_in, renamed
+from strads.checkpoints.tree_arrays import arrays_in, renamed
+from strads.checkpoints.trees import Save, Tree
 
 _LATE = 600.0  # seconds after which a node's part is given up
 _WARN_EVERY = 60.0

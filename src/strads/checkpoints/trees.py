@@ -7,6 +7,7 @@ the same state in the restarted program. Functions, locks and the like are kept 
 """
 
 import collections
+import copy
 import enum
 import functools
 import sys
@@ -131,6 +132,8 @@ class Save:
             if array.size > 1_000_000:
                 raise CheckpointError(f"an array of {array.size:,} Python objects cannot be part of a checkpoint")
             return {"objects": [self(item) for item in array.ravel().tolist()], "shape": list(array.shape)}
+        if array.flags.f_contiguous and not array.flags.c_contiguous:  # sums over it depend on the order in memory
+            return {"transposed": self._array(array.T)}
         if array.nbytes <= self._inline:
             descr = np.lib.format.dtype_to_descr(array.dtype)
             return {"inline": array.tobytes().hex(), "dtype": _listed(descr), "shape": list(array.shape)}
@@ -151,6 +154,7 @@ class Load:
     def __init__(self, fetch: Callable[[str, NDArray[Any] | None], NDArray[Any]], classes: Iterable[type] = ()):
         self.fetch = fetch
         self._made: list[Any] = []
+        self._taken: dict[int, Any] = {}  # parts of the template that a value has taken over, by identity
         self._classes = {_name(kind): kind for kind in classes}
 
     def know(self, *classes: type) -> None:
@@ -159,11 +163,12 @@ class Load:
 
     def apart(self, tree: Tree, template: Any = None) -> Any:
         """Return the value of a tree that `Save.apart` made."""
-        made, self._made = self._made, []
+        outer = self._made, self._taken
+        self._made, self._taken = [], {}
         try:
             return self(tree, template)
         finally:
-            self._made = made
+            self._made, self._taken = outer
 
     def __call__(self, tree: Tree, template: Any = None) -> Any:
         """Return the value of a tree; arrays and objects of the template are changed in place where they fit.
@@ -199,10 +204,11 @@ class Load:
         return self._container(kind, tree, template)
 
     def _container(self, kind: str, tree: Tree, template: Any) -> Any:
+        template = self._free(template)
         place = len(self._made)
         self._made.append(None)  # the number of this value, before those of its parts
         found: Any
-        if kind in ("array", "inline", "objects"):
+        if kind in ("array", "inline", "objects", "transposed"):
             found = self._array(tree, template)
         elif kind == "stateful":
             found = self._template(tree[kind], template)
@@ -247,6 +253,18 @@ class Load:
         self._made[place] = found
         return found
 
+    def _free(self, template: Any) -> Any:
+        """Return a template, or another one if a value has taken it over: what was one thing may have become two."""
+        if template is None or isinstance(template, Stateful | tuple):
+            return template
+        if id(template) in self._taken:
+            if isinstance(template, np.ndarray | list | dict):
+                return None
+            is_generator = isinstance(template, np.random.Generator | np.random.RandomState)
+            return copy.deepcopy(template) if is_generator else copy.copy(template)
+        self._taken[id(template)] = template
+        return template
+
     def _object(self, tree: Tree, template: Any, place: int) -> Any:
         kind = self._class(tree["object"], template)
         found = template if type(template) is kind else kind.__new__(kind)
@@ -279,8 +297,10 @@ class Load:
 
     def _array(self, tree: Tree, template: Any) -> NDArray[Any]:
         target = template if isinstance(template, np.ndarray) else None
+        if "transposed" in tree:
+            return self._array(tree["transposed"], None if target is None else target.T).T
         if "array" in tree:
-            return self.fetch(tree["array"], target)
+            return _laid_out_like(target, self.fetch(tree["array"], target))
         if "objects" in tree:
             found = np.empty(len(tree["objects"]), object)
             for number, item in enumerate(tree["objects"]):
@@ -288,10 +308,16 @@ class Load:
             return found.reshape(tree["shape"])
         dtype = np.lib.format.descr_to_dtype(_tupled(tree["dtype"]))
         found = np.frombuffer(bytes.fromhex(tree["inline"]), dtype).reshape(tree["shape"])
-        if target is None or target.dtype != dtype or target.shape != found.shape or not target.flags.writeable:
-            return found.copy()
-        target[...] = found
-        return target
+        return _laid_out_like(target, found.copy())
+
+
+def _laid_out_like(target: NDArray[Any] | None, found: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with the content found: the target if it fits, else one with its strides if they fit."""
+    if target is None or target is found or target.dtype != found.dtype or target.shape != found.shape:
+        return found
+    fitting = target if target.flags.writeable else np.empty_like(target)
+    fitting[...] = found
+    return fitting
 
 
 _SIMPLE: dict[str, Callable[[Any], Any]] = {
@@ -300,30 +326,6 @@ _SIMPLE: dict[str, Callable[[Any], Any]] = {
     "bytes": bytes.fromhex,
     "range": lambda limits: range(*limits),
 }
-
-
-def renamed(tree: Tree, name_of: Callable[[str], str]) -> Tree:
-    """Return a tree with other names of its arrays."""
-    if isinstance(tree, list):
-        return [renamed(item, name_of) for item in tree]
-    if isinstance(tree, dict):
-        if isinstance(tree.get("array"), str):
-            return {"array": name_of(tree["array"])}
-        return {key: renamed(item, name_of) for key, item in tree.items()}
-    return tree
-
-
-def arrays_in(tree: Tree) -> Iterator[str]:
-    """Return the names of all arrays of a tree."""
-    if isinstance(tree, list):
-        for item in tree:
-            yield from arrays_in(item)
-    elif isinstance(tree, dict):
-        if isinstance(tree.get("array"), str):
-            yield tree["array"]
-        else:
-            for item in tree.values():
-                yield from arrays_in(item)
 
 
 def _name(kind: type) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from strads.checkpoints import observe
 from strads.cluster import Cluster
 from strads.dds._dtypes import check_dtype, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
@@ -66,6 +67,11 @@ class KeyedTable(ABC):
     @abstractmethod
     def _settle(self) -> None:
         """Apply the deferred changes."""
+
+    def _prepare_change(self) -> None:
+        """Prepare a change of the keys, which is applied later, perhaps in the middle of an operator of checkpoints."""
+        if self._table is not None:
+            observe(self._table.root, writes=True)
 
     @property
     def index(self) -> HashIndex:

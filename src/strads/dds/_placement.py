@@ -88,6 +88,7 @@ class Content:
 
     def distribute(self, cluster: Cluster, bounds: ArrayLike | None) -> str:
         """See `dvector.distribute`."""
+        observe(self)
         wanted = None if bounds is None else self.layout.check_bounds(bounds, cluster.size)
         if self._spread is not None and self._spread.cluster is not cluster:
             self.come_home()
@@ -172,7 +173,9 @@ class Content:
         CheckpointError
             If the table has another shape or dtype.
         """
-        home = self.layout.empty() if self._home is None else self._home
+        home = self._home
+        if home is None or not numbers(home).flags.writeable:
+            home = self.layout.empty()
         target = numbers(home)
         if "rows" in tree:
             pieces = [(target, tree["rows"])]

@@ -162,6 +162,7 @@ class dmap(KeyedTable):
             self._check_kind(encode_keys([key]))
         elif isinstance(key, str) != isinstance(next(iter(self._added)), str):
             raise ArgumentError("the keys of a dmap are all whole numbers or all texts")
+        self._prepare_change()
         self._added[key] = self._fitted(value)
 
     def update(self, data: Any, values: Any = None) -> None:
@@ -202,6 +203,7 @@ class dmap(KeyedTable):
         KeyError
             If it is missing.
         """
+        self._prepare_change()
         row = self._row_of(key)
         if row != NOT_FOUND:
             self._removed.add(row)

@@ -214,6 +214,7 @@ class dmultimap(KeyedTable):
             raise ArgumentError("the keys of a dmultimap are all whole numbers or all texts")
         self._check_kind(keys)
         if len(keys):
+            self._prepare_change()
             self._added_keys.append(keys)
             self._added_rows.append(rows)
 
@@ -241,6 +242,7 @@ class dmultimap(KeyedTable):
         row = self._row_of(key)
         if row == NOT_FOUND or row in self._removed:
             raise self._missing(key)
+        self._prepare_change()
         self._removed.add(row)
 
     def copy(self) -> "dmultimap":

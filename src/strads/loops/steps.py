@@ -6,7 +6,7 @@ from typing import Any
 
 from strads.bodies.functions import fingerprint
 from strads.checkpoints import Load, Operator, Save, perform
-from strads.dds import Accumulator
+from strads.dds import Accumulator, KeyedTable
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.statistics import NodeStatistics
 from strads.errors import CheckpointError
@@ -46,18 +46,24 @@ def perform_loop(
     small = {id(value): value for value in arguments if isinstance(value, Accumulator | RandomNumbers)}
 
     def signature() -> Any:
-        return fingerprint(body), options, [_described(argument) for argument in arguments]
+        return fingerprint(body), options, [_described(argument, roots) for argument in arguments]
 
     title = f"{name} {getattr(body, '__name__', type(body).__name__)}"
     roots = [table.root for table in tables.values()]
     return perform(Operator(title, run, signature, roots, list(small.values()), pack=pack, unpack=unpack))
 
 
-def _described(argument: Any) -> Any:
-    """Return what identifies an argument; tables are identified by their numbers in the program as well."""
-    table = table_of(getattr(argument, "table", argument))
+def _described(argument: Any, roots: list[Any]) -> Any:
+    """Return what identifies an argument; tables are identified by their place among the roots as well.
+
+    When a map gets other keys, it gets another table.
+    """
+    base = argument if isinstance(argument, KeyedTable) else getattr(argument, "table", argument)
+    table = table_of(base)
     if table is not None:
-        return type(argument).__name__, table.shape, table.dtype, table.is_ragged
+        place = next((number for number, root in enumerate(roots) if root is table.root), None)
+        keys = (base.index.keys, getattr(base, "offsets", None)) if isinstance(base, KeyedTable) else ()
+        return type(argument).__name__, table.shape, table.dtype, table.is_ragged, place, keys
     if isinstance(argument, Accumulator | RandomNumbers):
         return type(argument).__name__, argument.small_state(), getattr(argument, "seed", 0)
     return argument

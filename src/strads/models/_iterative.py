@@ -161,6 +161,8 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "max_iter")  # parameters that no epoch's result depends on
 
+    _not_in_files: ClassVar[tuple[str, ...]] = ()  # attributes that only checkpoints hold
+
     is_result: ClassVar[bool] = True  # for checkpoints: operators make it, and do not read it
 
     _training: _Training | None = None  # during training
@@ -383,15 +385,19 @@ class IterativeEstimator(BaseEstimator, ABC):
     # -- checkpoints ---------------------------------------------------------------------------------------
 
     def checkpoint_state(self, save: Save) -> Tree:
-        """Return what a model file holds, besides the parameters, as a tree."""
-        return save([*self._saved(), self.n_iter_]) if self._is_fitted else None
+        """Return what was learnt as a tree."""
+        if not self._is_fitted:
+            return None
+        more = {name: getattr(self, name) for name in self._not_in_files if hasattr(self, name)}
+        return save([*self._saved(), self.n_iter_, more])
 
     def restore_state(self, tree: Tree, load: Load) -> None:
         """Restore what was learnt."""
         self._is_fitted = self._is_current = tree is not None
         if tree is not None:
-            *saved, self.n_iter_ = load(tree)
+            *saved, self.n_iter_, more = load(tree)
             self._restore(*saved)
+            self.__dict__.update(more)
 
     # -- files ---------------------------------------------------------------------------------------------
 

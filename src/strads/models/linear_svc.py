@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,6 +89,8 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         `seconds` and `samples` (entries of X touched) of training so far; `objective`; `gap`; `relative_gap`, which is
         compared with `tol`; `active` (support vectors).
     """
+
+    _not_in_files: ClassVar = ("dual_coef_",)
 
     def __init__(
         self,
@@ -183,7 +185,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         with OneVsRest(SupportVectorSolver(dual), problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
-            data = data_digest(design, [problem.labels for problem in problems], squares)
+            data = data_digest(X, codes, [strength for _, strength in strengths])
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
         if not stopped and not self._verdict["converged"]:
             missed = self._verdict["relative_gap"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from strads.checkpoints import observe
 from strads.cluster import Runtime, current
 from strads.dds._dtypes import resolve_dtype
 from strads.dds._layout import take
@@ -104,6 +105,7 @@ class Operators:
         """
         _check_function("transform", function)
         whole = _whole(args)
+        observe(self._content, writes=True)
         runtime = current()
         if runtime.is_local:
             try:

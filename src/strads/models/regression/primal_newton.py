@@ -42,7 +42,7 @@ class PrimalNewton(SupportVectorDescent):
         y_i a_i to start from.
     """
 
-    checkpointed = ("_theta", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_progress")
+    checkpointed = ("_theta", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_slopes", "_progress")
 
     def __init__(
         self,

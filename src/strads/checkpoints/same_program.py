@@ -1,0 +1,70 @@
+"""Whether a program that is executed again is the one that wrote the checkpoint."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from strads.checkpoints.journal import Entry
+from strads.checkpoints.re_execution import LateOperator
+from strads.errors import CheckpointError
+
+
+def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry: Entry, url: str) -> None:
+    """Compare an operator with that of the earlier run.
+
+    Parameters
+    ----------
+    late : LateOperator
+    contents
+        Checksums of what it is the first to use, by number.
+    entry : Entry
+        What the journal says of the operator there.
+    url
+        Of the checkpoint, for the message.
+
+    Raises
+    ------
+    CheckpointError
+        If they differ.
+    """
+    same = all(entry.contents.get(number) == content for number, content in contents.items())
+    if entry.name == late.operator.name and entry.signature == late.signature and same:
+        return
+    if entry.name != late.operator.name:
+        what = f"there it was {entry.name!r}"
+    elif entry.signature != late.signature:
+        what = "its arguments, its code or the version of Python differ"
+    else:
+        what = "the content of a table differs"
+    raise _other_program(late, url, what)
+
+
+def run_once_more(late: LateOperator, entry: Entry, url: str) -> Any:
+    """Run an operator whose result the journal does not have: it must end as it did.
+
+    Raises
+    ------
+    CheckpointError
+        If it fails now and did not then, or the reverse. Where it fails as it did, its own error.
+    """
+    try:
+        result = late.operator.run()
+    except Exception as error:
+        if name_of(error) != entry.error:
+            raise _other_program(late, url, f"it raises {name_of(error)} now, but did not") from error
+        raise
+    if entry.error is not None:
+        raise _other_program(late, url, f"there it raised {entry.error}")
+    return result
+
+
+def name_of(error: Exception) -> str:
+    """Return the name of an error's class, for the journal."""
+    return type(error).__qualname__
+
+
+def _other_program(late: LateOperator, url: str, what: str) -> CheckpointError:
+    return CheckpointError(
+        f"operator {late.position} of this program, {late.operator.name!r}, is not the one of the run that wrote the "
+        f"checkpoint in {url}: {what}. Run the same program with the same input, or choose another checkpoint_dir to "
+        "start from the beginning"
+    )

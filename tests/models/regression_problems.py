@@ -26,6 +26,7 @@ class Data:
     weights: np.ndarray | None
     fit_intercept: bool
     standardize: bool
+    positive: bool
     l1_ratio: float
     share: float  # of the largest alpha that gives a nonzero coefficient
 
@@ -58,6 +59,7 @@ def data(draw: st.DrawFn) -> Data:
         X.astype(np.float64),
         y.astype(np.float64),
         weights,
+        draw(st.booleans()),
         draw(st.booleans()),
         draw(st.booleans()),
         draw(st.sampled_from([1.0, 0.9, 0.5])),

@@ -31,15 +31,21 @@ def objective(problem: Data, coef: np.ndarray, intercept: float, alpha: float) -
 
 
 def fitted(problem: Data, tol: float, **parameters) -> ElasticNet:
-    options = {"l1_ratio": problem.l1_ratio, "fit_intercept": problem.fit_intercept, "standardize": problem.standardize}
-    alpha = problem.share * alpha_max(problem.X, problem.y, problem.weights, **options)
+    names = ("l1_ratio", "fit_intercept", "standardize", "positive")
+    options = {name: getattr(problem, name) for name in names}
+    alpha = problem.share * alpha_max(problem.X, problem.y, problem.weights, **options) or 0.1  # 0: none may leave 0
     return ElasticNet(alpha, **options, tol=tol, **parameters).fit(problem.X, problem.y, problem.weights)
 
 
 def reference(problem: Data, alpha: float) -> tuple[np.ndarray, float]:
     """Coefficients and intercept by scikit-learn."""
     peer = sklearn.linear_model.ElasticNet(
-        alpha, l1_ratio=problem.l1_ratio, fit_intercept=problem.fit_intercept, tol=1e-14, max_iter=200_000
+        alpha,
+        l1_ratio=problem.l1_ratio,
+        fit_intercept=problem.fit_intercept,
+        positive=problem.positive,
+        tol=1e-14,
+        max_iter=200_000,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # such a gap may be below the rounding

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn.linear_model
 
 import strads
 from strads.errors import InputError
@@ -22,6 +23,10 @@ def test_every_schedule_finds_the_minimum(runtime, schedule, form):
     options = {"solver": solver, "tol": 1e-11, "standardize": True}
     lasso = Lasso(0.1, **options).fit(form(X), Z)
     assert np.allclose(lasso.coef_, Lasso(0.1, tol=1e-12, standardize=True).fit(X, Z).coef_, atol=1e-5)
+    assert lasso.history_[-1]["relative_gap"] <= 1e-11
+    lasso = Lasso(0.1, positive=True, **options).fit(form(X), Z)
+    peer = sklearn.linear_model.Lasso(0.1, positive=True, tol=1e-14).fit(X / X.std(0), Z)
+    assert np.allclose(lasso.coef_, peer.coef_ / X.std(0), atol=1e-5)
     assert lasso.history_[-1]["relative_gap"] <= 1e-11
     logistic = LogisticRegression(C=1.0, **options).fit(form(X), Z > 0)
     expected = LogisticRegression(C=1.0, tol=1e-12, standardize=True).fit(X, Z > 0)

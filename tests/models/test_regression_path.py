@@ -15,10 +15,11 @@ Y = X[:, :5] @ [3.0, -2.0, 1.5, 1.0, -1.0] + RNG.normal(size=80)
 
 
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, scipy.sparse.csc_array])
-@pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
-def test_the_path_is_that_of_scikit_learn(form, l1_ratio):
-    alphas, coefs, gaps = lasso_path(form(X), Y, l1_ratio=l1_ratio, n_alphas=20, tol=1e-12)
-    theirs, expected, _ = sklearn.linear_model.enet_path(X, Y, l1_ratio=l1_ratio, alphas=alphas, tol=1e-14)
+@pytest.mark.parametrize(("l1_ratio", "positive"), [(1.0, False), (0.6, False), (0.6, True)])
+def test_the_path_is_that_of_scikit_learn(form, l1_ratio, positive):
+    options = {"l1_ratio": l1_ratio, "positive": positive}
+    alphas, coefs, gaps = lasso_path(form(X), Y, n_alphas=20, tol=1e-12, **options)
+    theirs, expected, _ = sklearn.linear_model.enet_path(X, Y, alphas=alphas, tol=1e-14, **options)
     assert np.array_equal(alphas, theirs)
     assert np.allclose(coefs, expected, atol=1e-6)
     assert coefs.shape == (30, 20)
@@ -108,3 +109,13 @@ def test_bad_data():
         lasso_path(bad, Y)
     with pytest.raises(strads.InputError, match="NaN in row 3, column 2"):
         logistic_path(bad, Y > 0)
+
+
+def test_a_warm_start_below_0_is_no_start_for_positive_coefficients():
+    model = Lasso(0.01, warm_start=True).fit(X, Y)
+    assert (model.coef_ < 0.0).any()
+    for solver in (None, strads.models.CoordinateDescent()):
+        warm = Lasso(0.01, positive=True, warm_start=True, solver=solver, tol=1e-12)
+        warm.coef_, warm.intercept_ = model.coef_, model.intercept_
+        expected = sklearn.linear_model.Lasso(0.01, positive=True, tol=1e-14).fit(X, Y)
+        assert np.allclose(warm.fit(X, Y).coef_, expected.coef_, atol=1e-6)

@@ -143,7 +143,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         Explicit values instead.
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; None: 5 folds.
-    fit_intercept, standardize, solver, max_iter, tol
+    fit_intercept, standardize, positive, solver, max_iter, tol
         As of `ElasticNet`; `tol` holds for every fit.
 
     Attributes
@@ -172,6 +172,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         alphas: ArrayLike | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        positive: bool = False,
         solver: Any = None,
         cv: Any = None,
         max_iter: int = 1000,
@@ -183,6 +184,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         self.alphas = alphas
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.solver = solver
         self.cv = cv
         self.max_iter = max_iter
@@ -190,7 +192,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = ("fit_intercept", "standardize", "solver", "max_iter", "tol")
+        names = ("fit_intercept", "standardize", "positive", "solver", "max_iter", "tol")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -238,7 +240,7 @@ class LassoCV(ElasticNetCV):
 
     Parameters
     ----------
-    eps, n_alphas, alphas, cv, fit_intercept, standardize, solver, max_iter, tol
+    eps, n_alphas, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol
         As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
 
     Examples
@@ -259,6 +261,7 @@ class LassoCV(ElasticNetCV):
         alphas: ArrayLike | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        positive: bool = False,
         solver: Any = None,
         cv: Any = None,
         max_iter: int = 1000,
@@ -271,6 +274,7 @@ class LassoCV(ElasticNetCV):
             alphas=alphas,
             fit_intercept=fit_intercept,
             standardize=standardize,
+            positive=positive,
             solver=solver,
             cv=cv,
             max_iter=max_iter,

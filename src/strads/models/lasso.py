@@ -33,6 +33,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     standardize : bool, default False
         Penalize the coefficients of columns divided by their (weighted) standard deviations, so that units do not
         matter. `coef_` refers to the original columns, and nothing is copied. Constant columns get 0.
+    positive : bool, default False
+        Whether no coefficient may be negative.
     solver : WorkingSet or CoordinateDescent, optional
         How the objective is minimized. `strads.models.WorkingSet()`, the default, is the fastest on one machine;
         `strads.models.CoordinateDescent(…)` updates coefficients by a schedule of the Dynamic Engine, on all nodes of
@@ -86,6 +88,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         l1_ratio: float = 0.5,
         fit_intercept: bool = True,
         standardize: bool = False,
+        positive: bool = False,
         solver: LinearSolver | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -95,6 +98,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -145,7 +149,7 @@ class Lasso(ElasticNet):
 
     Parameters
     ----------
-    alpha, fit_intercept, standardize, solver, max_iter, tol, warm_start
+    alpha, fit_intercept, standardize, positive, solver, max_iter, tol, warm_start
         As of `ElasticNet`, whose attributes it has as well.
 
     Examples
@@ -163,6 +167,7 @@ class Lasso(ElasticNet):
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
+        positive: bool = False,
         solver: LinearSolver | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -173,6 +178,7 @@ class Lasso(ElasticNet):
             l1_ratio=1.0,
             fit_intercept=fit_intercept,
             standardize=standardize,
+            positive=positive,
             solver=solver,
             max_iter=max_iter,
             tol=tol,

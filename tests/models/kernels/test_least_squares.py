@@ -15,8 +15,9 @@ from strads.models.kernels.least_squares import Subproblem, covariance_sweeps, p
     passes=st.integers(0, 4),
     intercept=st.booleans(),
     ridge=st.sampled_from([0.0, 0.7]),
+    positive=st.booleans(),
 )
-def test_the_same_coefficients_and_slopes(seed, samples, count, passes, intercept, ridge):
+def test_the_same_coefficients_and_slopes(seed, samples, count, passes, intercept, ridge, positive):
     rng = np.random.default_rng(seed)
     X = np.asfortranarray(rng.normal(size=(samples, count)))
     e = rng.uniform(0.5, 2, samples) if intercept else np.zeros(samples)
@@ -24,7 +25,7 @@ def test_the_same_coefficients_and_slopes(seed, samples, count, passes, intercep
     squares, means = np.empty(count), np.empty(count)
     prepare(DenseColumns(X), e, squares, means)
     l1, l2 = rng.uniform(0.0, 1.0, count), np.full(count, ridge)
-    problem = Subproblem(DenseColumns(X), squares, means, total, l1, l2)
+    problem = Subproblem(DenseColumns(X), squares, means, total, l1, l2, positive)
     w, everything, stored = rng.normal(size=count), np.arange(count), 3 * rng.normal(size=samples)
     shift = float(e @ stored) / total
 
@@ -34,7 +35,7 @@ def test_the_same_coefficients_and_slopes(seed, samples, count, passes, intercep
         return found
 
     by_covariances, found = w.copy(), find_slopes()
-    covariance_sweeps(X.T @ X - np.outer(means, means) / total, found, by_covariances, l1, l2, passes)
+    covariance_sweeps(X.T @ X - np.outer(means, means) / total, found, by_covariances, l1, l2, positive, passes)
     for _ in range(passes):  # one at a time: further sweeps of one call leave out what is 0
         shift, _ = sweeps(problem, w, stored, shift, 1, 1, 0)
     np.testing.assert_allclose(by_covariances, w, atol=1e-9)

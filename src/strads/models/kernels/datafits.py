@@ -10,7 +10,6 @@ the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/�
 - `centred`, for an intercept: the same loss with targets around 0.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,9 +60,11 @@ def _weight(y: float, weight: float, z: float) -> float:
 
 
 def highest_dual(response: float, bend: float, excess: float) -> float:
-    """Return the maximum of s · response − s² · bend / 2 over |s| ≤ 1 / excess; without overflow."""
+    """Return the maximum of s · response − s² · bend / 2 over 0 ≤ s ≤ 1 / excess; without overflow."""
+    if response <= 0.0:
+        return 0.0
     limit = 1.0 / excess
-    scale = response / bend if abs(response) < limit * bend else math.copysign(limit, response)
+    scale = response / bend if response < limit * bend else limit
     return scale * (response - 0.5 * scale * bend)
 
 
@@ -80,7 +81,7 @@ class Quadratic(Samples):
         return self._replace(y=self.y - mean), mean
 
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
-        """Return the largest dual objective of the multiples s u with |s| · excess ≤ 1.
+        """Return the largest dual objective of the multiples s u with s ≥ 0 and s · excess ≤ 1.
 
         Parameters
         ----------

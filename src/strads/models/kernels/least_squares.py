@@ -28,6 +28,7 @@ class Subproblem(NamedTuple):
     total: float
     l1: NDArray[float64]
     l2: NDArray[float64]
+    positive: bool = False
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -43,13 +44,13 @@ def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
 @njit(nogil=True, fastmath=True, cache=True)
 def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
     """Minimize over coordinate j; returns the shift c and the number of entries read and written."""
-    columns, squares, means, total, l1, l2 = problem
+    columns, squares, means, total, l1, l2, positive = problem
     length = column_length(columns, j)
     square = squares[j] - means[j] * means[j] / total
     new = 0.0  # for a constant or empty column, which may have a coefficient from a warm start
     if square > _FLAT * squares[j]:
         slope = column_dot(columns, j, stored) - shift * means[j] + square * w[j]
-        new = soft_threshold(slope, l1[j]) / (square + l2[j])
+        new = soft_threshold(slope, l1[j], positive) / (square + l2[j])
     step = new - w[j]
     if step == 0.0:
         return shift, length
@@ -89,7 +90,7 @@ def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untyped-def]
+def covariance_sweeps(gram, slopes, w, l1, l2, positive, count):  # type: ignore[no-untyped-def]
     """Pass over a support by coordinate descent, using the products of its columns instead of the columns.
 
     Parameters
@@ -99,6 +100,8 @@ def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untype
     slopes : array of shape (m,)
         x_jᵀr − l2_j w_j; kept up to date.
     w, l1, l2 : arrays of shape (m,)
+    positive
+        Whether coefficients stay at 0 or above.
     count
         Number of passes.
     """
@@ -106,7 +109,7 @@ def covariance_sweeps(gram, slopes, w, l1, l2, count):  # type: ignore[no-untype
         for j in range(len(w)):
             covariances = gram[j]
             bend = covariances[j] + l2[j]
-            new = soft_threshold(slopes[j] + bend * w[j], l1[j]) / bend
+            new = soft_threshold(slopes[j] + bend * w[j], l1[j], positive) / bend
             step = new - w[j]
             if step != 0.0:
                 w[j] = new

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 
 class ElasticNet(NamedTuple):
-    """l1_j |w_j| + l2_j w_j² / 2; a coefficient with l1_j = 0 stays 0."""
+    """l1_j |w_j| + l2_j w_j² / 2, infinite below 0 if `positive`; a coefficient with l1_j = 0 stays 0."""
 
     l1: NDArray[float64]
     l2: NDArray[float64]
+    positive: bool = False
 
 
 class Box(NamedTuple):
@@ -31,11 +32,11 @@ Penalty = ElasticNet | Box
 
 
 @njit(nogil=True, cache=True)
-def soft_threshold(z: float, threshold: float) -> float:
-    """S(z, λ) = sign(z) · max(|z| − λ, 0)   (Friedman et al. 2007)."""
+def soft_threshold(z: float, threshold: float, positive: bool = False) -> float:
+    """S(z, λ) = sign(z) · max(|z| − λ, 0)   (Friedman et al. 2007), or max(z − λ, 0) if `positive`."""
     if z > threshold:
         return z - threshold
-    if z < -threshold:
+    if z < -threshold and not positive:
         return z + threshold
     return 0.0
 
@@ -63,7 +64,7 @@ def _penalized_step(penalty, j, value, pull, curvature):  # type: ignore[no-unty
             total = curvature + penalty.l2[j]
             if penalty.l1[j] == 0.0 or total <= 0.0:
                 return 0.0
-            return soft_threshold(curvature * value + pull, penalty.l1[j]) / total
+            return soft_threshold(curvature * value + pull, penalty.l1[j], penalty.positive) / total
 
         return elastic_net
 

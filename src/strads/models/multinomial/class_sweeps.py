@@ -267,7 +267,7 @@ class ClassSweeps(Solver):
                 vector = -slopes[k] - shares[k] * (images[k] - mean)
                 local_columns.correlate(columns, vector, rows, 0, len(rows), pull)
                 old, new = w[rows, k], w[rows, k]
-                covariance_sweeps(chunk.gram, pull, new, chunk.l1, np.zeros(len(rows)), _INNER_SWEEPS)
+                covariance_sweeps(chunk.gram, pull, new, chunk.l1, np.zeros(len(rows)), False, _INNER_SWEEPS)
                 step = new - old
                 moving = np.flatnonzero(step)
                 if not len(moving):

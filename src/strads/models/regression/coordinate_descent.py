@@ -235,7 +235,7 @@ class _ScheduledDescent(Descent):
             self.predictor += self.intercept
             coef, entries = np.append(coef, self.intercept), np.append(entries, samples)
         return Coefficients(
-            ElasticNet(problem.l1, problem.l2),
+            ElasticNet(problem.l1, problem.l2, problem.positive),
             squares,
             sums if centred else np.zeros(self.features),
             np.zeros(self.features) if self.quadratic else largest_entries(self.columns, self.features),
@@ -328,7 +328,7 @@ class _ScheduledDescent(Descent):
     def _violations(self, least: int) -> NDArray[np.float64]:
         """Return the expected change of each coefficient; −1 for all but the support and the largest violations."""
         problem, w, correlations = self.problem, self.coef, self._correlations
-        size = np.abs(correlations)
+        size = problem.pulls(correlations)
         support = w != 0.0
         excess = np.where(support, np.abs(correlations - np.sign(w) * problem.l1), size - problem.l1)
         with np.errstate(divide="ignore", invalid="ignore"):

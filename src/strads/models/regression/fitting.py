@@ -36,6 +36,8 @@ class Regression:
         Share of the ℓ1 norm in the penalty λ(l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²) of the scaled columns.
     fit_intercept
         Whether an intercept is fitted.
+    positive
+        Whether coefficients must not be negative.
     shift
         By how much columns and targets were moved towards 0.
     """
@@ -45,6 +47,7 @@ class Regression:
     scales: NDArray[np.float64]
     l1_ratio: float
     fit_intercept: bool
+    positive: bool
     shift: Shift = NO_SHIFT
 
     def problem(self, strength: float) -> Problem:
@@ -55,6 +58,7 @@ class Regression:
             strength * self.l1_ratio * self.scales,
             strength * (1.0 - self.l1_ratio) * self.scales**2,
             self.fit_intercept,
+            self.positive,
         )
 
     def intercept(self, solution: Solution) -> float:
@@ -69,11 +73,14 @@ class Regression:
         return loss / solution.null_objective if solution.null_objective > 0.0 else 0.0
 
     def largest_strength(self) -> float:
-        """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0."""
+        """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0.
+
+        Without the absolute value if `positive`.
+        """
         problem, samples = self.problem(1.0), self.design.shape[0]
         u = np.empty(samples)
         datafits.fill_negative_gradient(self.datafit, np.full(samples, problem.null_intercept), u)
-        correlations, thresholds = np.abs(self.design.correlate(u)), problem.l1
+        correlations, thresholds = problem.pulls(self.design.correlate(u)), problem.l1
         counted = thresholds > 0.0
         return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
 

@@ -22,7 +22,7 @@ _IDLE = 1e-9  # of the gap: a decrease of the objective that leads nowhere
 
 
 class LeastSquares:
-    """min over v, c of ½‖r − X(v − w) − c e‖² + Σ_j l1_j |v_j| + l2_j v_j² / 2, starting at v = w.
+    """min over v, c of ½‖r − X(v − w) − c e‖² + Σ_j l1_j |v_j| + l2_j v_j² / 2, starting at v = w; v ≥ 0 if `positive`.
 
     Coordinate descent finds the support and the signs: a sweep over all columns adds coefficients, further sweeps over
     the support settle it. There the objective is quadratic, and a Newton step leads to its minimum, or to where the
@@ -40,6 +40,8 @@ class LeastSquares:
         Coefficient of the intercept in each sample, of shape (samples,); None without an intercept.
     w, l1, l2
         Starting point and penalties, of shape (columns,).
+    positive
+        Whether w ≥ 0 and v ≥ 0.
 
     Attributes
     ----------
@@ -59,12 +61,13 @@ class LeastSquares:
         w: NDArray[np.float64],
         l1: NDArray[np.float64],
         l2: NDArray[np.float64],
+        positive: bool = False,
     ):
         count = len(w)
         squares, means = np.empty(count), np.zeros(count)
         kernels.prepare(columns, np.zeros(len(residual)) if e is None else e, squares, means)
         total = 1.0 if e is None else float(e @ e)
-        self._problem = kernels.Subproblem(columns, squares, means, total, l1, l2)
+        self._problem = kernels.Subproblem(columns, squares, means, total, l1, l2, positive)
         self._stored = residual.copy()
         self._has_intercept = e is not None
         self._everything = np.arange(count)
@@ -109,7 +112,7 @@ class LeastSquares:
         support = np.flatnonzero(self.w)
         gram, slopes, w = gram_matrix.among(support), self._slopes(support), self.w[support]
         l1, l2 = self._problem.l1[support], self._problem.l2[support]
-        kernels.covariance_sweeps(gram, slopes, w, l1, l2, _COVARIANCE_SWEEPS)
+        kernels.covariance_sweeps(gram, slopes, w, l1, l2, self._problem.positive, _COVARIANCE_SWEEPS)
         self.samples += _COVARIANCE_SWEEPS * gram.size // _COVARIANCES_AN_ENTRY
         step = w - self.w[support]
         self._move(support, w, step, self._image(support, step))
@@ -131,7 +134,8 @@ class LeastSquares:
             square -= self.shift**2 * self._problem.total
         ridge = float(l2 @ w**2)
         objective = 0.5 * square + float(l1 @ np.abs(w)) + 0.5 * ridge
-        excess = float(np.max(np.abs(slopes) / l1, initial=1e-300))
+        pulls = slopes if self._problem.positive else np.abs(slopes)
+        excess = float(np.max(pulls / l1, initial=1e-300))
         response = square + ridge + float(w @ slopes)  # rᵀy, without y
         return objective, objective - datafits.highest_dual(response, square + ridge, excess)
 

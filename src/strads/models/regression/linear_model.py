@@ -41,6 +41,7 @@ class PenalizedLinearModel(IterativeEstimator):
     }
     _penalized_by: ClassVar[str]
 
+    positive: bool = False
     solver: LinearSolver | None
     l1_ratio: float
     fit_intercept: bool
@@ -161,7 +162,8 @@ class PenalizedLinearModel(IterativeEstimator):
             scales = standard_deviations(design, datafit.weights)
             if not np.isfinite(scales).all():
                 refuse_not_finite(self, X)
-        return X, Regression(design, datafit, scales, float(self.l1_ratio), bool(self.fit_intercept), shift)
+        kind = float(self.l1_ratio), bool(self.fit_intercept), bool(self.positive)
+        return X, Regression(design, datafit, scales, *kind, shift)
 
     def _check_parameters(self) -> None:
         if not is_number(self.l1_ratio) or not 0 < self.l1_ratio <= 1:
@@ -187,7 +189,8 @@ class PenalizedLinearModel(IterativeEstimator):
                     "fit a new estimator"
                 )
             intercept = float(regression.shift.inside(coef, intercept)) if self.fit_intercept else 0.0
-            start = coef.astype(np.float64), intercept
+            coef = coef.astype(np.float64)
+            start = np.maximum(coef, 0.0) if self.positive else coef, intercept
         self._forget("coef_")
         return start
 

@@ -29,6 +29,8 @@ class Problem:
         Non-negative float64 arrays of shape (features,). A feature with l1_j = 0 is left out: w_j = 0.
     fit_intercept
         Whether b is fitted; otherwise it is 0.
+    positive
+        Whether w ≥ 0 is required.
     """
 
     design: Design
@@ -36,6 +38,7 @@ class Problem:
     l1: NDArray[np.float64]
     l2: NDArray[np.float64]
     fit_intercept: bool
+    positive: bool = False
 
     @cached_property
     def inverse_l1(self) -> NDArray[np.float64]:
@@ -59,6 +62,10 @@ class Problem:
         norm, ridge = elastic_net(w, self.l1, self.l2)
         return float(datafits.total_loss(self.datafit, z) + norm + 0.5 * ridge)
 
+    def pulls(self, correlations: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how strongly each coefficient is pulled to where it may go: it leaves 0 if by more than l1_j."""
+        return correlations if self.positive else np.abs(correlations)
+
     def dual_objective(
         self, u: NDArray[np.float64], correlations: NDArray[np.float64], w: NDArray[np.float64]
     ) -> float:
@@ -73,6 +80,6 @@ class Problem:
         correlations : array of shape (features,)
             Xᵀu − l2 · w.
         """
-        excess = float(np.max(np.abs(correlations) * self.inverse_l1, initial=1e-300))
+        excess = float(np.max(self.pulls(correlations) * self.inverse_l1, initial=1e-300))
         ridge = elastic_net(w, self.l1, self.l2)[1]
         return self.datafit.best_dual(u, excess, ridge, self.fit_intercept)

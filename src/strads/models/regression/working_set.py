@@ -157,7 +157,7 @@ class _WorkingSets(Descent):
         if most >= count:
             return columns
         these = slice(None) if count == len(self._w) else columns  # a view is cheaper than a full copy
-        excess = np.abs(correlations[these]) * self._problem.inverse_l1[these]
+        excess = self._problem.pulls(correlations[these]) * self._problem.inverse_l1[these]
         excess[self._w[these] != 0.0] = np.inf
         return np.sort(columns[np.argpartition(excess, count - most)[count - most :]])
 
@@ -200,7 +200,8 @@ class _WorkingSets(Descent):
         if np.any(roots != 1.0):
             columns = copy_of(columns)
             local_columns.scale_rows(columns, roots, len(w))
-        return LeastSquares(columns, residual, roots if self._problem.fit_intercept else None, w, l1, l2)
+        problem = self._problem
+        return LeastSquares(columns, residual, roots if problem.fit_intercept else None, w, l1, l2, problem.positive)
 
     def _search_line(
         self,

@@ -33,7 +33,7 @@ def test_lasso_agrees_with_scikit_learn(form, weights, positive):
 
 
 def test_elastic_net_chooses_the_ratio_too():
-    own = ElasticNetCV(l1_ratio=[0.2, 0.9], n_alphas=15, tol=1e-10, cv=3).fit(X, Y)
+    own = ElasticNetCV(l1_ratio=[0.2, 0.9], alphas=15, tol=1e-10, cv=3).fit(X, Y)
     assert own.mse_path_.shape == (2, 15, 3)
     for place, ratio in enumerate([0.2, 0.9]):
         peer = peers.ElasticNetCV(l1_ratio=ratio, alphas=own.alphas_[place], tol=1e-10, cv=3).fit(X, Y)
@@ -41,7 +41,7 @@ def test_elastic_net_chooses_the_ratio_too():
     place, step = np.unravel_index(np.argmin(own.mse_path_.mean(2)), (2, 15))
     assert own.l1_ratio_ == [0.2, 0.9][place]
     assert own.alpha_ == own.alphas_[place, step]
-    assert ElasticNetCV(n_alphas=7).fit(X, Y).alphas_.shape == (7,)
+    assert ElasticNetCV(alphas=7).fit(X, Y).alphas_.shape == (7,)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -60,7 +60,7 @@ def test_logistic_regression_agrees_with_scikit_learn(form):
 
 
 def test_the_best_can_be_saved(tmp_path):
-    model = LassoCV(n_alphas=5).fit(X, Y)
+    model = LassoCV(alphas=5).fit(X, Y)
     model.best_estimator_.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(Lasso.load(tmp_path / "model.npz").coef_, model.coef_)
 
@@ -76,8 +76,8 @@ def test_what_a_user_can_do_wrong():
         LassoCV(alphas=[1.0, -1.0]).fit(X, Y)
     with pytest.raises(ArgumentError, match="Cs: "):
         LogisticRegressionCV(Cs=["a"]).fit(X, LABELS)
-    with pytest.raises(ArgumentError, match="n_alphas"):
-        LassoCV(n_alphas=0).fit(X, Y)
+    with pytest.raises(ArgumentError, match="alphas"):
+        LassoCV(alphas=0).fit(X, Y)
     with pytest.raises(ArgumentError, match="Cs"):
         LogisticRegressionCV(Cs=0).fit(X, LABELS)
     with pytest.raises(ArgumentError, match="l1_ratio"):
@@ -89,7 +89,7 @@ def test_what_a_user_can_do_wrong():
 
 
 @pytest.mark.parametrize(
-    "model", [LassoCV(n_alphas=5), ElasticNetCV(n_alphas=5), LogisticRegressionCV(Cs=3, cv=3, tol=1e-12)]
+    "model", [LassoCV(alphas=5), ElasticNetCV(alphas=5), LogisticRegressionCV(Cs=3, cv=3, tol=1e-12)]
 )
 def test_scikit_learns_own_checks(model):
     check_estimator(model)

@@ -137,10 +137,8 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         Values to choose from, each above 0 and at most 1.
     eps : float, default 1e-3
         The smallest alpha, relative to the largest.
-    n_alphas : int, default 100
-        Number of values of alpha, evenly spaced on a log scale from the smallest at which all coefficients are 0.
-    alphas : array of shape (n,), optional
-        Explicit values instead.
+    alphas : int or array of shape (n,), default 100
+        Values of alpha, or how many, evenly spaced on a log scale from the smallest at which all coefficients are 0.
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; None: 5 folds.
     fit_intercept, standardize, positive, solver, max_iter, tol
@@ -168,8 +166,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         *,
         l1_ratio: float | Sequence[float] = 0.5,
         eps: float = 1e-3,
-        n_alphas: int = 100,
-        alphas: ArrayLike | None = None,
+        alphas: int | ArrayLike = 100,
         fit_intercept: bool = True,
         standardize: bool = False,
         positive: bool = False,
@@ -180,7 +177,6 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     ):
         self.l1_ratio = l1_ratio
         self.eps = eps
-        self.n_alphas = n_alphas
         self.alphas = alphas
         self.fit_intercept = fit_intercept
         self.standardize = standardize
@@ -209,13 +205,13 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         grids = []
         for ratio in self._ratios:
             options = self._options | {"l1_ratio": ratio}
-            if self.alphas is not None:
-                values = _as_sorted("alphas", self.alphas)[::-1]
-            else:
+            given: Any = self.alphas
+            if is_number(given):
                 check_share(self, "eps")
-                check_whole_numbers(self, "n_alphas")
-                largest = alpha_max(X, y, weights, **options)
-                values = strengths_down(largest, float(self.eps), int(self.n_alphas))
+                check_whole_numbers(self, "alphas")
+                values = strengths_down(alpha_max(X, y, weights, **options), float(self.eps), int(given))
+            else:
+                values = _as_sorted("alphas", given)[::-1]
             grids.append((options, values))
         return grids
 
@@ -240,7 +236,7 @@ class LassoCV(ElasticNetCV):
 
     Parameters
     ----------
-    eps, n_alphas, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol
+    eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol
         As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
 
     Examples
@@ -248,7 +244,7 @@ class LassoCV(ElasticNetCV):
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 5))
-    >>> model = LassoCV(n_alphas=20).fit(X, X[:, 0] + 0.1 * rng.normal(size=60))
+    >>> model = LassoCV(alphas=20).fit(X, X[:, 0] + 0.1 * rng.normal(size=60))
     >>> model.coef_.round(1)
     array([1., 0., 0., 0., 0.])
     """
@@ -257,8 +253,7 @@ class LassoCV(ElasticNetCV):
         self,
         *,
         eps: float = 1e-3,
-        n_alphas: int = 100,
-        alphas: ArrayLike | None = None,
+        alphas: int | ArrayLike = 100,
         fit_intercept: bool = True,
         standardize: bool = False,
         positive: bool = False,
@@ -270,7 +265,6 @@ class LassoCV(ElasticNetCV):
         super().__init__(
             l1_ratio=1.0,
             eps=eps,
-            n_alphas=n_alphas,
             alphas=alphas,
             fit_intercept=fit_intercept,
             standardize=standardize,

@@ -250,4 +250,4 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
         scores = self._predictors(X)
-        return scores.ravel() if len(self.coef_) == 1 else scores
+        return scores.ravel() if scores.shape[1] == 1 else scores

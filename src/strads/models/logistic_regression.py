@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
+from sklearn.linear_model._base import SparseCoefMixin
 
 from strads.errors import ArgumentError
 from strads.models._parameters import check_choice, check_positive
@@ -17,7 +18,7 @@ from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
-class LogisticRegression(ClassifierMixin, PenalizedLinearModel):
+class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel):
     """Logistic regression of two classes with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the

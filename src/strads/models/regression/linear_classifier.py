@@ -3,7 +3,9 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import InputError
@@ -14,7 +16,12 @@ from strads.models.regression.inputs import as_features_to_predict
 LARGEST = 1e100  # C or a constant feature: squares of larger ones may overflow
 
 
-class LinearClassifier(IterativeEstimator):
+def dense(coef: Any) -> NDArray[Any]:
+    """Return coefficients, which `sparsify` may have made sparse, as an ndarray."""
+    return np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef)
+
+
+class LinearClassifier(SparseCoefMixin, IterativeEstimator):
     """A classifier with the attributes `coef_` (rows, n_features), `intercept_` (rows,), `classes_` and `dual_gap_`."""
 
     class_weight: Any
@@ -29,7 +36,7 @@ class LinearClassifier(IterativeEstimator):
     def _predictors(self, X: Any) -> NDArray[Any]:
         """Return X `coef_`ᵀ + `intercept_`, of shape (n_samples, rows)."""
         self._check_fitted()
-        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
+        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), dense(self.coef_).T)) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -42,7 +49,7 @@ class LinearClassifier(IterativeEstimator):
             if not all(isinstance(label, str) for label in classes):
                 raise InputError("labels that are Python objects cannot be saved: use strings or numbers")
             classes = classes.astype(str)
-        arrays = {"coef": self.coef_, "intercept": self.intercept_, "classes": classes}
+        arrays = {"coef": dense(self.coef_), "intercept": self.intercept_, "classes": classes}
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in"] = self.feature_names_in_.astype(str)
         return {"dual_gap": self.dual_gap_}, arrays

@@ -25,6 +25,7 @@ from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.design import Design
 from strads.models.regression.fitting import Regression, standard_deviations
 from strads.models.regression.inputs import as_design, as_features, as_features_to_predict, refuse_not_finite
+from strads.models.regression.linear_classifier import dense
 from strads.models.regression.solver import Descent, LinearSolver, Solution
 from strads.models.regression.working_set import WorkingSet
 
@@ -180,7 +181,7 @@ class PenalizedLinearModel(IterativeEstimator):
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
         start: tuple[NDArray[np.float64] | None, float] = None, 0.0
         if self.warm_start and hasattr(self, "coef_"):
-            coef = np.ravel(self.coef_)
+            coef = np.ravel(dense(self.coef_))
             intercept = float(np.ravel(getattr(self, "intercept_", 0.0))[0])  # a user may have set the former alone
             features = regression.design.shape[1]
             if len(coef) != features:
@@ -213,7 +214,7 @@ class PenalizedLinearModel(IterativeEstimator):
 
     def _flat(self) -> tuple[NDArray[Any], float]:
         """Coefficients of shape (features,), and the intercept."""
-        return np.ravel(self.coef_), float(np.ravel(self.intercept_)[0])
+        return np.ravel(dense(self.coef_)), float(np.ravel(self.intercept_)[0])
 
     def _linear(self, X: Any) -> NDArray[Any]:
         """X w + b."""

@@ -35,7 +35,6 @@ def labels(problem: Data) -> np.ndarray:
 
 def fitted(problem: Data, tol: float, **parameters) -> LogisticRegression:
     options = {
-        "penalty": "elasticnet",
         "l1_ratio": problem.l1_ratio,
         "fit_intercept": problem.fit_intercept,
         "standardize": problem.standardize,
@@ -237,8 +236,8 @@ def test_not_finite(form):
         ({"C": 0.0}, strads.ArgumentError, "C=0.0"),
         ({"C": float("inf")}, strads.ArgumentError, "C=inf"),
         ({"penalty": "l2"}, strads.ArgumentError, "penalty='l2' is unknown; choose one of l1, elasticnet"),
-        ({"l1_ratio": 0.5}, strads.ArgumentError, 'l1_ratio=0.5 needs penalty="elasticnet"'),
-        ({"l1_ratio": 0.0, "penalty": "elasticnet"}, strads.ArgumentError, "l1_ratio=0.0"),
+        ({"l1_ratio": 0.5, "penalty": "l1"}, strads.ArgumentError, 'l1_ratio=0.5 is not penalty="l1"'),
+        ({"l1_ratio": 0.0}, strads.ArgumentError, "l1_ratio=0.0"),
         ({"class_weight": "equal"}, strads.ArgumentError, "class_weight='equal'"),
         ({"class_weight": {"maybe": 2.0}}, strads.InputError, "no class 'maybe' in y, but 'no' and 'yes'"),
         ({"class_weight": {"yes": -2.0}}, strads.ArgumentError, "class_weight of 'yes' is -2.0"),
@@ -271,7 +270,7 @@ def test_several_classes_one_against_the_rest():
 @pytest.mark.parametrize("y", [Y, Y.astype(object), (Y == "yes").astype(int), Y == "yes"])
 def test_save_and_load(tmp_path, y):
     weights = {np.unique(y)[1]: 2.0}
-    model = LogisticRegression("elasticnet", l1_ratio=0.7, class_weight=weights).fit(X.astype(np.float32), y)
+    model = LogisticRegression(l1_ratio=0.7, class_weight=weights).fit(X.astype(np.float32), y)
     model.save(tmp_path / "model.npz")
     loaded = LogisticRegression.load(tmp_path / "model.npz")
     assert loaded.get_params() == model.get_params()

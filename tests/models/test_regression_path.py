@@ -50,7 +50,7 @@ def test_logistic_path():
         model = LogisticRegression(C=C, tol=1e-12).fit(X, Y > 0, weights)
         assert np.allclose(coefs[:, step], model.coef_[0], atol=1e-6)
         assert path.intercepts[step] == pytest.approx(model.intercept_[0], abs=1e-6)
-    given = logistic_path(X, Y > 0, Cs=[2.0, 0.5], penalty="elasticnet", l1_ratio=0.5)
+    given = logistic_path(X, Y > 0, Cs=[2.0, 0.5], l1_ratio=0.5)
     assert given.values.tolist() == [0.5, 2.0]
 
 

@@ -32,7 +32,6 @@ def logistic(
     from strads.cli.linear_run import LogisticRun, Penalty
 
     parameters = options.parameters() | {
-        "penalty": "l1" if options.l1_ratio == 1 else "elasticnet",
         "class_weight": "balanced" if balanced else None,
     }
     penalty = Penalty.of(C=c, alpha_ratio=options.alpha_ratio, path=options.path)

@@ -314,7 +314,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self,
         *,
         Cs: int | ArrayLike = 10,
-        penalty: str = "l1",
+        penalty: str = "elasticnet",
         l1_ratio: float = 1.0,
         class_weight: Any = None,
         fit_intercept: bool = True,

@@ -27,12 +27,12 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
 
     Parameters
     ----------
-    penalty : {"l1", "elasticnet"}, default "l1"
-        "elasticnet" mixes both norms according to `l1_ratio`.
+    penalty : {"elasticnet", "l1"}, default "elasticnet"
+        "elasticnet" mixes both norms according to `l1_ratio`; "l1" is for an `l1_ratio` of 1 only.
     C : float, default 1.0
         Weight of the loss relative to the penalty, above 0. `strads.models.logistic_path` fits many values.
     l1_ratio : float, default 1.0
-        Share of the ℓ1 norm in the penalty, above 0; less than 1 needs `penalty="elasticnet"`.
+        Share of the ℓ1 norm in the penalty, above 0.
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
     fit_intercept, standardize, solver, max_iter, tol, warm_start
@@ -69,7 +69,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
 
     def __init__(
         self,
-        penalty: str = "l1",
+        penalty: str = "elasticnet",
         C: float = 1.0,
         *,
         l1_ratio: float = 1.0,
@@ -127,7 +127,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         check_positive(self, "C")
         super()._check_parameters()
         if self.penalty == "l1" and self.l1_ratio != 1:
-            raise ArgumentError(f'l1_ratio={self.l1_ratio!r} needs penalty="elasticnet"')
+            raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
 
     def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
         self.classes_, signs = as_two_classes(y, X.shape[0])

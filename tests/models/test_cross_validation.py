@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from strads.errors import ArgumentError, InputError
-from strads.models import ElasticNetCV, Lasso, LassoCV, LogisticRegression, LogisticRegressionCV
+from strads.models import ElasticNet, ElasticNetCV, Lasso, LassoCV, LogisticRegression, LogisticRegressionCV
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 12))
@@ -41,6 +41,9 @@ def test_elastic_net_chooses_the_ratio_too():
     place, step = np.unravel_index(np.argmin(own.mse_path_.mean(2)), (2, 15))
     assert own.l1_ratio_ == [0.2, 0.9][place]
     assert own.alpha_ == own.alphas_[place, step]
+    one = ElasticNetCV(l1_ratio=0.3, alphas=1, eps=1, positive=True).fit(X, Y)
+    assert not one.coef_.any()
+    assert ElasticNet(0.999 * one.alpha_, l1_ratio=0.3, positive=True).fit(X, Y).coef_.any()
     assert ElasticNetCV(alphas=7).fit(X, Y).alphas_.shape == (7,)
 
 

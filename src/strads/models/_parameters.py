@@ -29,11 +29,11 @@ def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: flo
             raise ArgumentError(f"{name}={value!r}: give {most:g} at most")
 
 
-def check_share(estimator: Any, name: str) -> None:
-    """Reject a parameter that is not strictly between 0 and 1."""
+def check_share(estimator: Any, name: str, or_one: bool = False) -> None:
+    """Reject a parameter that is not strictly between 0 and 1, or 1 if that is allowed."""
     value = getattr(estimator, name)
-    if not is_number(value) or not 0 < value < 1:
-        raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1")
+    if not is_number(value) or not (0 < value < 1 or (or_one and value == 1)):
+        raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1{', or 1' if or_one else ''}")
 
 
 def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:

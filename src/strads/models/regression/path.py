@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from strads.checkpoints import preparing
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import is_number
+from strads.models._parameters import check_share
 from strads.models._stopping import wants_to_stop
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
@@ -201,8 +201,7 @@ class _Grid:
 
     def check(self, name: str) -> None:
         if self.values is None:
-            if not is_number(self.eps) or not 0 < self.eps < 1:
-                raise ArgumentError(f"eps={self.eps!r}: give a number between 0 and 1")
+            check_share(self, "eps", or_one=True)
             if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 1:
                 raise ArgumentError(f"n_{name}s={self.count!r}: give a whole number, 1 or more")
             return

@@ -5,7 +5,9 @@ given one (`tests/cluster/` starts those runs, under a real `mpiexec` and on a r
 """
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import groupby, islice
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--nodes", type=int, default=None, help="on so many nodes only; default: on 3, slow tests on 1 and 2"
     )
+    parser.addoption("--every", type=int, default=1, help="of the tests of a file only each n-th")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,6 +42,24 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark as slow the cases beyond those that `few` keeps; of what is to run choose each n-th if asked to."""
+    cases: dict[tuple[object, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few") is not None and item.get_closest_marker("slow") is None:
+            cases[item.parent, item.name.partition("[")[0]].append(item)
+    for same in cases.values():
+        (count,) = same[0].get_closest_marker("few").args
+        kept = {number * len(same) // count for number in range(count)}
+        for number, item in enumerate(same):
+            if number not in kept:
+                item.add_marker("slow")
+    yield
+    files = groupby(items, key=lambda item: item.path)
+    items[:] = [item for _, tests in files for item in islice(tests, None, None, config.getoption("--every"))]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -30,6 +30,7 @@ from strads import cli
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("[!_]*.py"))
+TESTED_ELSEWHERE = {"mlr", "transe", "umap_layout", "word2vec_serial"}  # in files of their own
 STARTS_PROCESSES = re.compile("^(mpiexec|python) |--backend ray", re.MULTILINE)
 DOCTESTS = sorted(path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text())
 
@@ -141,7 +142,11 @@ def test_examples_in_docstrings(path: Path) -> None:
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in TESTED_ELSEWHERE)) for path in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_examples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [str(path)])
     monkeypatch.syspath_prepend(path.parent)

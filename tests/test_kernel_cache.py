@@ -35,6 +35,7 @@ def run(before: str, kernel: str = "", **variables: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", [NO_PLACE, FULL_DISK])
 def test_a_program_runs_without_a_place_for_its_kernels(before, tmp_path):
     done = run(before, NUMBA_CACHE_DIR=str(tmp_path))

@@ -39,6 +39,7 @@ def crash_after(monkeypatch, count):
     monkeypatch.setattr(Session, "perform", counted)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["mf_early_stopping", "lda", "rotation", "dynamic", "parameter_server", "minibatches"])
 def test_other_numbers_of_nodes_continue(name, tmp_path, monkeypatch):
     wanted = run(name, None)
@@ -66,6 +67,7 @@ def test_every_program_is_in_the_harness():
     assert len(PROGRAMS) == 13
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["loops", "lda", "word2vec"])
 def test_kills_at_random_moments(name):
     harness = [sys.executable, str(HERE / "crash_harness.py"), "--kills", "4", "--backends", "threads"]

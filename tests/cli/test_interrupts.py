@@ -13,6 +13,7 @@ from strads.cli.interrupts import Interrupts
 from strads.models import MatrixFactorization
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_learnt_is_saved(
     files: Path, tmp_path: Path, number: signal.Signals, environment: dict[str, str]

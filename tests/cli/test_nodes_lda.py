@@ -77,6 +77,7 @@ def test_mpiexec_needs_no_options(reviews: Path, alone: Path, tmp_path: Path) ->
     assert_same(done, tmp_path, alone, "mpi", 2)
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py
 @needs_mpi
 def test_wrong_options_are_told_once(reviews: Path, tmp_path: Path) -> None:
     done = run_under_mpi(2, "-m", "strads", *train(reviews, tmp_path / "out", "--topics", 0), options=UNBOUND)
@@ -97,6 +98,7 @@ def training_for_long(reviews: Path, out: Path, processes: int) -> subprocess.Po
     return job
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py
 @needs_mpi
 def test_interrupting_the_driver_saves_the_iteration(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 2)
@@ -127,6 +129,7 @@ def test_interrupting_mpiexec_keeps_the_metrics(reviews: Path, tmp_path: Path) -
         assert LatentDirichletAllocation.load(tmp_path / "model.npz").n_iter_ == run["model_iteration"]
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py
 @needs_mpi
 def test_a_lost_node_is_named_and_metrics_are_kept(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 3)

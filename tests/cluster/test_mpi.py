@@ -57,10 +57,11 @@ def programs(tmp_path: Path) -> Programs:
 
 
 @pytest.mark.parametrize(
-    "processes", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+    ("processes", "every"), [(2, 3), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
 )
-def test_the_node_tests_pass(processes):
-    tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", "nodes and not slow"]
+def test_the_node_tests_pass(processes, every):
+    """Of each file every third test, and as a slow test all of them."""
+    tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", "nodes and not slow", "--every", str(every)]
     where = ["--backend", "mpi", "--nodes", str(processes), "tests"]
     ended = run_under_mpi(processes, *tests, *where, timeout=900)
     assert ended.returncode == 0, ended.stdout + ended.stderr

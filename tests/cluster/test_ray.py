@@ -93,11 +93,12 @@ def wait_for_ever(node: Node) -> None:
 @pytest.mark.parametrize(
     "tests",
     [
-        ["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
+        ["--every", "3", "tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
+        pytest.param(["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"], marks=pytest.mark.slow),
         # Engines and loops reach the backend by what is tested above; `mpiexec` runs these each time.
         pytest.param(["tests/loops", "tests/models", "tests/ps"], marks=pytest.mark.slow),
     ],
-    ids=["below", "above"],
+    ids=["each third below", "below", "above"],
 )
 def test_the_tests_of_every_backend_pass(machines, tests):
     command = [sys.executable, "-m", "pytest", "-m", "nodes and not slow", "--backend", "ray", "--nodes", "2", *tests]

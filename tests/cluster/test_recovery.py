@@ -47,7 +47,7 @@ def finished(folder, program, *arguments):
     return done
 
 
-@pytest.mark.parametrize(("name", "rank"), [("loops", 0), ("lda", 1)])
+@pytest.mark.parametrize(("name", "rank"), [("loops", 0), pytest.param("lda", 1, marks=pytest.mark.slow)])
 def test_a_killed_actor_is_replaced(name, rank, tmp_path):
     done = finished(tmp_path, PROGRAM, name, str(tmp_path / "checkpoint"), str(rank))
     assert "The nodes are replaced" in done.stderr

@@ -250,6 +250,7 @@ class TestWrongLinesOnSeveralNodes:
 
     LINES = ("1", "2", "x", "3", "y", "4", "z", "5", "6")  # wrong ones in the share of each of three nodes
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("late", list(itertools.permutations(range(3), 2)))
     def test_late_messages(self, tmp_path, monkeypatch, late):
         sender, receiver = late

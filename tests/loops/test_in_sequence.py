@@ -64,6 +64,7 @@ def problem(name):
     return ways, 500, (strads.readonly(strads.dvector(np.array([1, 5, 10, 25]))), strads.dvector(count))
 
 
+@pytest.mark.few(4)
 @pytest.mark.nodes
 @pytest.mark.parametrize("strategy", ["auto", "wavefront", "sequential"])
 @pytest.mark.parametrize("name", ["stencil", "forward", "game", "ways"])
@@ -347,6 +348,7 @@ WRONG_LATE = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", list(WRONG_LATE))
 def test_what_goes_wrong_late_leaves_tables_as_they_were(name):
     indices, body, values = WRONG_LATE[name]

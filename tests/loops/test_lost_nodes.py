@@ -68,6 +68,7 @@ def test_a_process_of_mpiexec(tmp_path):
     check(tmp_path, ended.returncode, ended.stdout + ended.stderr)
 
 
+@pytest.mark.slow
 def test_an_actor_of_ray(tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "program.py").write_text(_PROGRAM)

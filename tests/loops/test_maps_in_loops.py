@@ -58,6 +58,7 @@ def test_words_are_counted(runtime, keys):
     assert counts[key] == 3 * expected[key]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u1", "u4", "u8"])
 def test_keys_of_any_integer_type(dtype):
     info = np.iinfo(dtype)
@@ -634,6 +635,7 @@ def by_row() -> dict[str, list[bytes]]:
         return {name: loop(False) for name, loop in LOOPS.items()}
 
 
+@pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_same_bits_by_key_as_by_row_on_any_number_of_nodes(by_row, runtime, name):

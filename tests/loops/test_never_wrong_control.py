@@ -119,6 +119,7 @@ def test_a_row_chosen_by_a_changing_condition_loses_no_update(body):
         assert not W[1:].any()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_same_where_tasks_choose_differently(body):
     X, W = strads.dvector(np.random.default_rng(0).integers(0, 4, 3000)), zeros(3000, "i8")
@@ -244,6 +245,7 @@ def never_ending_by_helper(k, W, V):
         V[k] += 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["never_ending", "never_ending_by_helper"])
 @in_its_own_process(60)
 def test_an_interrupt_stops_what_never_ends(name):

@@ -11,6 +11,13 @@ from strads import async_for
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
 
+def two_of(bodies):
+    """The first two bodies in one process; the others in another one, which is slow."""
+    return pytest.mark.parametrize(
+        "bodies", [bodies[:2], pytest.param(bodies[2:], marks=pytest.mark.slow)], ids=["two", "others"]
+    )
+
+
 def matrix(rows, columns):
     return strads.dvector(np.arange(rows * columns).reshape(rows, columns))
 
@@ -42,9 +49,10 @@ def add_by_negative_column(k, J, T):
 COLUMNS = [add_by_column, add_by_row_and_column, add_by_two_brackets, read_by_column, add_by_negative_column]
 
 
+@two_of(COLUMNS)
 @in_its_own_process(60)
-def test_a_second_index_from_data():
-    for body in COLUMNS:
+def test_a_second_index_from_data(bodies):
+    for body in bodies:
         columns = np.arange(100) % 4
         J, T = strads.dvector(columns), matrix(100, 4)
         assert run_or_refuse(100, body, J, T) is None
@@ -78,12 +86,13 @@ def write_changing_column_of_named_row(k, X, D, out):
     out[k] += 1
 
 
-CHANGING = [read_changing_column, write_changing_column, write_changing_column_of_named_row]
+CHANGING = [read_changing_column, write_changing_column_of_named_row, write_changing_column]
 
 
+@two_of(CHANGING)
 @in_its_own_process(60)
-def test_a_second_index_that_the_loop_changes():
-    for body in CHANGING:
+def test_a_second_index_that_the_loop_changes(bodies):
+    for body in bodies:
         X, D, out = zeros(100, "i8"), matrix(100, 8), zeros(100, "i8")
         for start in (0, 1, -1, -13):
             X[:] = start
@@ -136,17 +145,18 @@ def slices_of_different_lengths(k, J, T):
 
 
 SLICES = [
-    index_of_a_slice,
     slice_with_changing_bounds,
+    index_of_a_slice,
     index_of_a_changing_slice,
     whole_slice,
     slices_of_different_lengths,
 ]
 
 
+@two_of(SLICES)
 @in_its_own_process(120)
-def test_slices_end_where_they_end():
-    for body in SLICES:
+def test_slices_end_where_they_end(bodies):
+    for body in bodies:
         for columns in (np.full(100, 1), np.arange(100) % 3, np.arange(100) % 7):
             J, T = strads.dvector(columns), matrix(100, 4)
             plain = [J.to_numpy().copy(), T.to_numpy().copy()]
@@ -187,14 +197,18 @@ def changing_element_of_a_local_array(k, n, W):
     W[k] += t.sum() + 3
 
 
+LOCAL_ARRAYS = [
+    element_of_a_list,
+    changing_element_of_a_local_array,
+    element_of_a_local_array,
+    write_to_a_local_array,
+]
+
+
+@two_of(LOCAL_ARRAYS)
 @in_its_own_process(120)
-def test_indices_of_local_arrays():
-    for body in (
-        element_of_a_local_array,
-        write_to_a_local_array,
-        element_of_a_list,
-        changing_element_of_a_local_array,
-    ):
+def test_indices_of_local_arrays(bodies):
+    for body in bodies:
         W = zeros(1000, "f8")
         assert run_or_refuse(1000, body, 10, W) is None
         refuse(strads.StradsError, 1000, body, 2, W)
@@ -278,6 +292,7 @@ def by_shift(k, W):
     W[(k << 16) % len(W)] += 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [by_square, by_product, by_power, by_shift])
 def test_arithmetic_on_the_loop_index_does_not_overflow(body):
     W = zeros(1009, "i8")

@@ -96,6 +96,7 @@ def add_mean(k, A, W):
     W[k] += A.sum()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [add, add_if_there, add_mean])
 @pytest.mark.parametrize("is_table", [False, True])
 def test_arrays_and_tables_of_other_lengths(runtime, body, is_table):

@@ -47,6 +47,7 @@ def read_far(k, A, W):
     W[k] += A[len(A) - 2 - k]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [scatter, read_by_task, read_far])
 def test_index_arrays_with_the_same_checksum(body):
     tasks = 3000
@@ -182,6 +183,7 @@ def count_rows(batch, A, W):
         W[A[batch[i]]] += 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("recon", [False, True])
 def test_index_arrays_of_minibatches_with_the_same_checksum(recon):
     first = np.arange(201, dtype=np.int32)
@@ -220,6 +222,7 @@ WAYS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_minibatches_with_changed_keys_of_a_map(way):
     data = strads.dvector(np.array([1, 2, 3] * 40))
@@ -275,6 +278,7 @@ def third_of_item(batch, W):
         W[3] += batch[i][2]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("own", "way"), [(False, "BSP"), (True, "BSP"), (False, "Hybrid")])
 def test_minibatches_with_ragged_rows_of_other_lengths(own, way):
     W = zeros(4, "i8")

@@ -79,6 +79,7 @@ def expected(program: str) -> str:
     return found[1]
 
 
+@pytest.mark.few(2)
 @needs_mpi
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
 def test_mpi(program, expected, processes):
@@ -87,14 +88,15 @@ def test_mpi(program, expected, processes):
     assert digests(ended.stdout) == {processes: expected}
 
 
-def test_ray(program, expected):
-    """On four raylets, each a machine as far as Ray knows."""
+@pytest.mark.parametrize("counts", [[3], pytest.param([1, 2, 3, 4], marks=pytest.mark.slow)], ids=str)
+def test_ray(program, expected, counts):
+    """On as many raylets, each a machine as far as Ray knows."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
-        for _ in range(3):
+        for _ in range(max(counts) - 1):
             cluster.add_node(num_cpus=1)
-        found = run_here(program, "ray", "1", "2", "3", "4", RAY_ADDRESS=cluster.address)
+        found = run_here(program, "ray", *map(str, counts), RAY_ADDRESS=cluster.address)
     finally:
         cluster.shutdown()
-    assert found == dict.fromkeys([1, 2, 3, 4], expected)
+    assert found == dict.fromkeys(counts, expected)

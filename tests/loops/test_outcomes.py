@@ -156,6 +156,7 @@ def tables():
     return first, second, strads.dvector(rng.integers(0, 4, 500))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("body", KNOWN, ids=lambda body: body.__name__)
 def test_is_recorded_once_for_all_values(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is not None
@@ -263,6 +264,7 @@ UNKNOWN = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("body", UNKNOWN, ids=lambda body: body.__name__)
 def test_what_outcomes_do_not_reach_stays_volatile(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is None
@@ -362,6 +364,7 @@ def only_recursion(k, A, B, W):
     recursive(W, A[k], 3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [counted_by_a_flag, alias_and_recursion, only_recursion], ids=lambda b: b.__name__)
 def test_loops_left_by_an_edge_and_functions_that_call_themselves(body, tables):
     facts = analyse_body(body, [VALUES] * 3)

@@ -137,6 +137,7 @@ def test_nan_goes_where_it_would_in_the_loop_and_no_bound_holds_it():
     assert w[0] == 0
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("rules", [strads.BSP(), strads.Hybrid(), strads.SSP(1)], ids=repr)
 def test_an_interrupt_ends_the_loop(rules, size):

@@ -132,6 +132,7 @@ def is_at_the_minimum_or_said(problem: Problem) -> bool:
     return said[0] or float(values[0] - min(values)) <= 1e-8 * problem.null
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_some_problems(model):
     assert [seed for seed in range(12) if not is_at_the_minimum_or_said(model(seed))] == []

@@ -38,6 +38,7 @@ def test_planted_topics_are_found_on_any_number_of_logical_nodes(planted, logica
     assert len(model.history_[0]["nodes"]) == logical
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", ["sequential", "random"])
 def test_progress_of_many_workers_is_that_of_one(planted, first):
     """At equal tokens, within half a percent (thesis fig. 4.3)."""

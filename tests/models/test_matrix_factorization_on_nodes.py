@@ -58,6 +58,7 @@ def on_one_machine() -> dict[str, list[object]]:
         return {name: content(fit_model()) for name, fit_model in MODELS.items()}
 
 
+@pytest.mark.few(3)
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", MODELS)
 def test_the_same_model_on_any_number_of_nodes(on_one_machine, runtime, name):

@@ -30,7 +30,7 @@ def same(one: Plan, other: Plan) -> bool:
     return one.strategy == other.strategy and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(any_loops(), st.sampled_from([1, 2, 16]))
 def test_auto_is_safe(records: AccessRecords, threads: int) -> None:
     plan = build_plan(records, threads=threads)
@@ -326,7 +326,7 @@ def test_other_strategies_do_not_keep_the_order() -> None:
 
 
 def test_a_grid_is_swept_by_a_wavefront_of_chunks() -> None:
-    n = 1000
+    n = 500
     inner = np.arange(n * n).reshape(n, n)[1:-1, 1:-1].reshape(-1, 1)
     rows = inner + np.array([0, -1, 1, -n, n])
     records = uniform([n * n], [0] * 5, rows, [True, False, False, False, False])

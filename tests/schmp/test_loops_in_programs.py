@@ -38,6 +38,7 @@ def run_counting(threads, workers=2):
     return [table.to_numpy() for table in tables]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("of_engine", [None, 1, 2])
 @pytest.mark.parametrize("of_process", [1, 2])
 @in_its_own_process(60)
@@ -103,6 +104,7 @@ def start_a_loop():
     strads.async_for(10, count, strads.dvector.zeros(10))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("size", "act"), [(1, start_an_engine), (2, start_an_engine), (2, start_a_loop)])
 @in_its_own_process(60)
 def test_what_needs_all_nodes_is_refused_in_an_update(size, act):

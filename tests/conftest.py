@@ -57,9 +57,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for number, item in enumerate(same):
             if number not in kept:
                 item.add_marker("slow")
+                item.add_marker("more")
     yield
     files = groupby(items, key=lambda item: item.path)
-    items[:] = [item for _, tests in files for item in islice(tests, None, None, config.getoption("--every"))]
+    chosen = [item for _, tests in files for item in islice(tests, None, None, config.getoption("--every"))]
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
+        items[:] = chosen
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -130,7 +130,8 @@ class Engine:
         workers = sum(key.startswith("worker ") for key in tree)
         if workers != self._workers:
             raise CheckpointError(
-                f"the checkpoint is of a program with {workers} workers, this one has {self._workers}"
+                f"the checkpoint is of a program with {workers} workers, this one has {self._workers}: run it with as "
+                "many workers, which by default are as many as nodes or threads"
             )
 
     @property

@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import strads
-from strads.models import LogisticRegression, l1_min_c
+from strads.models import LogisticRegression, WorkingSet, l1_min_c, logistic_path
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 20))
@@ -234,10 +234,12 @@ def test_not_finite(form):
     ("parameters", "error", "message"),
     [
         ({"C": 0.0}, strads.ArgumentError, "C=0.0"),
-        ({"C": float("inf")}, strads.ArgumentError, "C=inf"),
-        ({"penalty": "l2"}, strads.ArgumentError, "penalty='l2' is unknown; choose one of l1, elasticnet"),
+        ({"C": float("-inf")}, strads.ArgumentError, "C=-inf"),
+        ({"penalty": "ridge"}, strads.ArgumentError, "penalty='ridge' is unknown; choose one of l1, l2, elasticnet"),
         ({"l1_ratio": 0.5, "penalty": "l1"}, strads.ArgumentError, 'l1_ratio=0.5 is not penalty="l1"'),
-        ({"l1_ratio": 0.0}, strads.ArgumentError, "l1_ratio=0.0"),
+        ({"l1_ratio": -0.5}, strads.ArgumentError, "l1_ratio=-0.5: give a number from 0 to 1"),
+        ({"penalty": "l2", "standardize": True}, strads.ArgumentError, "put a StandardScaler in front"),
+        ({"C": float("inf"), "solver": WorkingSet()}, strads.ArgumentError, "is for penalties with an ℓ1 norm"),
         ({"class_weight": "equal"}, strads.ArgumentError, "class_weight='equal'"),
         ({"class_weight": {"maybe": 2.0}}, strads.InputError, "no class 'maybe' in y, but 'no' and 'yes'"),
         ({"class_weight": {"yes": -2.0}}, strads.ArgumentError, "class_weight of 'yes' is -2.0"),
@@ -246,6 +248,48 @@ def test_not_finite(form):
 def test_bad_parameters(parameters, error, message):
     with pytest.raises(error, match=message):
         LogisticRegression(**parameters).fit(X, Y)
+
+
+# -- without an ℓ1 norm ------------------------------------------------------------------------------------
+
+
+@pytest.mark.few(4)
+@pytest.mark.nodes
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", ["C order", "CSC"])
+@pytest.mark.parametrize("C", [0.01, 30.0, np.inf])
+def test_ridge_and_no_penalty_as_in_scikit_learn(runtime, C, form, fit_intercept):
+    weights = np.random.default_rng(1).uniform(0.2, 2.0, len(X))
+    labels = np.where(np.random.default_rng(2).random(len(X)) < 0.2, "no", Y)  # not separable
+    options = {"C": C, "fit_intercept": fit_intercept, "class_weight": {"no": 2.0}}
+    model = LogisticRegression(l1_ratio=0.0, tol=1e-11, **options).fit(FORMS[form](X), labels, weights)
+    peer = sklearn.linear_model.LogisticRegression(tol=1e-10, max_iter=10_000, **options).fit(X, labels, weights)
+    assert np.allclose(model.coef_, peer.coef_, atol=1e-4)
+    assert np.allclose(model.intercept_, peer.intercept_, atol=1e-4)
+    same = LogisticRegression(None if C == np.inf else "l2", tol=1e-11, **options).fit(FORMS[form](X), labels, weights)
+    assert same.coef_.tobytes() == model.coef_.tobytes()
+    assert model.coef_.shape == (1, X.shape[1])
+
+
+def test_the_gap_of_a_ridge_bounds_the_suboptimality(tmp_path):
+    def value(model):
+        signs, w = np.where(Y == "yes", 1.0, -1.0), model.coef_.ravel()
+        return 3.0 * np.logaddexp(0.0, -signs * (X @ w + model.intercept_[0])).sum() + 0.5 * w @ w
+
+    best = value(LogisticRegression("l2", C=3.0, tol=1e-12).fit(X, Y))
+    with pytest.warns(ConvergenceWarning, match="in 2 iterations: the relative duality gap is") as warned:
+        model = LogisticRegression("l2", C=3.0, max_iter=2).fit(X, Y)
+    assert warned[0].filename == __file__
+    assert 0.0 < value(model) - best <= model.dual_gap_
+    assert model.history_[-1]["objective"] == pytest.approx(value(model), rel=1e-5)
+    model.save(tmp_path / "model.npz")
+    loaded = LogisticRegression.load(tmp_path / "model.npz")
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_paths_need_an_l1_norm():
+    with pytest.raises(strads.ArgumentError, match="for models with an ℓ1 penalty"):
+        logistic_path(X, Y, l1_ratio=0.0)
 
 
 def test_a_class_without_weight():

@@ -1,5 +1,6 @@
-"""Classification of two classes with an ℓ1 or elastic-net penalty."""
+"""Classification of two classes with an ℓ1, ℓ2 or elastic-net penalty, or none."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,16 +11,20 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
 
 from strads.errors import ArgumentError
-from strads.models._parameters import check_choice, check_positive
+from strads.models._iterative import OnIteration
+from strads.models._parameters import check_choice, check_positive, is_number
 from strads.models.kernels.datafits import Datafit, Logistic
+from strads.models.multinomial.fitting import fit_softmax
+from strads.models.multinomial.problem import Minimum
 from strads.models.regression.fitting import Regression
-from strads.models.regression.inputs import as_class_factors, as_sample_weights, as_two_classes
+from strads.models.regression.inputs import as_class_factors, as_rows, as_sample_weights, as_two_classes
+from strads.models.regression.linear_classifier import LARGEST
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
 class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel):
-    """Logistic regression of two classes with a sparse solution.
+    """Logistic regression of two classes, by default with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
     second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (unlike
@@ -27,16 +32,19 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
 
     Parameters
     ----------
-    penalty : {"elasticnet", "l1"}, default "elasticnet"
-        "elasticnet" mixes both norms according to `l1_ratio`; "l1" is for an `l1_ratio` of 1 only.
+    penalty : {"elasticnet", "l1", "l2"} or None, default "elasticnet"
+        "elasticnet" mixes both norms according to `l1_ratio`; "l1" is for an `l1_ratio` of 1 only, "l2" is one of 0;
+        None is none.
     C : float, default 1.0
-        Weight of the loss relative to the penalty, above 0. `strads.models.logistic_path` fits many values.
+        Weight of the loss relative to the penalty, above 0; infinity is none. `strads.models.logistic_path` fits many
+        values.
     l1_ratio : float, default 1.0
-        Share of the ℓ1 norm in the penalty, above 0.
+        Share of the ℓ1 norm in the penalty, from 0 to 1.
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
     fit_intercept, standardize, solver, max_iter, tol, warm_start
-        As of `ElasticNet`.
+        As of `ElasticNet`. Without an ℓ1 norm `standardize` and `solver` are refused, `warm_start` has no effect, and
+        without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
 
     Attributes
     ----------
@@ -49,7 +57,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     n_iter_ : int
         Number of iterations.
     dual_gap_ : float
-        The final duality gap: an upper bound on the suboptimality of the objective.
+        The final duality gap: an upper bound on the suboptimality of the objective. Infinite without a penalty.
     history_ : list of dict
         As of `ElasticNet`.
     n_features_in_ : int
@@ -122,12 +130,48 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         tags.classifier_tags.multi_class = False
         return tags
 
+    @property
+    def _is_smooth(self) -> bool:
+        return self._is_free or self.penalty == "l2" or (self.penalty == "elasticnet" and self.l1_ratio == 0)
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing is penalized."""
+        return self.penalty is None or (isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0)
+
     def _check_parameters(self) -> None:
-        check_choice(self, "penalty", ("l1", "elasticnet"))
-        check_positive(self, "C")
+        if self.penalty is not None:
+            check_choice(self, "penalty", ("l1", "l2", "elasticnet"))
+        if not self._is_free:
+            check_positive(self, "C", most=LARGEST)
+        if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
+            raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
         super()._check_parameters()
         if self.penalty == "l1" and self.l1_ratio != 1:
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
+        for name in ("standardize", "solver"):
+            if self._is_smooth and getattr(self, name):
+                raise ArgumentError(
+                    f"{name}={getattr(self, name)!r} is for penalties with an ℓ1 norm"
+                    + ("; put a StandardScaler in front" if name == "standardize" else "")
+                )
+
+    def _fit_smooth(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+        X = as_rows(self, X)
+        loss = self._datafit(X, y, sample_weight)
+        self._forget("coef_")
+        # As a softmax of two classes with ±w/2, of which the squares add up to half of ‖w‖².
+        ridge, factor = (0.0, 1.0) if self._is_free else (2.0, float(self.C))
+        codes = (loss.y > 0.0).astype(np.int32)
+        weights = loss.weights * factor
+        fit_softmax(self, X, codes, weights, ridge=ridge, on_iteration=on_iteration, start=start, stacklevel=4)
+
+    def _publish(self, learnt: Any) -> None:
+        if isinstance(learnt, Minimum):
+            self.dual_gap_ = learnt.gap
+            self._set_coefficients(learnt.coef[1] - learnt.coef[0], learnt.intercept[1] - learnt.intercept[0])
+        else:
+            super()._publish(learnt)
 
     def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
         self.classes_, signs = as_two_classes(y, X.shape[0])

@@ -1,7 +1,6 @@
 """Classification of any number of classes by a softmax of linear functions."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -9,18 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
-from strads.checkpoints import data_digest
 from strads.errors import ArgumentError
-from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers
-from strads.models.multinomial.class_sweeps import ClassSweeps
-from strads.models.multinomial.lbfgs import PreconditionedLbfgs
-from strads.models.multinomial.problem import Minimum, RidgeProblem
-from strads.models.multinomial.row_blocks import RowBlocks
-from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+from strads.models.multinomial.fitting import fit_softmax
+from strads.models.multinomial.problem import Minimum
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -160,30 +153,12 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         totals = np.bincount(codes, weights, len(self.classes_)).astype(np.float64)
         weights *= float(self.C) * as_class_factors(self.class_weight, self.classes_, totals)[codes]
         self._forget("coef_")
-        X, shift = centre_far_columns(X, weights) if self.fit_intercept else (X, NO_SHIFT)
-        with one_blas_thread():
-            blocks = RowBlocks(X, codes.astype(np.int32), weights, len(self.classes_), self._threads)
-            problem = RidgeProblem(blocks, 1.0 if self.penalty == "l2" else 0.0, bool(self.fit_intercept), shift)
-            solver = (ClassSweeps if self.penalty == "l1" else PreconditionedLbfgs)(problem, float(self.tol))
-            with solver:
-                data = data_digest(X, codes, weights)
-                stopped = self._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
-        warn_of_rounding(self, problem.rounding(self.coef_), X.dtype)
-        if not (self._verdict["is_converged"] or stopped):
-            self._warn(self._verdict["reached"])
+        ridge, is_sparse = float(self.penalty == "l2"), self.penalty == "l1"
+        fit_softmax(self, X, codes, weights, ridge=ridge, is_sparse=is_sparse, on_iteration=on_iteration, start=start)
         return self
 
     def _publish(self, learnt: Minimum) -> None:
         self.coef_, self.intercept_, self.dual_gap_ = learnt.coef, learnt.intercept, learnt.gap
-
-    def _warn(self, reached: float) -> None:
-        what = "the gradient, relative to that at the start," if self.penalty is None else "the relative duality gap"
-        warnings.warn(
-            f"MultinomialLogisticRegression did not converge in {self.n_iter_} iterations: {what} is {reached:.2g}, "
-            f"above tol={self.tol:g}: increase max_iter={self.max_iter} or tol, scale the features, or penalize more",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
     def _check_parameters(self) -> None:
         if self.penalty not in ("l2", "l1", None):

@@ -109,11 +109,11 @@ class PreconditionedLbfgs(Solver):
         self._gap = self._problem.gap(point, self._start)
 
     def _distance(self) -> float:
-        """Return what the tolerance is compared with, if the intercepts are optimal: then ½‖∇‖² is the gap."""
+        """Return what the tolerance is compared with, if the intercepts are optimal: then ‖∇‖²/(2 ridge) is the gap."""
         if not self._problem.ridge:
             return float(np.abs(self._point.gradient).max()) / self._steepest
         slope = self._point.gradient[:-1]
-        return 0.5 * float(np.vdot(slope, slope)) / self._problem.null_objective
+        return 0.5 * float(np.vdot(slope, slope)) / (self._problem.ridge * self._problem.null_objective)
 
     def _reached(self, gap: float | None = None) -> float:
         if not self._problem.ridge:

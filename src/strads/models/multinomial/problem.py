@@ -67,7 +67,7 @@ class RidgeProblem:
     blocks
         The samples, with c and y.
     ridge
-        0 or 1.
+        0 or above.
     fit_intercept
         Whether b is fitted; otherwise it is 0.
     shift
@@ -124,8 +124,8 @@ class RidgeProblem:
             gradient[-1] = 0.0
         objective = evaluation.loss
         if self.ridge:
-            gradient[:-1] += W
-            objective += 0.5 * float(np.vdot(W, W))
+            gradient[:-1] += self.ridge * W
+            objective += 0.5 * self.ridge * float(np.vdot(W, W))
         return Point(coefficients, objective, gradient, evaluation)
 
     def refit_intercepts(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -138,10 +138,11 @@ class RidgeProblem:
     def gap(self, point: Point, start: Point) -> float:
         """Return an upper bound on the suboptimality of a point; infinite without a ridge.
 
-        The dual is to maximize −Σ_i c_i Σ_k Q_ik log Q_ik − ½‖Xᵀ U‖² with U_i = c_i (Q_i − Y_i) over distributions Q
-        of every sample; with intercepts, such that Σ_i U_i = 0. Q = P attains ½‖∇‖². The predictions P of a point whose
-        intercepts are not optimal do not sum to 0: a share t of one distribution r for all samples compensates that,
-        and as the entropy is concave, its value at the mixture is at least the mixture of its values.
+        The dual is to maximize −Σ_i c_i Σ_k Q_ik log Q_ik − ‖Xᵀ U‖²/(2 ridge) with U_i = c_i (Q_i − Y_i) over
+        distributions Q of every sample; with intercepts, such that Σ_i U_i = 0. Q = P attains ‖∇‖²/(2 ridge). The
+        predictions P of a point whose intercepts are not optimal do not sum to 0: a share t of one distribution r for
+        all samples compensates that, and as the entropy is concave, its value at the mixture is at least the mixture
+        of its values.
 
         Parameters
         ----------
@@ -166,7 +167,7 @@ class RidgeProblem:
             along = float(np.vdot(G, H)) + float((sums @ G) @ shift)
             of_mixed = float(np.vdot(H, H)) + 2.0 * float((sums @ H) @ shift) + float(sums @ sums * (shift @ shift))
             square += 2.0 * share * (1.0 - share) * along + share**2 * of_mixed
-        dual = -(1.0 - share) * point.evaluation.negative_entropy + share * total * entropy - 0.5 * square
+        dual = -(1.0 - share) * point.evaluation.negative_entropy + share * total * entropy - 0.5 * square / self.ridge
         return max(point.objective - dual, 0.0)  # negative only by rounding
 
     @cached_property

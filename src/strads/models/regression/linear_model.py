@@ -109,6 +109,10 @@ class PenalizedLinearModel(IterativeEstimator):
         After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
         """
         start = time.perf_counter()
+        self._check_parameters()
+        if self._is_smooth:
+            self._fit_smooth(X, y, sample_weight, on_iteration, start)
+            return self
         X, regression = self._prepare(X, y, sample_weight)
         strength = self._strength_of(getattr(self, self._penalized_by), regression)
         self._solve(X, regression, strength, self._begin(regression), on_iteration, time.perf_counter() - start)
@@ -150,6 +154,8 @@ class PenalizedLinearModel(IterativeEstimator):
     ) -> tuple[Any, Regression]:
         """Check all input; return the converted X and the regression."""
         self._check_parameters()
+        if self._is_smooth:
+            raise ArgumentError("this is for models with an ℓ1 penalty: without one no coefficient becomes 0")
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)
         centred, shift = X, NO_SHIFT
@@ -166,8 +172,16 @@ class PenalizedLinearModel(IterativeEstimator):
         kind = float(self.l1_ratio), bool(self.fit_intercept), bool(self.positive)
         return X, Regression(design, datafit, scales, *kind, shift)
 
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether the penalty lacks an ℓ1 norm, of an estimator that can do without."""
+        return False
+
+    def _fit_smooth(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+        raise NotImplementedError
+
     def _check_parameters(self) -> None:
-        if not is_number(self.l1_ratio) or not 0 < self.l1_ratio <= 1:
+        if not self._is_smooth and not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
             raise ArgumentError(
                 f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1; without any ℓ1 penalty nothing is "
                 "sparse, and other estimators, such as sklearn.linear_model.Ridge, are faster"

@@ -1,0 +1,74 @@
+"""Fit an estimator by a softmax of linear functions: any number of classes, or two."""
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from strads.checkpoints import data_digest
+from strads.models._blas_threads import one_blas_thread
+from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models.multinomial.class_sweeps import ClassSweeps
+from strads.models.multinomial.lbfgs import PreconditionedLbfgs
+from strads.models.multinomial.problem import RidgeProblem
+from strads.models.multinomial.row_blocks import RowBlocks
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+
+
+def fit_softmax(
+    model: IterativeEstimator,
+    X: Any,
+    codes: NDArray[np.integer],
+    weights: NDArray[np.float64],
+    *,
+    ridge: float,
+    is_sparse: bool = False,
+    on_iteration: OnIteration | None,
+    start: float,
+    stacklevel: int = 3,
+) -> None:
+    """Train a model, whose `_publish` gets a `Minimum`.
+
+    Parameters
+    ----------
+    model
+        Has `classes_`, `fit_intercept`, `tol`, `max_iter`, and `coef_` when it has been trained.
+    X : array in C order or CSR matrix of shape (n_samples, n_features)
+    codes, weights : arrays of shape (n_samples,)
+        The class of each sample, from 0, and the factor of its loss.
+    ridge
+        That of `RidgeProblem`.
+    is_sparse
+        Whether the penalty is the ℓ1 norm.
+    start
+        When fitting began, as `time.perf_counter()`.
+    stacklevel
+        Of warnings.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If `tol` is not reached.
+    """
+    settings: Any = model
+    X, shift = centre_far_columns(X, weights) if settings.fit_intercept else (X, NO_SHIFT)
+    with one_blas_thread():
+        blocks = RowBlocks(X, codes.astype(np.int32), weights, len(settings.classes_), model._threads)
+        problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift)
+        with (ClassSweeps if is_sparse else PreconditionedLbfgs)(problem, float(settings.tol)) as solver:
+            data = data_digest(X, codes, weights)
+            stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
+    warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
+    if not (model._verdict["is_converged"] or stopped):
+        has_gap = ridge > 0.0 or is_sparse
+        what = "the relative duality gap" if has_gap else "the gradient, relative to that at the start,"
+        warnings.warn(
+            f"{type(model).__name__} did not converge in {model.n_iter_} iterations: {what} is "
+            f"{model._verdict['reached']:.2g}, above tol={settings.tol:g}: increase max_iter={model.max_iter} or tol, "
+            "scale the features, or penalize more",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

@@ -266,7 +266,7 @@ def test_ridge_and_no_penalty_as_in_scikit_learn(runtime, C, form, fit_intercept
     peer = sklearn.linear_model.LogisticRegression(tol=1e-10, max_iter=10_000, **options).fit(X, labels, weights)
     assert np.allclose(model.coef_, peer.coef_, atol=1e-4)
     assert np.allclose(model.intercept_, peer.intercept_, atol=1e-4)
-    same = LogisticRegression(None if C == np.inf else "l2", tol=1e-11, **options).fit(FORMS[form](X), labels, weights)
+    same = LogisticRegression(None if np.isinf(C) else "l2", tol=1e-11, **options).fit(FORMS[form](X), labels, weights)
     assert same.coef_.tobytes() == model.coef_.tobytes()
     assert model.coef_.shape == (1, X.shape[1])
 

@@ -205,7 +205,8 @@ class Session:
         if self._recovery is None or self.is_skipping:
             return
         try:
-            self._recovery.nodes.check_nodes()
+            with self.inside():
+                self._recovery.nodes.check_nodes()
         except NodeFailure as error:
             touched = self._note_changes()
             self._touched.update(touched)

@@ -116,13 +116,14 @@ class Content:
 
     def rescue(self, cluster: Cluster | None) -> None:
         """Gather the content at the driver before this cluster's nodes end; if that fails, it is lost."""
-        if self._spread is None or self._spread.cluster is not cluster:
+        spread = self._spread
+        if spread is None or spread.cluster is not cluster:
             return
-        try:
-            self.come_home()
+        try:  # not by `home`: this is no access of the program, which lost nodes would be replaced for
+            self._home = spread.gather() if self._home is None else self._home
         except Exception as error:
             self._lost = error if isinstance(error, NodeFailure) else NodeFailure(f"{type(error).__name__}: {error}")
-            self._spread = None
+        self._spread = None
 
     def copy(self) -> "Content":
         """Return an independent copy: at the driver if the content is there, otherwise on the nodes."""

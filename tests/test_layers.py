@@ -16,6 +16,7 @@ PACKAGE = Path(strads.__file__).parent
 # Each layer with those that it may import from, besides itself, `strads.errors` and `strads.rng`.
 LAYERS: dict[str, set[str]] = {
     "rng": set(),
+    "progress": set(),
     "checkpoints": set(),
     "cluster": {"checkpoints"},
     "dds": {"checkpoints", "cluster"},
@@ -25,9 +26,9 @@ LAYERS: dict[str, set[str]] = {
     "loops": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies"},
     "schmp": {"checkpoints", "cluster", "dds", "schedule", "engine"},
     "ps": {"checkpoints", "cluster", "dds", "schedule", "engine"},
-    "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp"},
+    "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
-_SHOWN = {"cli", "progress", "report", "__main__"}  # what a person sees
+_SHOWN = {"cli", "report", "__main__"}  # what a person sees
 ANYWHERE = {"errors", "rng"}
 EXEMPT = {"__init__", "_kernel_cache", "errors"}  # the package itself: it exports the public names
 

@@ -2,11 +2,14 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import strads as library
+from strads import cli
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -51,3 +54,34 @@ def test_help(strads: Strads, arguments: tuple[str, ...], word: str) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("strads rec", "recommend"), ("strads train la", "lasso"), ("strads train mf --ra", "--rank")],
+)
+def test_shells_complete(environment: dict[str, str], words: str, expected: str) -> None:
+    asked = {"_STRADS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("strads")],
+        env=environment | asked,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert expected in done.stdout.split()
+
+
+@pytest.mark.parametrize("command", [(), ("train", "lasso"), ("train", "mf"), ("predict",), ("info",)])
+def test_help_on_a_narrow_terminal(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.run([*command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 60 for line in lines if "<" not in line)  # of a choice, click keeps the values together
+    assert not any("[bold]" in line for line in lines)
+    words = {word for line in lines for word in line.split()}
+    assert not any(word.startswith("--") and word.endswith("…") for word in words)
+    assert command[:1] != ("train",) or "--checkpoint-every" in words

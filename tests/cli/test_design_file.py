@@ -14,7 +14,7 @@ def test_columns_that_the_training_data_lack_are_left_out(tmp_path: Path) -> Non
     (tmp_path / "train.svm").write_text("1 1:0.5 3:2\n-1 2:1\n")
     (tmp_path / "test.svm").write_text("1 0:7 2:1 9:4\n1 1:3\n")
     train = read_samples(tmp_path / "train.svm", DesignOptions())
-    test = read_samples(tmp_path / "test.svm", DesignOptions(), like=train)
+    test = read_samples(tmp_path / "test.svm", DesignOptions(), like=train.features)
     assert list(train.names) == [1, 2, 3]
     assert test.X.toarray().tolist() == [[0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]
 

@@ -118,7 +118,7 @@ def test_mpiexec_needs_no_options(files: Path, alone: Path, tmp_path: Path, proc
     assert done.stderr == ""
     assert_same(tmp_path, alone, "mpi", processes)
     assert "\x1b" not in done.stdout
-    assert done.stdout.count("compiling the loop") == 1
+    assert done.stdout.count("preparing") == 1
     assert done.stdout.count("epoch 3/3") == 1
     assert f"{processes} nodes of" in done.stdout
 

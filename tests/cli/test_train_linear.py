@@ -15,8 +15,9 @@ import pytest
 import scipy.io
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import KFold
 
-from strads.models import Lasso, LogisticRegression
+from strads.models import ElasticNet, ElasticNetCV, Lasso, LogisticRegression, alpha_max
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 N, P = 300, 60
@@ -31,9 +32,10 @@ def read_metrics(out: Path) -> list[dict[str, float]]:
 
 
 def read_coefficients(out: Path) -> dict[str, float]:
-    header, *lines = (out / "coefficients.tsv").read_text().splitlines()
-    assert header == "feature\tcoefficient"
-    return {name: float(value) for name, value in (line.split("\t") for line in lines)}
+    header, first, *lines = (out / "coefficients.tsv").read_text().splitlines()
+    assert header.endswith("feature\tcoefficient")
+    assert first.split("\t")[-2] == "(intercept)"
+    return {name: float(value) for *_, name, value in (line.split("\t") for line in lines)}
 
 
 def dense() -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +93,8 @@ def test_directory_holds_model_metrics_coefficients_and_record(run: tuple[Path, 
     assert list(coefficients)[:3] == ["gene0", "gene1", "gene2"]
     assert coefficients["gene1"] == model.coef_[1]
     assert len(coefficients) == np.count_nonzero(model.coef_)
+    first = (out / "coefficients.tsv").read_text().splitlines()[1]
+    assert first == f"(intercept)\t{float(model.intercept_)!r}"
     record = read_run(out)
     assert record["status"] == "finished"
     assert record["data"] | {"file": 0, "bytes": 0} == {
@@ -154,6 +158,45 @@ def test_a_path_keeps_the_best_step(strads: Strads, samples: Path, tmp_path: Pat
     assert f"step {best['iteration']}, alpha" in done.stdout
 
 
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.8])
+def test_cross_validation_chooses_the_penalty(strads: Strads, samples: Path, tmp_path: Path, l1_ratio: float) -> None:
+    options = ("--cv", 4, "--path", 9, "--test", "test.svm", "--seed", 3, "--out", tmp_path, "--l1-ratio", l1_ratio)
+    done = strads("train", "lasso", "--data", "train.svm", *options, cwd=samples)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("fold ") == 4
+    X, y = dense()
+    parts = KFold(4, shuffle=True, random_state=3)
+    alphas = np.geomspace(1.0, 1e-3, 9) * alpha_max(X[:200], y[:200], l1_ratio=l1_ratio)
+    chooser = ElasticNetCV(l1_ratio=l1_ratio, alphas=alphas, cv=parts).fit(scipy.sparse.csc_array(X[:200]), y[:200])
+    model = (Lasso if l1_ratio == 1.0 else ElasticNet).load(tmp_path / "model.npz")
+    assert model.alpha == pytest.approx(chooser.alpha_)
+    assert np.allclose(model.coef_, chooser.coef_, atol=1e-6)
+    assert "chosen" in done.stdout
+    assert "best of 9 by 4 folds, RMSE 0." in done.stdout
+    assert read_run(tmp_path)["arguments"]["cv"] == 4
+    assert read_run(tmp_path)["r2"] > 0.9
+
+
+def test_cross_validation_of_classes(strads: Strads, samples: Path, tmp_path: Path) -> None:
+    done = strads(
+        "train", "logistic", "--data", "train-labels.svm", "--cv", 3, "--path", 4, "--out", tmp_path, cwd=samples
+    )
+    assert done.returncode == 0, done.stderr
+    assert "best of 4 by 3 folds, accuracy 0.9" in done.stdout
+
+
+def test_samples_held_out(strads: Strads, samples: Path, tmp_path: Path) -> None:
+    for number, seed in enumerate((1, 1, 2)):
+        options = ("--holdout", 0.25, "--alpha", 0.02, "--seed", seed, "--out", tmp_path / str(number))
+        done = strads("train", "lasso", "--data", "train.npz", *options, cwd=samples)
+        assert done.returncode == 0, done.stderr
+        assert "150 samples of 60 features" in done.stdout
+        assert "; 50 to test on" in done.stdout
+    first, second, third = (read_run(tmp_path / str(number)) for number in range(3))
+    assert first["r2"] == second["r2"] != third["r2"]
+    assert first["r2"] > 0.9
+
+
 def test_classes_by_name(strads: Strads, samples: Path, tmp_path: Path) -> None:
     options = ("--target", "kind", "--drop", "id,price", "--test", "test.csv", "--balanced", "--l1-ratio", 0.9)
     done = strads("train", "logistic", "--data", "train.csv", *options, "--out", tmp_path, cwd=samples)
@@ -166,6 +209,9 @@ def test_classes_by_name(strads: Strads, samples: Path, tmp_path: Path) -> None:
     assert (model.penalty, model.l1_ratio, model.class_weight) == ("elasticnet", 0.9, "balanced")
     coefficients = read_coefficients(tmp_path)
     assert coefficients["x0"] < 0 < coefficients["x1"]
+    header, first = (tmp_path / "coefficients.tsv").read_text().splitlines()[:2]
+    assert header == "class\tfeature\tcoefficient"
+    assert first == f"low\t(intercept)\t{float(model.intercept_[0])!r}"
 
 
 @pytest.mark.parametrize("options", [("--C", 2.0), ("--path", 4)])

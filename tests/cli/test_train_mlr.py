@@ -53,8 +53,9 @@ def test_directory_holds_model_metrics_coefficients_and_record(strads: Strads, f
     assert record["accuracy"] == model.score(X[160:], LABELS[y[160:]])
     header, first, *rest = (out / "coefficients.tsv").read_text().splitlines()
     assert header == "class\tfeature\tcoefficient"
-    assert first.startswith("bird\tx0\t")
-    assert len(rest) == 35
+    assert first == f"bird\t(intercept)\t{float(model.intercept_[0])!r}"
+    assert rest[0].startswith("bird\tx0\t")
+    assert len(rest) == 38
     assert "3 classes: bird, fish, horse" in done.stdout
     assert f"{record['accuracy']:.4f}" in done.stdout
 

@@ -11,6 +11,7 @@ import strads
 from strads import cluster
 from strads.cli import demo, info, train
 from strads.cli.failure import report
+from strads.cli.narrow import fit_help
 from strads.cli.options import expanded
 from strads.cli.topics import topics
 from strads.cli.use import evaluate, predict, recommend, similar
@@ -19,8 +20,9 @@ from strads.errors import StradsError
 # Environment variables in which the launchers of Open MPI, MPICH/Intel MPI and Slurm pass each process its rank.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 
+_COMPLETE = "_STRADS_COMPLETE"  # set by shells that ask what may come next
+
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -63,11 +65,13 @@ def run(arguments: Sequence[str]) -> int:
     """
     debug = "--debug" in arguments
     try:
-        cluster.current()
+        if _COMPLETE not in os.environ:
+            cluster.current()
     except StradsError as error:
         return report(error, debug=debug, silent=not _is_first_process())
     try:
         command = typer.main.get_command(app)
+        fit_help(command)
         code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
         return report(error, debug=debug)

@@ -32,8 +32,6 @@ class BprRun(TrainRun):
 
     command: ClassVar[str] = "bpr"
     estimator: ClassVar[str] = "BayesianPersonalizedRanking"
-    unit: ClassVar[str] = "likes"
-    measures: ClassVar[Mapping[str, str]] = {"correct": "correct", "validation_auc": "held-out AUC"}
 
     model: "BayesianPersonalizedRanking" = field(init=False)
     _content: FileContent = field(init=False)

@@ -1,6 +1,6 @@
 """What `strads demo mf` does: train on generated ratings, again on one thread, and compare."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ import strads
 from strads import cluster
 from strads.cli.cluster_options import describe
 from strads.cli.comparison import sameness, threads_of, throughput
-from strads.cli.mf_run import MEASURES, split
+from strads.cli.mf_run import split
 from strads.cli.planted_ratings import PlantedRatings
 from strads.cli.summary import print_summary
 from strads.cluster import Runtime
@@ -91,8 +91,8 @@ class Demo:
         )
         self._say()
         self.console.print(Text(title, style="bold"))
-        shown = {} if beginning is None else {"beginning": beginning}
-        with EpochProgress(_EPOCHS, MEASURES, unit="ratings", console=self.console, **shown) as progress:
+        shown = model.shown if beginning is None else replace(model.shown, beginning=beginning)
+        with EpochProgress(_EPOCHS, shown, console=self.console) as progress:
             model.fit(self._train, validation=self._held_out, on_iteration=progress.update)
         return model
 

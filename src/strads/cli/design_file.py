@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.cli.design_text import LONGEST_LABEL, line_of_sample, read_delimited, read_libsvm
+from strads.cli.design_text import LONGEST_LABEL, Columns, line_of_sample, read_delimited, read_libsvm
 from strads.cli.matrix_market import read_matrix_market
 from strads.dds.csv_dialect import is_number
 from strads.dds.files import check_announced, check_file, compression_of
@@ -25,6 +25,7 @@ _SPARSE = {  # what there is besides `data`, by format
     "coo": ("row", "col"),
     "dia": ("offsets",),
 }
+_NO_LABELS = np.empty(0)
 _LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
 
 
@@ -42,12 +43,31 @@ class DesignOptions:
         Name of the column to predict, for delimited text.
     drop : tuple of str
         Names of columns to leave out, for delimited text.
+    categorical : tuple of str
+        Names of columns that hold categories, for delimited text: each becomes a feature.
     """
 
     labels: Path | None = None
     names: Path | None = None
     target: str | None = None
     drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Features:
+    """The columns of X.
+
+    Parameters
+    ----------
+    names : sequence of str, or range
+        Names of the columns; their numbers if the file has no names.
+    first : int
+        The number that a LIBSVM file gives its first column.
+    """
+
+    names: Sequence[str | int]
+    first: int = 1
 
 
 @dataclass(frozen=True)
@@ -58,23 +78,36 @@ class Samples:
     ----------
     X : ndarray or csc_array of shape (n_samples, n_features), float32 or float64
     y : ndarray of shape (n_samples,)
-        Numbers or strings.
-    names : sequence of str, or range
-        Names of the columns; their numbers if the file has no names.
+        Numbers or strings; empty if they were not read.
+    features : Features
     kind : str
         Description of the file format.
-    first : int
-        The number that a LIBSVM file gives its first column.
     where : function, optional
         Returns the file and line of a sample's target, for errors.
+    note : str
+        What could not be taken into account; empty if nothing.
     """
 
     X: Any
     y: NDArray[Any]
-    names: Sequence[str | int]
+    features: Features
     kind: str
-    first: int = 1
     where: Callable[[int], str] | None = None
+    note: str = ""
+
+    @property
+    def names(self) -> Sequence[str | int]:
+        """Names of the columns of X."""
+        return self.features.names
+
+    def take(self, rows: NDArray[np.integer]) -> "Samples":
+        """Return some of the samples."""
+        where = self.where
+        X = self.X.tocsr()[rows].tocsc() if scipy.sparse.issparse(self.X) else self.X[rows]
+        if not scipy.sparse.issparse(X) and self.X.flags.f_contiguous:
+            X = np.asfortranarray(X)
+        found = None if where is None else lambda row: where(int(rows[row]))
+        return replace(self, X=X, y=self.y[rows], where=found)
 
     @property
     def stored(self) -> int:
@@ -89,7 +122,7 @@ class Samples:
         return f"{rows:,} samples of {columns:,} features ({self.kind}{stored}){held}"
 
 
-def read_samples(path: Path, options: DesignOptions, like: Samples | None = None) -> Samples:
+def read_samples(path: Path, options: DesignOptions, like: Features | None = None, *, labelled: bool = True) -> Samples:
     """Read samples from LIBSVM, MatrixMarket, NumPy's or SciPy's npz, or delimited text; by content.
 
     Parameters
@@ -97,8 +130,10 @@ def read_samples(path: Path, options: DesignOptions, like: Samples | None = None
     path : Path
         The file; text may be compressed.
     options : DesignOptions
-    like : Samples, optional
-        Samples whose columns must match.
+    like : Features, optional
+        Features that the columns must be.
+    labelled : bool
+        Whether y is needed.
 
     Raises
     ------
@@ -107,30 +142,34 @@ def read_samples(path: Path, options: DesignOptions, like: Samples | None = None
     """
     name = check_file(path)
     if _begins_with(name, _ZIP):
-        samples = _read_npz(path, options)
+        samples = _read_npz(path, options, labelled=labelled)
     elif _begins_with(name, _MATRIX_MARKET):
-        X, y = read_matrix_market(path), _labels(path, options, "MatrixMarket files hold X alone")
-        samples = _numbered(X, y, "MatrixMarket", options)
+        y = _labels(path, options, "MatrixMarket files hold X alone") if labelled else _NO_LABELS
+        samples = _numbered(read_matrix_market(path), y, "MatrixMarket", options)
     elif path.suffix in _LIBSVM_SUFFIXES or _looks_like_libsvm(path):
         _refuse_target(path, options, "LIBSVM files have the label first")
         if options.labels is not None:
             raise InputError(f"{path}: LIBSVM files have the label first: leave out {options.labels}")
-        X, y, first = read_libsvm(path, None if like is None else (like.first, like.X.shape[1]))
-        numbers = range(first, first + X.shape[1])
-        samples = Samples(X, y, numbers, "LIBSVM", first, lambda row: f"{path}:{line_of_sample(path, row, 0)}")
+        X, y, first = read_libsvm(path, None if like is None else (like.first, len(like.names)))
+        numbers = Features(range(first, first + X.shape[1]), first)
+        y = y if labelled else _NO_LABELS
+        samples = Samples(X, y, numbers, "LIBSVM", lambda row: f"{path}:{line_of_sample(path, row, 0)}")
     else:
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
         wanted = None if like is None else [str(name) for name in like.names]
-        X, y, names = read_delimited(path, options.target, options.drop, wanted)
-        samples = Samples(X, y, names, "delimited text", 1, lambda row: f"{path}:{line_of_sample(path, row, 1)}")
+        columns = Columns(options.target, labelled, options.drop, options.categorical, wanted)
+        X, y, names, note = read_delimited(path, columns)
+        samples = Samples(
+            X, y, Features(names), "delimited text", lambda row: f"{path}:{line_of_sample(path, row, 1)}", note
+        )
     if like is None and options.names is not None:
         samples = _named(samples, options.names)
-    _check(path, samples, like, options.labels)
+    _check(path, samples, like, options.labels, labelled=labelled)
     return samples
 
 
-def _read_npz(path: Path, options: DesignOptions) -> Samples:
+def _read_npz(path: Path, options: DesignOptions, *, labelled: bool) -> Samples:
     _refuse_target(path, options, "in an npz file y is an array")
     arrays = read_npz(path)
     X = _sparse(path, arrays) if "format" in arrays else arrays.get("X")
@@ -138,7 +177,9 @@ def _read_npz(path: Path, options: DesignOptions) -> Samples:
         names = ", ".join(sorted(arrays)) or "nothing"
         raise InputError(f"{path}: holds {names}: give the arrays X and y, or what scipy.sparse.save_npz writes")
     y = arrays.get("y") if options.labels is None else None
-    if y is None:
+    if not labelled:
+        y = _NO_LABELS
+    elif y is None:
         y = _labels(path, options, "there is no array y in it")
     if scipy.sparse.issparse(X):
         return _numbered(scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse", options)
@@ -199,37 +240,38 @@ def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
 
 
 def _refuse_target(path: Path, options: DesignOptions, why: str) -> None:
-    if options.target is not None or options.drop:
-        given = "--target" if options.target is not None else "--drop"
-        raise InputError(f"{path}: {why}: leave out {given}, which names columns of delimited text")
+    given = next((name for name in ("target", "drop", "categorical") if getattr(options, name)), None)
+    if given is not None:
+        raise InputError(f"{path}: {why}: leave out --{given}, which names columns of delimited text")
 
 
 def _numbered(X: Any, y: NDArray[Any], kind: str, options: DesignOptions) -> Samples:
     labels = options.labels
     where = None if labels is None or labels.suffix == ".npy" else (lambda row: f"{labels}:{row + 1}")
-    return Samples(X, y, range(1, X.shape[1] + 1), kind, where=where)
+    return Samples(X, y, Features(range(1, X.shape[1] + 1)), kind, where)
 
 
 def _named(samples: Samples, path: Path) -> Samples:
     names = read_vocabulary(path)
     if len(names) != samples.X.shape[1]:
         raise InputError(f"{path}: has {len(names):,} names, but there are {samples.X.shape[1]:,} columns")
-    return replace(samples, names=names)
+    return replace(samples, features=replace(samples.features, names=names))
 
 
-def _check(path: Path, samples: Samples, like: Samples | None, labels: Path | None) -> None:
+def _check(path: Path, samples: Samples, like: Features | None, labels: Path | None, *, labelled: bool) -> None:
     X, y = samples.X, samples.y
-    if y.ndim != 1 or len(y) != X.shape[0]:
-        given = "what is to be predicted" if labels is None else str(labels)
-        raise InputError(f"{path}: {X.shape[0]:,} samples, but {given} has the shape {y.shape}")
-    if y.dtype.kind not in "biufUS":
-        raise InputError(f"{path}: what is to be predicted is of dtype {y.dtype}: give real numbers or strings")
-    _check_targets(path, samples)
+    if labelled:
+        if y.ndim != 1 or len(y) != X.shape[0]:
+            given = "what is to be predicted" if labels is None else str(labels)
+            raise InputError(f"{path}: {X.shape[0]:,} samples, but {given} has the shape {y.shape}")
+        if y.dtype.kind not in "biufUS":
+            raise InputError(f"{path}: what is to be predicted is of dtype {y.dtype}: give real numbers or strings")
+        _check_targets(path, samples)
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is nothing to learn from")
-    if like is not None and X.shape[1] != like.X.shape[1]:
+    if like is not None and X.shape[1] != len(like.names):
         raise InputError(
-            f"{path}: has {X.shape[1]:,} columns, but the training data {like.X.shape[1]:,}: the same are needed"
+            f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: the same are needed"
         )
     entries = X.data if scipy.sparse.issparse(X) else X
     if not np.isfinite(entries).all():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
+from strads.cli.indicators import Feature, feature_of, features_of, matrix_of, name_of
 from strads.dds.csv_dialect import WHITESPACE, Dialect, is_number, sniff_delimiter
 from strads.dds.files import check_announced, compression_of, line_blocks
 from strads.errors import InputError
@@ -108,21 +110,48 @@ def _refuse_libsvm_line(path: Path) -> None:
             before = int(head)
 
 
-def read_delimited(
-    path: Path, target: str | None, drop: Sequence[str] = (), wanted: Sequence[str] | None = None
-) -> tuple[NDArray[np.float64], NDArray[Any], list[str]]:
-    """Read columns of numbers under a header; returns X in Fortran order, the target column, and the names of X's.
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of delimited text are read.
+
+    Parameters
+    ----------
+    target : str or None
+        The column to predict: numbers or strings.
+    labelled : bool
+        Whether there must be one.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns of categories.
+    features : sequence of str, optional
+        Names of the features, such as "age" or "color=red"; by default those of all other columns.
+    """
+
+    target: str | None = None
+    labelled: bool = True
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    features: Sequence[str] | None = None
+
+
+def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list[str], str]:
+    """Read columns of numbers and categories under a header.
 
     Parameters
     ----------
     path : Path
         File separated by commas, semicolons, tabs or bars; compressed or not.
-    target : str or None
-        The column to predict: numbers or strings.
-    drop : sequence of str
-        Columns to leave out.
-    wanted : sequence of str, optional
-        The columns of X; by default all others.
+    wanted : Columns
+
+    Returns
+    -------
+    X : ndarray in Fortran order, or csc_array, of shape (n_samples, n_features)
+    y : ndarray of strings of shape (n_samples,); empty without a target
+    names : list of str
+        Of the features.
+    note : str
+        What could not be taken into account; empty if nothing.
 
     Raises
     ------
@@ -131,35 +160,57 @@ def read_delimited(
     """
     dialect, place, header = _header(path)
     where = f"{path}:{place}"
-    if target is None:
+    target = wanted.target
+    if target is None and wanted.labelled:
         raise InputError(f"{where}: name the column to predict with --target: {_some(header)}")
-    for name, option in [(target, "--target"), *((each, "--drop") for each in drop)]:
+    given = {"--target": [] if target is None else [target], "--drop": wanted.drop, "--categorical": wanted.categorical}
+    for name, option in [(name, option) for option, names in given.items() for name in names]:
         if name not in header:
             raise InputError(f"{where}: there is no column {name!r} for {option}: {_some(header)}")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{where}: two columns are called {twice!r}")
-    names = list(wanted) if wanted is not None else [name for name in header if name not in (target, *drop)]
-    missing = [name for name in names if name not in header]
-    if missing:
-        raise InputError(f"{where}: there is no column {missing[0]!r}, which the training data have")
-    if not names:
+    features = _features_wanted(wanted, header, where)
+    if features is None:
+        columns = [name for name in header if name not in (target, *wanted.drop)]
+        categorical = list(wanted.categorical)
+    else:
+        columns = list(dict.fromkeys(column for column, _ in features))
+        categorical = list(dict.fromkeys(column for column, category in features if category is not None))
+    if not columns:
         raise InputError(f"{where}: there is no column but {target!r}: nothing to predict it from")
-    table = _parse(path, dialect, place, header, [*names, target], target)
+    table = _parse(path, dialect, place, header, columns, categorical, target)
+    numeric = [name for name in columns if name not in categorical]
     if table.num_rows != _count_lines(path) - 1:  # Arrow joins lines if a quote is open, and also ends them at CR
-        _refuse_delimited_line(path, dialect, place, header, names, target)
+        _refuse_delimited_line(path, dialect, place, header, numeric, target)
         raise InputError(f"{path}: {table.num_rows:,} records on {_count_lines(path) - 1:,} lines: is a quote open?")
-    X = np.empty((table.num_rows, len(names)), order="F")
-    for column, name in enumerate(names):
-        X[:, column] = table.column(name).to_numpy()
-    lengths = pc.utf8_length(table.column(target)).to_numpy()
-    if lengths.max(initial=0) > LONGEST_LABEL:
-        row = int(lengths.argmax())
-        raise InputError(f"{path}:{line_of_sample(path, row, 1)}: {target!r} has {lengths[row]:,} characters: no label")
-    y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
-    if not np.isfinite(X).all() or (y == "").any():
-        _refuse_delimited_line(path, dialect, place, header, names, target)
-    return X, y, names
+    for name in categorical if target is None else [*categorical, target]:
+        lengths = pc.utf8_length(table.column(name)).to_numpy()
+        if lengths.max(initial=0) > LONGEST_LABEL:
+            row = int(lengths.argmax())
+            raise InputError(
+                f"{path}:{line_of_sample(path, row, 1)}: {name!r} has {lengths[row]:,} characters: no label"
+            )
+    if features is None:
+        features = features_of(table, columns, categorical)
+    X, note = matrix_of(table, features)
+    y = np.empty(0, "U1")
+    if target is not None:
+        y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
+    entries = X.data if scipy.sparse.issparse(X) else X
+    if not np.isfinite(entries).all() or (y == "").any():
+        _refuse_delimited_line(path, dialect, place, header, numeric, target)
+    return X, y, [name_of(feature) for feature in features], note and f"{path}: {note}"
+
+
+def _features_wanted(wanted: Columns, header: list[str], where: str) -> list[Feature] | None:
+    if wanted.features is None:
+        return None
+    found = [(name, feature_of(name, header)) for name in wanted.features]
+    lost = next((name for name, feature in found if feature is None), None)
+    if lost is not None:
+        raise InputError(f"{where}: there is no column {lost!r}, which the training data have")
+    return [feature for _, feature in found if feature is not None]
 
 
 def _header(path: Path) -> tuple[Dialect, int, list[str]]:
@@ -180,23 +231,33 @@ def _header(path: Path) -> tuple[Dialect, int, list[str]]:
     return dialect, number, names
 
 
-def _parse(path: Path, dialect: Dialect, place: int, header: list[str], names: list[str], target: str) -> pa.Table:
-    types = {name: pa.string() if name == target else pa.float64() for name in names}
+def _parse(
+    path: Path,
+    dialect: Dialect,
+    place: int,
+    header: list[str],
+    columns: list[str],
+    categorical: list[str],
+    target: str | None,
+) -> pa.Table:
+    texts = categorical if target is None else [*categorical, target]
+    types = {name: pa.float64() for name in columns} | {name: pa.string() for name in texts}
     try:
         with pa.input_stream(str(path), compression=compression_of(str(path))) as stream:
             return pyarrow.csv.read_csv(
                 stream,
                 read_options=pyarrow.csv.ReadOptions(skip_rows=place, column_names=header),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=dialect.delimiter),
-                convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=names),
+                convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
             )
     except pa.ArrowException as error:
-        _refuse_delimited_line(path, dialect, place, header, [name for name in names if name != target], target)
+        numeric = [name for name in columns if name not in categorical]
+        _refuse_delimited_line(path, dialect, place, header, numeric, target)
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def _refuse_delimited_line(
-    path: Path, dialect: Dialect, place: int, header: list[str], names: Sequence[str], target: str
+    path: Path, dialect: Dialect, place: int, header: list[str], names: Sequence[str], target: str | None
 ) -> None:
     columns = [(header.index(name), name) for name in names]
     for number, line in enumerate(read_lines(path), 1):
@@ -209,9 +270,9 @@ def _refuse_delimited_line(
             if not _is_finite(fields[column]):
                 raise InputError(
                     f"{path}:{number}: column {name!r} is {_short(fields[column])}: a finite number is needed; fill "
-                    f"one in, or leave the column out with --drop {name}"
+                    f"one in, give --categorical {name} for a column of categories, or leave it out with --drop {name}"
                 )
-        if not fields[header.index(target)]:
+        if target is not None and not fields[header.index(target)]:
             raise InputError(f"{path}:{number}: column {target!r}, which is to be predicted, is empty")
 
 

@@ -1,7 +1,7 @@
 """`strads demo lda`: topics of the standard library's documentation, trained twice."""
 
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 import strads
 from strads.cli.cluster_options import describe
 from strads.cli.comparison import sameness, threads_of, throughput
-from strads.cli.lda_run import BEGINNING, MEASURES, shares_of_topics
+from strads.cli.lda_run import shares_of_topics
 from strads.cli.python_documentation import python_documentation
 from strads.cli.summary import print_summary
 from strads.cluster import Runtime
@@ -67,7 +67,7 @@ class LdaDemo:
         self._read()
         place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
         workers = max(_WORKERS, threads)
-        model, mixtures = self._fit(f"Training on {place}", workers, BEGINNING)
+        model, mixtures = self._fit(f"Training on {place}", workers)
         other = 1 if threads > 1 else 2
         with strads.init("threads", threads=other):
             again, _ = self._fit(f"The same on {threads_of(other)}, to compare", workers, "from the same start")
@@ -104,7 +104,9 @@ class LdaDemo:
             f"{self._corpus.n_tokens:,} tokens of {self._corpus.n_words:,} words."
         )
 
-    def _fit(self, title: str, workers: int, beginning: str) -> tuple[LatentDirichletAllocation, NDArray[np.float32]]:
+    def _fit(
+        self, title: str, workers: int, beginning: str | None = None
+    ) -> tuple[LatentDirichletAllocation, NDArray[np.float32]]:
         model = LatentDirichletAllocation(
             _TOPICS,
             doc_topic_prior=_ALPHA,
@@ -117,9 +119,8 @@ class LdaDemo:
         )
         self._say()
         self.console.print(Text(title, style="bold"))
-        with EpochProgress(
-            _ITERATIONS, MEASURES, unit="tokens", period="iteration", beginning=beginning, console=self.console
-        ) as progress:
+        shown = model.shown if beginning is None else replace(model.shown, beginning=beginning)
+        with EpochProgress(_ITERATIONS, shown, console=self.console) as progress:
 
             def on_iteration(record: dict[str, object]) -> None:
                 if "objective" in record:

@@ -16,8 +16,6 @@ from strads.errors import ArgumentError, InputError
 from strads.models import Corpus, LatentDirichletAllocation
 from strads.models.kernels.lda_tables import MAX_TOPICS
 
-MEASURES = {"objective": "log-likelihood/token", "s_error": "s-error"}
-BEGINNING = "compiling the samplers, drawing the first topics: this takes some seconds"
 _LARGEST = 3  # topics that are shown when training ends
 
 
@@ -31,10 +29,6 @@ class LdaRun(TrainRun):
 
     command: ClassVar[str] = "lda"
     estimator: ClassVar[str] = "LatentDirichletAllocation"
-    period: ClassVar[str] = "iteration"
-    unit: ClassVar[str] = "tokens"
-    measures: ClassVar[Mapping[str, str]] = MEASURES
-    beginning: ClassVar[str] = BEGINNING
     texts: ClassVar[tuple[str, ...]] = (TOPICS,)
 
     model: LatentDirichletAllocation = field(init=False)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from strads.models import MatrixFactorization
 
 Rows = TypeVar("Rows", Interactions, NDArray[np.void])
-MEASURES = {"rmse": "RMSE", "validation_rmse": "held-out"}
 
 
 @dataclass(kw_only=True)
@@ -32,8 +31,6 @@ class MfRun(TrainRun):
 
     command: ClassVar[str] = "mf"
     estimator: ClassVar[str] = "MatrixFactorization"
-    unit: ClassVar[str] = "ratings"
-    measures: ClassVar[Mapping[str, str]] = MEASURES
 
     model: "MatrixFactorization" = field(init=False)
     _content: FileContent = field(init=False)

@@ -9,34 +9,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from strads.cli.interactions_file import FileFormat, read_interactions
-from strads.cli.run_directory import MODEL
 from strads.dds.files import check_file
 from strads.errors import InputError
 from strads.models.interactions.id_column import IdColumn, is_whole_number
 from strads.models.interactions.interactions import Interactions
-from strads.models.model_files import model_kind
 
-_KINDS = ("MatrixFactorization", "BayesianPersonalizedRanking")
 _SHOWN = 5
-
-
-def load_recommender(path: Path) -> Any:
-    """Return the model in a file, or in the directory of a run.
-
-    Raises
-    ------
-    InputError
-        If there is none, or of another kind.
-    """
-    file = path / MODEL if path.is_dir() else path
-    kind = model_kind(file)
-    if kind not in _KINDS:
-        raise InputError(
-            f"{file}: holds a {kind}: this command needs a model of users and items, {' or '.join(_KINDS)}"
-        )
-    from strads import models  # only now: errors are reported before the estimators are loaded
-
-    return getattr(models, kind).load(file)
 
 
 def read_pairs(path: Path, form: FileFormat, model: Any, *, scored: bool = False) -> Interactions:

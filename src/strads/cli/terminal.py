@@ -11,12 +11,12 @@ from rich.console import Console
 from strads.cli.interrupts import OutputGoneError
 
 
-def standard_output() -> Console:
-    """Standard output; plain lines if it is not a real terminal.
+def standard_output(*, quiet: bool = False) -> Console:
+    """Standard output; plain lines if it is not a real terminal; nothing if it is to be quiet.
 
     `mpiexec` always gives its processes a terminal, which has no columns if its own output goes to a file.
     """
-    return _Output(highlight=False, force_terminal=False if _columns() == 0 else None)
+    return _Output(highlight=False, force_terminal=False if _columns() == 0 else None, quiet=quiet)
 
 
 class _Output(Console):

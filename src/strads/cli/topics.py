@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from strads.cli.run_directory import MODEL
+from strads.cli.saved_model import TOPICS, load_model
 from strads.cli.table_output import check_output, write_table
 from strads.cli.terminal import standard_output
 from strads.cli.train_options import DebugOption
@@ -14,12 +14,9 @@ from strads.cli.use import CountOption, ModelArgument, OutOption, OverwriteOptio
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.uci_bag_of_words import looks_like_uci
-from strads.models.model_files import model_kind
 
 if TYPE_CHECKING:
     from strads.models import LatentDirichletAllocation
-
-_KIND = "LatentDirichletAllocation"
 
 
 def topics(
@@ -40,13 +37,7 @@ def topics(
     documents they are document, from 1, and one for each topic, its share.
     """
     check_output(out, overwrite=overwrite)
-    file = model / MODEL if model.is_dir() else model
-    kind = model_kind(file)
-    if kind != _KIND:
-        raise InputError(f"{file}: holds a {kind}: this command needs a model of topics, {_KIND}")
-    from strads.models import LatentDirichletAllocation
-
-    loaded = LatentDirichletAllocation.load(file)
+    loaded = load_model(model, TOPICS)
     table = _words(loaded, count) if data is None else _mixtures(loaded, data, vocab)
     write_table(table, out)
     if out is not None:

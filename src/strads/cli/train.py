@@ -28,7 +28,7 @@ def training(describe: "Callable[..., TrainRun]") -> Callable[..., None]:
     def train(**given: Any) -> None:
         run = describe(**given)
         with run.common.start() as runtime:
-            code = run.execute(standard_output(), runtime)
+            code = run.execute(standard_output(quiet=run.common.quiet), runtime)
         raise typer.Exit(code)
 
     return expanded(train)

@@ -6,7 +6,7 @@ from strads.cli.train_linear_options import LinearOptions, SamplesOption
 from strads.cli.train_options import Common, model_option, positive
 
 if TYPE_CHECKING:
-    from strads.cli.linear_run import LassoRun
+    from strads.cli.lasso_run import LassoRun
 
 
 def lasso(
@@ -18,13 +18,14 @@ def lasso(
 ) -> "LassoRun":
     """Linear regression with few nonzero coefficients (Lasso, elastic net).
 
-    coefficients.tsv then has the features that count, the largest first.
+    coefficients.tsv then has the intercept and the features that count, the largest first.
 
     The best of 50 penalties: [bold]strads train lasso --data train.svm --path 50 --test test.svm --out run[/bold]
 
     A column of a CSV: [bold]strads train lasso --data houses.csv --target price --standardize --out run[/bold]
     """
-    from strads.cli.linear_run import LassoRun, Penalty
+    from strads.cli.lasso_run import LassoRun
+    from strads.cli.penalty import Penalty
 
-    penalty = Penalty.of(alpha=alpha, alpha_ratio=options.alpha_ratio, path=options.path)
+    penalty = Penalty.of(alpha=alpha, alpha_ratio=options.alpha_ratio, path=options.path, cv=options.cv)
     return LassoRun(data=data, common=common, options=options, penalty=penalty, parameters=options.parameters())

@@ -1,4 +1,4 @@
-"""Options common to `strads train lasso` and `strads train logistic`."""
+"""Options of commands that learn from samples: of all of them, and of `strads train lasso` and `logistic`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from strads.cli.train_options import data_option, mixing, model_option, not_negative, positive
+from strads.cli.train_options import data_option, mixing, model_option, not_negative, positive, share
 
 RATIO = 0.1
+STEPS = 50  # of a path that cross-validation chooses from
 
 
 class Schedule(StrEnum):
@@ -49,10 +50,25 @@ TargetOption = Annotated[
 DropOption = Annotated[
     str | None, data_option(metavar="COLUMN,…", callback=_names, help="Columns of the CSV to leave out.")
 ]
+CategoricalOption = Annotated[
+    str | None,
+    data_option(
+        metavar="COLUMN,…", callback=_names, help="Columns of the CSV that hold categories: each becomes a feature."
+    ),
+]
 NamesOption = Annotated[Path | None, data_option(help="Names of the features, one a line.")]
 TestOption = Annotated[Path | None, data_option(help="Further samples, to measure on; a path chooses by them.")]
 TestLabelsOption = Annotated[
     Path | None, data_option(help="What is to be predicted of the further samples, if that is in a file of its own.")
+]
+HoldoutOption = Annotated[
+    float, data_option(callback=share, help="Share of the samples to measure on, in place of further ones.")
+]
+CvOption = Annotated[
+    int | None,
+    model_option(
+        "--cv", min=2, metavar="FOLDS", help=f"Choose among the strengths of --path, or {STEPS}, by cross-validation."
+    ),
 ]
 RatioOption = Annotated[
     float | None,
@@ -88,17 +104,39 @@ IterationsOption = Annotated[int, model_option("--max-iter", min=1, help="Iterat
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions:
-    """The samples, and how the model is fitted to them."""
+class SampleOptions:
+    """How samples are read, and which of them are measured on."""
 
     labels: LabelsOption = None
     target: TargetOption = None
     drop: DropOption = None
+    categorical: CategoricalOption = None
     names: NamesOption = None
     test: TestOption = None
     test_labels: TestLabelsOption = None
+    holdout: HoldoutOption = 0.0
+
+    def about_samples(self) -> dict[str, Any]:
+        """The options, for the run's record."""
+        return {
+            "labels": None if self.labels is None else str(self.labels),
+            "names": None if self.names is None else str(self.names),
+            "target": self.target,
+            "drop": list(column_names(self.drop)),
+            "categorical": list(column_names(self.categorical)),
+            "test": None if self.test is None else str(self.test),
+            "test_labels": None if self.test_labels is None else str(self.test_labels),
+            "holdout": self.holdout,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearOptions(SampleOptions):
+    """The samples, and how the model is fitted to them."""
+
     alpha_ratio: RatioOption = None
     path: PathOption = None
+    cv: CvOption = None
     l1_ratio: MixingOption = 1.0
     standardize: StandardizeOption = False
     intercept: InterceptOption = True

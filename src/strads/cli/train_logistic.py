@@ -6,7 +6,7 @@ from strads.cli.train_linear_options import LinearOptions, SamplesOption
 from strads.cli.train_options import Common, model_option, positive
 
 if TYPE_CHECKING:
-    from strads.cli.linear_run import LogisticRun
+    from strads.cli.logistic_run import LogisticRun
 
 
 def logistic(
@@ -23,16 +23,18 @@ def logistic(
 ) -> "LogisticRun":
     """Logistic regression of two classes with few nonzero coefficients.
 
-    coefficients.tsv then has the features that count, the largest first; positive ones speak for the second class.
+    coefficients.tsv then has the intercept and the features that count, the largest first. Positive ones speak for the
+    class that is named.
 
     The best of 50 penalties: [bold]strads train logistic --data train.svm --path 50 --test test.svm --out run[/bold]
 
     A column of a CSV: [bold]strads train logistic --data mail.csv --target spam --standardize --out run[/bold]
     """
-    from strads.cli.linear_run import LogisticRun, Penalty
+    from strads.cli.logistic_run import LogisticRun
+    from strads.cli.penalty import Penalty
 
     parameters = options.parameters() | {
         "class_weight": "balanced" if balanced else None,
     }
-    penalty = Penalty.of(C=c, alpha_ratio=options.alpha_ratio, path=options.path)
+    penalty = Penalty.of(C=c, alpha_ratio=options.alpha_ratio, path=options.path, cv=options.cv)
     return LogisticRun(data=data, common=common, options=options, penalty=penalty, parameters=parameters)

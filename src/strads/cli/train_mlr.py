@@ -21,12 +21,7 @@ class PenaltyName(StrEnum):
 def mlr(
     *,
     data: linear.SamplesOption,
-    labels: linear.LabelsOption = None,
-    target: linear.TargetOption = None,
-    drop: linear.DropOption = None,
-    names: linear.NamesOption = None,
-    test: linear.TestOption = None,
-    test_labels: linear.TestLabelsOption = None,
+    options: linear.SampleOptions,
     penalty: Annotated[PenaltyName, model_option(help="l1 makes most coefficients 0.")] = PenaltyName.l2,
     c: Annotated[float, model_option("--C", callback=positive, help="Weight of the loss against the penalty.")] = 1.0,
     balanced: Annotated[
@@ -39,21 +34,18 @@ def mlr(
 ) -> "MlrRun":
     """Multinomial logistic regression of two classes or more.
 
-    coefficients.tsv then has the nonzero coefficients of each class, the largest first.
+    coefficients.tsv then has the intercept and the nonzero coefficients of each class, the largest first.
 
     [bold]strads train mlr --data train.svm --test test.svm --out run[/bold]
 
     Few coefficients, of a CSV: [bold]strads train mlr --data mail.csv --target kind --penalty l1 --out run[/bold]
     """
-    from strads.cli.design_file import DesignOptions
     from strads.cli.mlr_run import MlrRun
 
     return MlrRun(
         data=data,
         common=common,
-        options=DesignOptions(labels, names, target, linear.column_names(drop)),
-        test=test,
-        test_labels=test_labels,
+        options=options,
         parameters={
             "penalty": None if penalty is PenaltyName.none else penalty.value,
             "C": c,

@@ -20,6 +20,7 @@ run_option = partial(typer.Option, rich_help_panel="Run")
 OutOption = Annotated[Path, run_option(help="Directory for the model and the metrics.")]
 SeedOption = Annotated[int, run_option(min=0, help="Same seed, same model.")]
 OverwriteOption = Annotated[bool, run_option("--overwrite", help="Replace an earlier run in the directory.")]
+QuietOption = Annotated[bool, run_option("--quiet", "-q", help="Print nothing but errors.")]
 DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
 
 CheckpointOption = Annotated[
@@ -44,6 +45,7 @@ class Common(Where):
     checkpoint: CheckpointOption = None
     checkpoint_every: EveryOption = 1
     resume: ResumeOption = False
+    quiet: QuietOption = False
     debug: DebugOption = False
 
     def start(self) -> Runtime:

@@ -21,7 +21,7 @@ from strads.cli.summary import print_summary
 from strads.cli.terminal import last_words
 from strads.cli.train_options import Common
 from strads.cluster import Runtime
-from strads.progress import COMPILING, EpochProgress, format_figure, format_rate, samples_per_second
+from strads.progress import EpochProgress, Shown, format_figure, format_rate, samples_per_second
 
 Record = dict[str, Any]
 
@@ -31,6 +31,7 @@ class Estimator(Savable, Protocol):
 
     max_iter: int
     history_: list[Record]
+    shown: ClassVar[Shown]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is something learnt."""
@@ -54,12 +55,6 @@ class TrainRun(ABC):
     ----------
     command, estimator : str
         Name of the model on the command line, and in `strads.models`.
-    period, unit : str
-        The model's name for a pass over the data, and the unit in which it counts them.
-    measures : dict of str → str
-        Keys of a record that the progress line shows, and their labels.
-    beginning : str
-        Text of the progress line until the first record.
     texts : tuple of str
         Names of additional files that are saved with the model.
     saves_while_training : bool
@@ -72,10 +67,6 @@ class TrainRun(ABC):
 
     command: ClassVar[str]
     estimator: ClassVar[str]
-    period: ClassVar[str] = "epoch"
-    unit: ClassVar[str]
-    measures: ClassVar[Mapping[str, str]]
-    beginning: ClassVar[str] = COMPILING
     texts: ClassVar[tuple[str, ...]] = ()
     saves_while_training: ClassVar[bool] = True
 
@@ -83,6 +74,11 @@ class TrainRun(ABC):
     _directory: RunDirectory = field(init=False)
     _snapshots: Snapshots = field(init=False)
     _unmeasured: str | None = field(init=False, default=None)
+
+    @property
+    def shown(self) -> Shown:
+        """What the progress shows of a record."""
+        return self.model.shown
 
     @property
     def ends_iterations(self) -> bool:
@@ -121,11 +117,19 @@ class TrainRun(ABC):
 
     def figures(self, last: Mapping[str, Any]) -> Record:
         """Results for the run's record, if known; `last` is the record that the model comes from."""
-        return {name: last.get(name) for name in self.measures}
+        return {name: last.get(name) for name in self.shown.measures}
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Names and values of the results for people."""
-        return [(label, format_figure(last[name])) for name, label in self.measures.items() if name in last]
+        return [(label, format_figure(last[name])) for name, label in self.shown.measures.items() if name in last]
+
+    def prepare(self, console: Console) -> None:
+        """Do what comes before training, and may take long; its progress is shown."""
+        return
+
+    def complete_model(self) -> None:
+        """Add to the trained model what only the command knows, before it is saved."""
+        return
 
     def measure(self) -> None:
         """Evaluate the trained model on held-out data, if that is not done during training."""
@@ -139,7 +143,7 @@ class TrainRun(ABC):
     @property
     def planned(self) -> int | None:
         """Expected number of records; None if unknown."""
-        return self.model.max_iter
+        return self.model.max_iter if self.shown.has_plan else None
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
         """The record of the iteration that the model comes from."""
@@ -162,14 +166,16 @@ class TrainRun(ABC):
         overwrite = self.common.overwrite or self.common.resume
         directory = RunDirectory(self.common.out, overwrite=overwrite, texts=self.texts)
         with Interrupts() as signals, directory as self._directory:
+            console.print(f"reading {self.data}", soft_wrap=True, markup=False)
             try:
                 self.read()
+                self.model = self.make_model()
+                self._announce(console, runtime)
+                self.prepare(console)
             except KeyboardInterrupt:
                 console.print("interrupted before training began: nothing was written")
                 return interrupts.EXIT_CODE
-            self.model = self.make_model()
             self._snapshots = Snapshots(self.model, self._directory.model)
-            self._announce(console, runtime)
             try:
                 with signals.shielded():
                     self._directory.begin(self._record(runtime), continues=self.common.resume)
@@ -216,25 +222,19 @@ class TrainRun(ABC):
             signals.on_first = lambda signal: None
 
     def _progress(self, console: Console) -> EpochProgress:
-        return EpochProgress(
-            self.planned,
-            self.measures,
-            unit=self.unit,
-            period=self.period,
-            beginning=self.beginning,
-            console=console,
-        )
+        return EpochProgress(self.planned, self.shown, console=console)
 
     def _failure(self, error: Exception) -> RunFailedError:
         reason, snapshot = describe(error), self._snapshots.epoch
         self._directory.finish("failed", {"error": reason, **self._result()})
-        kept = f"{self.period}s until then: {self._directory.path}/metrics.jsonl"
+        kept = f"{self.shown.period}s until then: {self._directory.path}/metrics.jsonl"
         if snapshot is not None:
-            kept += f"; model of {self.period} {snapshot}: {self._directory.model}"
+            kept += f"; model of {self.shown.period} {snapshot}: {self._directory.model}"
         return RunFailedError(f"{reason} ({kept})")
 
     def _save(self) -> None:
         epoch = int(self._last().get("iteration", 0))
+        self.complete_model()
         try:
             self._snapshots.take(epoch)
         except OSError as error:
@@ -271,16 +271,16 @@ class TrainRun(ABC):
     def _tell_early_end(self, console: Console, signal: str) -> None:
         done = len(self.history)
         of_all = "" if self.planned is None else f" of {self.planned}"
-        console.print(f"interrupted ({signal}) after {done}{of_all} {self.period}s")
+        console.print(f"interrupted ({signal}) after {done}{of_all} {self.shown.period}s")
         if self._is_trained and not done:
-            console.print(f"the model may have learnt little or nothing: no {self.period} was completed")
+            console.print(f"the model may have learnt little or nothing: no {self.shown.period} was completed")
         if self._snapshots.epoch is None:
             if done:
                 console.print("no model was saved: what was learnt is lost")
             return
         if not self._is_trained:
             console.print(
-                f"the model is that of {self.period} {self._snapshots.epoch}: later ones were lost with the nodes"
+                f"the model is that of {self.shown.period} {self._snapshots.epoch}: later ones were lost with the nodes"
             )
         print_summary(console, self._where_it_is())
 
@@ -295,11 +295,11 @@ class TrainRun(ABC):
     def _result(self) -> Record:
         last = self._last()
         return {
-            f"{self.period}s": len(self.history),
-            f"model_{self.period}": self._snapshots.epoch,
+            f"{self.shown.period}s": len(self.history),
+            f"model_{self.shown.period}": self._snapshots.epoch,
             "training_seconds": last.get("seconds"),
             **self.figures(last),
-            f"{self.unit}_per_second": samples_per_second(self.history),
+            f"{self.shown.unit}_per_second": samples_per_second(self.history),
         }
 
     def _summarize(self, console: Console) -> None:
@@ -309,8 +309,8 @@ class TrainRun(ABC):
         rows = [
             *self.results(self._last()),
             *note,
-            ("throughput", format_rate(samples_per_second(history), self.unit)),
-            ("training", f"{seconds:.1f} s for {len(history)} {self.period}s, compiling included"),
+            ("throughput", format_rate(samples_per_second(history), self.shown.unit)),
+            ("training", f"{seconds:.1f} s for {len(history)} {self.shown.period}s, compiling included"),
         ]
         console.print()
         print_summary(console, rows + self._where_it_is())
@@ -321,7 +321,7 @@ class TrainRun(ABC):
         return [*texts, ("model", model), ("load it", f'strads.models.{type(self.model).__name__}.load("{model}")')]
 
     def _announce(self, console: Console, runtime: Runtime) -> None:
-        for line in (str(self.data), *self.announcement()):
+        for line in self.announcement():
             console.print(line, soft_wrap=True, markup=False)
         if not runtime.is_local:
             hosts = ", ".join(sorted(set(runtime.cluster.hosts)))
@@ -329,7 +329,8 @@ class TrainRun(ABC):
 
     def _record(self, runtime: Runtime) -> Record:
         common = asdict(self.common) | {"out": str(self.common.out)}
-        del common["seed"], common["debug"]  # the seed has its own entry
+        for name in ("seed", "debug", "quiet"):  # the seed has its own entry
+            del common[name]
         arguments = {"data": str(self.data), **self.arguments(), **common}
         return {
             "command": f"train {self.command}",

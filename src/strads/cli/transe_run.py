@@ -25,9 +25,6 @@ class TransERun(TrainRun):
 
     command: ClassVar[str] = "transe"
     estimator: ClassVar[str] = "TransE"
-    unit: ClassVar[str] = "triples"
-    measures: ClassVar[Mapping[str, str]] = {"objective": "loss"}
-    beginning: ClassVar[str] = "compiling: the first epoch takes some seconds longer"
 
     model: TransE = field(init=False)
     _triples: NDArray[Any] = field(init=False)

@@ -1,4 +1,4 @@
-"""`strads predict`, `recommend`, `similar`, `evaluate`: what a saved model of users and items is used for."""
+"""`strads predict`, `evaluate`, `recommend`, `similar`: what a saved model is used for."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from strads.cli.interactions_options import Reading
+from strads.cli.saved_model import LINEAR, RECOMMENDERS, kind_of_model, load_model
 from strads.cli.table_output import check_output, write_table
 from strads.cli.terminal import standard_output
+from strads.cli.train_linear_options import LabelsOption, TargetOption
 from strads.cli.train_options import DebugOption, run_option
 from strads.errors import ArgumentError, InputError
 
@@ -27,6 +29,7 @@ OutOption = Annotated[
 ]
 OverwriteOption = Annotated[bool, run_option("--overwrite", help="Replace the file.")]
 CountOption = Annotated[int, typer.Option("-k", "--count", min=1, help="Length of each list.")]
+_COUNT = 10
 
 
 class Unknown(StrEnum):
@@ -40,7 +43,10 @@ class Unknown(StrEnum):
 def predict(
     *,
     model: ModelArgument,
-    data: Annotated[Path, typer.Option(help="Pairs of user and item: delimited text (gzip too), or Parquet.")],
+    data: Annotated[
+        Path,
+        typer.Option(help="Pairs of user and item (delimited text or Parquet), or samples as in training."),
+    ],
     reading: Reading,
     unknown: Annotated[
         Unknown, typer.Option(help="Leave out pairs of unknown users and items, end, or predict by what is known.")
@@ -50,16 +56,28 @@ def predict(
     overwrite: OverwriteOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Predict the scores of pairs of user and item with a model of [bold]strads train mf[/bold].
+    """Predict the scores of pairs of user and item, or what is to be predicted of samples.
 
-    Writes the columns user, item and prediction.
+    With a model of [bold]strads train mf[/bold]: writes the columns user, item and prediction. Of [bold]lasso[/bold],
+    [bold]logistic[/bold] and [bold]mlr[/bold]: sample, prediction, and the probability of each class; the samples need
+    no column with what is to be predicted.
     """
-    from strads.cli.saved_recommender import load_recommender, read_pairs
-
     check_output(out, overwrite=overwrite)
-    loaded = load_recommender(model)
-    if not hasattr(loaded, "predict"):
-        raise ArgumentError(f"{model}: a {type(loaded).__name__} ranks, and predicts no scores: use strads recommend")
+    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR))
+    if kind == "BayesianPersonalizedRanking":
+        raise ArgumentError(f"{model}: a {kind} ranks, and predicts no scores: use strads recommend")
+    if kind in LINEAR:
+        _refuse(kind, reading=reading != Reading(), unknown=unknown is not Unknown.skip, clip=not clip)
+        from strads.cli.use_samples import predictions
+
+        table, note = predictions(load_model(model, LINEAR), data)
+        _tell(note)
+        write_table(table, out)
+        _say_where(out, len(table["sample"]), "predictions")
+        return
+    from strads.cli.saved_recommender import read_pairs
+
+    loaded = load_model(model, RECOMMENDERS)
     pairs = read_pairs(data, reading.form, loaded)
     if unknown is Unknown.skip:
         pairs = _known_pairs(loaded, pairs)
@@ -73,7 +91,7 @@ def recommend(
     model: ModelArgument,
     user: Annotated[list[str] | None, typer.Option(help="Id of a user; may be given several times.")] = None,
     users: Annotated[Path | None, typer.Option(help="File with a user id on each line; by default all users.")] = None,
-    count: CountOption = 10,
+    count: CountOption = _COUNT,
     include_known: Annotated[
         bool, typer.Option("--include-known", help="Also items that the user had in the training data.")
     ] = False,
@@ -85,10 +103,8 @@ def recommend(
 
     Writes the columns user, rank, item and score, the best first.
     """
-    from strads.cli.saved_recommender import load_recommender
-
     check_output(out, overwrite=overwrite)
-    loaded = load_recommender(model)
+    loaded = load_model(model, RECOMMENDERS)
     chosen = _chosen(loaded, "user", user, users)
     is_mf = hasattr(loaded, "predict")
     options = {"exclude_rated" if is_mf else "filter_already_liked_items": not include_known}
@@ -107,7 +123,7 @@ def similar(
     model: ModelArgument,
     item: Annotated[list[str] | None, typer.Option(help="Id of an item; may be given several times.")] = None,
     items: Annotated[Path | None, typer.Option(help="File with an item id on each line; by default all items.")] = None,
-    count: CountOption = 10,
+    count: CountOption = _COUNT,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
     debug: DebugOption = False,
@@ -116,10 +132,8 @@ def similar(
 
     Writes the columns item, rank, similar and cosine, the most similar first.
     """
-    from strads.cli.saved_recommender import load_recommender
-
     check_output(out, overwrite=overwrite)
-    loaded = load_recommender(model)
+    loaded = load_model(model, RECOMMENDERS)
     chosen = _chosen(loaded, "item", item, items)
     parts = []
     for first in range(0, len(chosen), _BATCH):
@@ -137,37 +151,70 @@ def similar(
 def evaluate(
     *,
     model: ModelArgument,
-    data: Annotated[Path, typer.Option(help="Held-out pairs: delimited text (gzip too), or Parquet.")],
+    data: Annotated[
+        Path, typer.Option(help="Held-out pairs (delimited text, gzip too, or Parquet), or samples as in training.")
+    ],
     reading: Reading,
+    labels: LabelsOption = None,
+    target: TargetOption = None,
     at_least: Annotated[
         float | None, typer.Option(help="Score from which on an item is relevant; by default all are.")
     ] = None,
-    count: CountOption = 10,
+    count: CountOption = _COUNT,
     out: OutOption = None,
     overwrite: OverwriteOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure a model on held-out pairs: precision, recall, NDCG and MAP of the best k, AUC, and the RMSE of scores.
+    """Measure a model on held-out data.
 
-    What users had in the training data is not recommended, and does not count.
+    Of users and items: precision, recall, NDCG and MAP of the best k, AUC, and the RMSE of scores. What users had in
+    the training data is not recommended, and does not count. Of samples: R² and RMSE of numbers, accuracy and AUC of
+    two classes, accuracy and log loss of more.
     """
-    from strads.cli.saved_recommender import load_recommender, read_pairs
+    check_output(out, overwrite=overwrite)
+    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR))
+    if kind in LINEAR:
+        _refuse(kind, reading=reading != Reading(), at_least=at_least is not None, count=count != _COUNT)
+        from strads.cli.design_file import DesignOptions
+        from strads.cli.use_samples import quality
+
+        figures, note = quality(load_model(model, LINEAR), data, DesignOptions(labels, target=target))
+        _tell(note)
+    else:
+        _refuse(kind, labels=labels is not None, target=target is not None)
+        figures = _ranking(load_model(model, RECOMMENDERS), data, reading, at_least, count)
+    write_table({"measure": list(figures), "value": [float(value) for value in figures.values()]}, out)
+    _say_where(out, len(figures), "measures")
+
+
+def _ranking(model: Any, data: Path, reading: Reading, at_least: float | None, count: int) -> dict[str, float]:
+    """Return the figures of a model of users and items."""
+    from strads.cli.saved_recommender import read_pairs
     from strads.models import evaluate_ranking
 
-    check_output(out, overwrite=overwrite)
-    loaded = load_recommender(model)
-    pairs = read_pairs(data, reading.form, loaded, scored=at_least is not None)
+    pairs = read_pairs(data, reading.form, model, scored=at_least is not None)
     relevant = pairs
     if at_least is not None and pairs.scores is not None:
         relevant = pairs[pairs.scores >= at_least]
         if not len(relevant):
             raise InputError(f"{data}: no score is {at_least} or more: there is nothing relevant")
-    figures: dict[str, Any] = asdict(evaluate_ranking(loaded, relevant, count))
-    if pairs.scores is not None and hasattr(loaded, "rmse"):
-        figures["rmse"] = loaded.rmse(pairs)
-    table: dict[str, Any] = {"measure": list(figures), "value": [float(value) for value in figures.values()]}
-    write_table(table, out)
-    _say_where(out, len(figures), "measures")
+    figures: dict[str, float] = asdict(evaluate_ranking(model, relevant, count))
+    if pairs.scores is not None and hasattr(model, "rmse"):
+        figures["rmse"] = model.rmse(pairs)
+    return figures
+
+
+def _refuse(kind: str, **given: bool) -> None:
+    """Reject options that mean nothing to a kind of model."""
+    wrong = next((name for name, is_given in given.items() if is_given), None)
+    if wrong is not None:
+        option = "options on the columns of pairs" if wrong == "reading" else f"--{wrong.replace('_', '-')}"
+        raise ArgumentError(f"a {kind} does not know {option}: leave it out")
+
+
+def _tell(note: str) -> None:
+    if note:
+        _notes().print(note, soft_wrap=True, markup=False)
 
 
 def _known_pairs(model: Any, pairs: "Interactions") -> "Interactions":

@@ -25,8 +25,6 @@ class Word2VecRun(TrainRun):
 
     command: ClassVar[str] = "word2vec"
     estimator: ClassVar[str] = "Word2Vec"
-    unit: ClassVar[str] = "words"
-    measures: ClassVar[Mapping[str, str]] = {"objective": "loss"}
 
     model: Word2Vec = field(init=False)
     _sentences: Sentences = field(init=False)

@@ -5,6 +5,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from types import TracebackType
@@ -20,9 +21,11 @@ from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import CheckpointError, InputError, NodeFailure
 from strads.models._file_contents import Contents, Number, check_contents
+from strads.models._parameters import check_verbose
 from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
+from strads.progress import Shown, showing
 
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
@@ -147,19 +150,25 @@ class IterativeEstimator(BaseEstimator, ABC):
         `Epoch` and `Solver.evaluate`; `nodes`, a dict of the fields of `NodeStatistics` for each node.
     n_iter_ : int
         Number of iterations.
+    shown : Shown
+        What displays of the progress show of a record.
     """
 
     max_iter: int
     n_jobs: int | None = None
+    verbose: bool = False
     history_: list[IterationRecord]
     n_iter_: int
+
+    shown: ClassVar[Shown] = Shown()
 
     _contents: ClassVar[Contents] = {}  # what a model file must hold of the entries of `_saved`
     _parameter_classes: ClassVar[tuple[type, ...]] = ()  # dataclasses that a parameter may be an instance of
     _early_stopping_figure: ClassVar[str]  # key of the record that `early_stopping` watches
     _higher_is_better: ClassVar[bool] = False
 
-    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "max_iter")  # parameters that no epoch's result depends on
+    # Parameters that no epoch's result depends on.
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "max_iter", "verbose")
 
     _not_in_files: ClassVar[tuple[str, ...]] = ()  # attributes that only checkpoints hold
 
@@ -238,15 +247,18 @@ class IterativeEstimator(BaseEstimator, ABC):
         NodeFailure
             If a node is lost; with it what was learnt, so the estimator is not fitted.
         """
+        check_verbose(self)
         self.history_, self.n_iter_ = [], 0
         self._forget()
         session = current_session()
         self._training = training = _Training(solver, self._patience())
         self._verdict: dict[str, Any] = {}
+        most = max_epochs or int(self.max_iter)
         try:
-            with Stopping() as stopping:
+            with ExitStack() as display, Stopping() as stopping:
+                if self.verbose:
+                    on_iteration = display.enter_context(showing(self.shown, most, on_iteration))
                 try:
-                    most = max_epochs or int(self.max_iter)
                     reason = self._iterate(training, stopping, on_iteration, seconds, most, data)
                 except NodeFailure:
                     raise

@@ -52,6 +52,12 @@ def check_n_jobs(n_jobs: Any) -> None:
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
 
 
+def check_verbose(estimator: Any) -> None:
+    """Reject a `verbose` that is neither True, False, nor a whole number, 0 or more."""
+    if not isinstance(estimator.verbose, bool):
+        check_whole_numbers(estimator, "verbose", least=0)
+
+
 def check_seed(estimator: Any) -> None:
     """Reject a `random_state` that is neither a whole number, 0 or more, nor None, nor a `RandomState`."""
     if estimator.random_state is not None and not isinstance(estimator.random_state, np.random.RandomState):

@@ -20,6 +20,7 @@ from strads.models.ranking.likes import Likes, as_likes, check_rankable, distinc
 from strads.models.ranking.online import KnownLikes, OnlineRanking
 from strads.models.ranking.recommender import Recommender
 from strads.models.ranking.training import RankingFactors, RankingSolver
+from strads.progress import Shown
 
 
 class BayesianPersonalizedRanking(Recommender):
@@ -51,6 +52,8 @@ class BayesianPersonalizedRanking(Recommender):
         training uses the threads that `strads.init` has assigned to each.
     random_state : int, default 0
         Seed of all random numbers.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
     Attributes
     ----------
@@ -94,6 +97,7 @@ class BayesianPersonalizedRanking(Recommender):
         n_workers: int | None = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool = False,
     ):
         self.factors = factors
         self.learning_rate = learning_rate
@@ -103,6 +107,7 @@ class BayesianPersonalizedRanking(Recommender):
         self.n_workers = n_workers
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def max_iter(self) -> int:  # type: ignore[override]
@@ -110,6 +115,8 @@ class BayesianPersonalizedRanking(Recommender):
         return self.iterations
 
     _must_agree = ("factors",)
+    shown: ClassVar = Shown({"correct": "correct", "validation_auc": "held-out AUC"}, "likes")
+
     _contents: ClassVar = {
         "users": Table(dtypes="f4", shape=("users", "columns")),
         "items": Table(dtypes="f4", shape=("items", "columns")),

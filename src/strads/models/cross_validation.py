@@ -1,7 +1,9 @@
 """Lasso, ElasticNet and LogisticRegression with the strength of the penalty chosen by cross-validation."""
 
+import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import column_or_1d
 
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_share, check_whole_numbers, is_number
+from strads.models._parameters import check_share, check_verbose, check_whole_numbers, is_number
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import strengths_down
@@ -26,6 +28,7 @@ from strads.models.regression.inputs import (
 )
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import RegularizationPath, alpha_max, lasso_path, logistic_path
+from strads.progress import Shown, showing
 
 Array = NDArray[np.float64]
 
@@ -36,9 +39,12 @@ class CrossValidated(BaseEstimator):
     Subclasses say what a path and a score are.
     """
 
+    shown: ClassVar[Shown] = Shown({"score": "best score"}, "fits", "fold")
+
     _taken_over: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "dual_gap_", "n_iter_", "history_")
 
     cv: Any
+    verbose: bool
     best_estimator_: PenalizedLinearModel
 
     @abstractmethod
@@ -61,7 +67,14 @@ class CrossValidated(BaseEstimator):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         """Return the estimator with what was chosen."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_fold: Callable[[dict[str, Any]], object] | None = None,
+    ) -> Self:
         """Choose the penalty, and fit with it to all data.
 
         Parameters
@@ -70,6 +83,8 @@ class CrossValidated(BaseEstimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or float, optional
             Used in fits and in scores.
+        on_fold
+            Called with a record of each fold: `iteration`, from 1; `seconds`, and `samples` (fits) so far; `score`.
 
         Raises
         ------
@@ -81,6 +96,7 @@ class CrossValidated(BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             For each fit that does not reach `tol` in `max_iter` iterations.
         """
+        check_verbose(self)
         given, X = X, as_features(self, X)
         refuse_not_finite(self, X)
         targets = self._checked_targets(y, X.shape[0])
@@ -94,11 +110,18 @@ class CrossValidated(BaseEstimator):
             raise InputError("sample_weight: all samples of a fold have weight 0: choose other folds with cv")
         grids = self._grids(X, targets, weights)
         scores = np.empty((len(grids), len(grids[0][1]), len(folds)))
-        for place, (options, values) in enumerate(grids):
-            for fold, (train, test) in enumerate(folds):
+        start = time.perf_counter()
+        with ExitStack() as display:
+            if self.verbose:
+                on_fold = display.enter_context(showing(self.shown, len(grids) * len(folds), on_fold))
+            for number, (place, fold) in enumerate(np.ndindex(len(grids), len(folds)), 1):
+                (options, values), (train, test) = grids[place], folds[fold]
                 path = self._path(rows[train], targets[train], weights[train], options, values)
                 predictors = np.asarray(rows[test] @ path.sparse_coefs.toarray()) + path.intercepts
-                scores[place, :, fold] = self._scores(predictors, targets[test], weights[test])
+                found = scores[place, :, fold] = self._scores(predictors, targets[test], weights[test])
+                if on_fold is not None:
+                    seconds, fits = time.perf_counter() - start, number * len(values)
+                    on_fold({"iteration": number, "seconds": seconds, "samples": fits, "score": float(found.max())})
         means = np.average(scores, axis=2, weights=[weights[test].sum() for _, test in folds])
         place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
         options, values = grids[place]
@@ -143,6 +166,8 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         As in scikit-learn; None: 5 folds.
     fit_intercept, standardize, positive, solver, max_iter, tol
         As of `ElasticNet`; `tol` holds for every fit.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per fold.
 
     Attributes
     ----------
@@ -174,6 +199,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         cv: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        verbose: bool = False,
     ):
         self.l1_ratio = l1_ratio
         self.eps = eps
@@ -185,6 +211,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -236,7 +263,7 @@ class LassoCV(ElasticNetCV):
 
     Parameters
     ----------
-    eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol
+    eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol, verbose
         As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
 
     Examples
@@ -261,6 +288,7 @@ class LassoCV(ElasticNetCV):
         cv: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        verbose: bool = False,
     ):
         super().__init__(
             l1_ratio=1.0,
@@ -273,6 +301,7 @@ class LassoCV(ElasticNetCV):
             cv=cv,
             max_iter=max_iter,
             tol=tol,
+            verbose=verbose,
         )
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
@@ -290,6 +319,8 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         As in scikit-learn; None: 5 stratified folds.
     penalty, l1_ratio, class_weight, fit_intercept, standardize, solver, max_iter, tol
         As of `LogisticRegression`; `tol` holds for every fit.
+    verbose : bool, default False
+        As of `ElasticNetCV`.
 
     Attributes
     ----------
@@ -323,6 +354,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         cv: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        verbose: bool = False,
     ):
         self.Cs = Cs
         self.penalty = penalty
@@ -334,6 +366,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X w + b, of shape (n_samples,): positive for the second class."""

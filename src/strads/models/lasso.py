@@ -45,6 +45,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         Duality gap to reach, relative to the objective at w = 0 (with the best b).
     warm_start : bool, default False
         Whether `fit` starts from the coefficients of the previous fit.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
+        verbose: bool = False,
     ):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -103,6 +106,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return X w + b, of shape (n_samples,).
@@ -172,6 +176,7 @@ class Lasso(ElasticNet):
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
+        verbose: bool = False,
     ):
         super().__init__(
             alpha,
@@ -183,4 +188,5 @@ class Lasso(ElasticNet):
             max_iter=max_iter,
             tol=tol,
             warm_start=warm_start,
+            verbose=verbose,
         )

@@ -27,6 +27,7 @@ from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.priors import Priors, check_priors
 from strads.models.topics.solver import GibbsSolver
 from strads.models.topics.training import MOST_WORKERS, EarlierCounts, TopicTraining, count_workers
+from strads.progress import Shown
 
 _SAMPLERS = ("auto", "sparse", "dense")
 _LEARNT = ("no", "symmetric", "asymmetric")
@@ -70,6 +71,8 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         training uses the threads that `strads.init` has assigned to each of them.
     random_state : int, default 0
         Seed.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -102,6 +105,10 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
     """
 
     _must_agree = ("n_components", "doc_topic_prior", "topic_word_prior")
+    shown: ClassVar = Shown(
+        {"objective": "log-likelihood/token", "s_error": "s-error"}, "tokens", "iteration", "drawing the first topics"
+    )
+
     _contents: ClassVar = {
         "n_words": Number(whole=True, least=0),
         "beta": Number(least=0),
@@ -131,6 +138,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         evaluate_every: int = 1,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool = False,
     ):
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -144,6 +152,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         self.evaluate_every = evaluate_every
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     # -- training ------------------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
     random_state : int, RandomState or None, default 0
         Seed of the draws; None: another one at each fit. With the same seed the result is bitwise identical on one
         machine, and on equally many nodes and threads.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -106,6 +108,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
     ):
         self.C = C
         self.loss = loss
@@ -118,6 +121,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,

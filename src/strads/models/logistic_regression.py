@@ -45,6 +45,8 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     fit_intercept, standardize, solver, max_iter, tol, warm_start
         As of `ElasticNet`. Without an ℓ1 norm `standardize` and `solver` are refused, `warm_start` has no effect, and
         without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
+        verbose: bool = False,
     ):
         self.penalty = penalty
         self.C = C
@@ -99,6 +102,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X w + b, of shape (n_samples,): positive for the second class.

@@ -32,6 +32,7 @@ from strads.models.factorization.score_scale import ScoreScale
 from strads.models.held_out import held_out
 from strads.models.interactions.identified import IdIndexes
 from strads.models.interactions.interactions import Interactions
+from strads.progress import Shown
 
 _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
@@ -86,6 +87,8 @@ class MatrixFactorization(FactorPredictor):
         training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to `predict` only.
     random_state : int, default 0
         Seed of the initial factors, of the order of ratings and of the held-out sample.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
     Attributes
     ----------
@@ -123,6 +126,8 @@ class MatrixFactorization(FactorPredictor):
 
     _early_stopping_figure = "validation_rmse"
     _must_agree = ("n_components", "solver", "step", "biases")
+    shown: ClassVar = Shown({"rmse": "RMSE", "validation_rmse": "held-out"}, "ratings")
+
     _contents: ClassVar = {
         "users": Table(dtypes="f4", shape=("users", "columns")),
         "items": Table(dtypes="f4", shape=("items", "columns")),
@@ -154,6 +159,7 @@ class MatrixFactorization(FactorPredictor):
         remember_ratings: bool = True,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool = False,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -171,6 +177,7 @@ class MatrixFactorization(FactorPredictor):
         self.remember_ratings = remember_ratings
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     _initial: InitialFactors
     _online: OnlineTables | None = None  # between calls of partial_fit

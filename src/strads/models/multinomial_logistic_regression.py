@@ -48,6 +48,8 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         Threads on one machine; None: those of `strads.init`, -1: all cores.
     random_state : int, RandomState or None, default 0
         Has no effect: no random numbers are drawn.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         max_iter: int = 1000,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
     ):
         self.penalty = penalty
         self.C = C
@@ -107,6 +110,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,

@@ -18,6 +18,7 @@ from strads.models.knowledge_graphs.program import Settings
 from strads.models.knowledge_graphs.ranking import KnownAnswers, LinkPrediction, predict_links
 from strads.models.knowledge_graphs.training import Translations, TranslationSolver, initial_vectors, tail_shares
 from strads.models.knowledge_graphs.triples import Labels, as_columns, to_numbers, without_duplicates
+from strads.progress import Shown
 
 _LOSSES = {"margin": MARGIN, "logistic": LOGISTIC}
 _CONSTRAINTS = {"none": FREE, "sphere": SPHERE, "ball": BALL}
@@ -66,6 +67,8 @@ class TransE(IterativeEstimator):
         training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to the rest.
     random_state : int, default 0
         Seed of the initial vectors, of the order of triples and of negatives.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
     Attributes
     ----------
@@ -94,6 +97,8 @@ class TransE(IterativeEstimator):
     (2,)
     """
 
+    shown: ClassVar = Shown({"objective": "loss"}, "triples")
+
     _contents: ClassVar = {
         "entities": Table(dtypes="f4", shape=("entities", "columns")),
         "relations": Table(dtypes="f4", shape=("relations", "columns")),
@@ -115,6 +120,7 @@ class TransE(IterativeEstimator):
         learning_rate_schedule: str = "linear",
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool = False,
     ):
         self.n_components = n_components
         self.norm = norm
@@ -129,6 +135,7 @@ class TransE(IterativeEstimator):
         self.learning_rate_schedule = learning_rate_schedule
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     # -- training ------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from strads.models.embeddings.vocabulary import WordCounts, choose_words, extend
 from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.word_windows import MAX_WINDOW
 from strads.models.word_vectors import WordPairEvaluation, Words, WordVectors
+from strads.progress import Shown
 from strads.rng.philox import mixed_key
 
 _INITIAL = 3  # purpose of a random stream
@@ -74,6 +75,8 @@ class Word2Vec(ContinuedEstimator):
         training uses the threads that `strads.init` has assigned to each.
     random_state : int, default 0
         Seed.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
     Attributes
     ----------
@@ -101,6 +104,8 @@ class Word2Vec(ContinuedEstimator):
     """
 
     _must_agree = ("vector_size", "sg")
+    shown: ClassVar = Shown({"objective": "loss"}, "words")
+
     _contents: ClassVar = {
         "vectors": Table(dtypes="f4", shape=("words", "columns")),
         "outputs": Table(dtypes="f4", shape=("words", "columns")),
@@ -135,6 +140,7 @@ class Word2Vec(ContinuedEstimator):
         n_workers: int | None = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool = False,
     ):
         self.vector_size = vector_size
         self.window = window
@@ -154,6 +160,7 @@ class Word2Vec(ContinuedEstimator):
         self.n_workers = n_workers
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     # -- training ------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from strads.errors import InputError
 from strads.models._file_contents import Number, Table
 from strads.models._iterative import IterativeEstimator
 from strads.models.regression.inputs import as_features_to_predict
+from strads.progress import Shown
 
 LARGEST = 1e100  # C or a constant feature: squares of larger ones may overflow
 
@@ -25,6 +26,13 @@ class LinearClassifier(SparseCoefMixin, IterativeEstimator):
     """A classifier with the attributes `coef_` (rows, n_features), `intercept_` (rows,), `classes_` and `dual_gap_`."""
 
     class_weight: Any
+
+    shown: ClassVar = Shown(
+        {"objective": "objective", "relative_gap": "duality gap", "relative_gradient": "gradient"},
+        "samples",
+        "iteration",
+        has_plan=False,
+    )
 
     _contents: ClassVar = {
         "coef": Table(dtypes="f4 f8", shape=("rows", "features")),

@@ -28,12 +28,21 @@ from strads.models.regression.inputs import as_design, as_features, as_features_
 from strads.models.regression.linear_classifier import dense
 from strads.models.regression.solver import Descent, LinearSolver, Solution
 from strads.models.regression.working_set import WorkingSet
+from strads.progress import Shown
 
 
 class PenalizedLinearModel(IterativeEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _parameter_classes = (WorkingSet, CoordinateDescent)
+    shown: ClassVar = Shown(
+        {"objective": "objective", "relative_gap": "duality gap", "active": "nonzero"},
+        "entries",
+        "iteration",
+        "looking at all columns",
+        has_plan=False,
+    )
+
     _contents: ClassVar = {
         "coef": Table(dtypes="f4 f8", shape=("features",)),
         "intercept": Table(dtypes="f4 f8", shape=("outputs",)),

@@ -1,0 +1,57 @@
+"""One run of `strads train logistic`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+
+from strads.cli.design_file import Samples
+from strads.cli.linear_run import LinearRun
+from strads.cli.targets import as_labels, check_known
+from strads.errors import InputError
+from strads.models import LogisticRegressionCV, l1_min_c, logistic_path
+
+
+@dataclass(kw_only=True)
+class LogisticRun(LinearRun):
+    """A run of `strads train logistic`."""
+
+    command: ClassVar[str] = "logistic"
+    estimator: ClassVar[str] = "LogisticRegression"
+    strength: ClassVar[str] = "C"
+    score: ClassVar[str] = "auc"
+
+    _labels: NDArray[Any] = field(init=False)
+
+    def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
+        """Labels: integers if possible, else strings; the same two for all samples."""
+        y = as_labels(samples)
+        if not hasattr(self, "_labels"):
+            labels = np.unique(y)
+            if len(labels) != 2:
+                shown = ", ".join(map(repr, labels[:5].tolist())) + (", …" if len(labels) > 5 else "")
+                raise InputError(f"{path}: {len(labels)} labels ({shown}): two are needed, of two classes")
+            self._labels = labels
+        check_known(path, y, self._labels)
+        return y
+
+    def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
+        """The smallest useful C."""
+        return l1_min_c(self._samples.X, y, **parameters)
+
+    def follow(self, on_step: Callable[[Any], object]) -> None:
+        """Fit for all values of C."""
+        logistic_path(self._samples.X, self._y, Cs=self._values, on_step=on_step, **self.model_parameters())
+
+    def cross_validated(self, values: list[float], folds: int) -> LogisticRegressionCV:
+        """The logistic regression with one of these values of C."""
+        parts = StratifiedKFold(folds, shuffle=True, random_state=self.common.seed)
+        return LogisticRegressionCV(**self.model_parameters(), Cs=values, cv=parts)
+
+    def cross_validation_score(self, chooser: LogisticRegressionCV) -> tuple[str, float]:
+        """The mean accuracy."""
+        return "accuracy", float(chooser.scores_.mean(0).max())

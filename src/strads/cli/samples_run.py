@@ -1,0 +1,134 @@
+"""One training of a model of samples: reading them, holding some out, and the table of coefficients."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cli.design_file import DesignOptions, Samples, read_samples
+from strads.cli.run_directory import COEFFICIENTS
+from strads.cli.targets import SCORE_NAMES, scores
+from strads.cli.train_linear_options import SampleOptions, column_names
+from strads.cli.train_run import Record, TrainRun
+from strads.errors import ArgumentError, InputError
+
+
+@dataclass(kw_only=True)
+class SamplesRun(TrainRun):
+    """Common base of the runs of `strads train lasso`, `logistic` and `mlr`."""
+
+    options: SampleOptions
+
+    texts: ClassVar[tuple[str, ...]] = (COEFFICIENTS,)
+    saves_while_training: ClassVar[bool] = False
+
+    model: Any = field(init=False)
+    _samples: Samples = field(init=False)
+    _y: NDArray[Any] = field(init=False)
+    _held_out: Samples | None = field(init=False, default=None)
+    _test_y: NDArray[Any] = field(init=False)
+    _scores: Record = field(init=False, default_factory=dict)
+
+    @abstractmethod
+    def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
+        """The targets, in the estimator's format; those of `data` are asked for first."""
+
+    @property
+    def ends_iterations(self) -> bool:
+        """Coefficients are published only between iterations."""
+        return True
+
+    def read(self) -> None:
+        """Read the samples to learn from, and those to measure on."""
+        options = self.options
+        if options.test is None and options.test_labels is not None:
+            raise InputError(f"{options.test_labels}: give the samples that these labels are of as --test")
+        if options.test is not None and options.holdout:
+            raise ArgumentError("--test and --holdout both say which samples to measure on: give one of them")
+        columns = DesignOptions(
+            options.labels, options.names, options.target, column_names(options.drop), column_names(options.categorical)
+        )
+        self._samples = read_samples(self.data, columns)
+        if options.holdout:
+            self._samples, self._held_out = _divided(self.data, self._samples, options.holdout, self.common.seed)
+        self._y = self.targets(self.data, self._samples)
+        if options.test is not None:
+            columns = replace(columns, labels=options.test_labels)
+            self._held_out = read_samples(options.test, columns, like=self._samples.features)
+        if self._held_out is not None:
+            self._test_y = self.targets(options.test or self.data, self._held_out)
+
+    def announcement(self) -> list[str]:
+        """The amount of data."""
+        note = "" if self._held_out is None else self._held_out.note
+        return [self._samples.describe(self._held_out), *([note] if note else [])]
+
+    def complete_model(self) -> None:
+        """Let the model know the names of its columns, by which `strads predict` finds them in other files."""
+        features = self._samples.features
+        if not isinstance(features.names, range) or features.first != 1:
+            self.model.feature_names_in_ = np.array([str(name) for name in features.names], object)
+
+    def measured(self, model: Any) -> Record:
+        """Return the scores of a model on the held-out samples."""
+        return {} if self._held_out is None else scores(model, self._held_out.X, self._test_y)
+
+    def measure(self) -> None:
+        """Predict the held-out samples."""
+        self._scores = self.measured(self.model)
+
+    def score_rows(self) -> list[tuple[str, str]]:
+        """The scores for people."""
+        return [(f"held-out {SCORE_NAMES[name]}", f"{value:.4f}") for name, value in self._scores.items()]
+
+    def arguments(self) -> Record:
+        """How the files are read."""
+        return self.options.about_samples()
+
+    def about_data(self) -> Record:
+        """The kind of file, and numbers of everything."""
+        rows, columns = self._samples.X.shape
+        return {
+            "kind": self._samples.kind,
+            "samples": rows,
+            "features": columns,
+            "entries": self._samples.stored,
+            "test_samples": 0 if self._held_out is None else self._held_out.X.shape[0],
+        }
+
+    def texts_of_model(self) -> Mapping[str, str]:
+        """The intercept and the nonzero coefficients, the largest first; of each class, if there are several."""
+        names = self._samples.names
+        coef, intercept = np.atleast_2d(self.model.coef_), np.ravel(self.model.intercept_)
+        classes = self._classes()
+        lines = ["\t".join([*(["class"] if classes else []), "feature", "coefficient"])]
+        for row, weights in enumerate(coef):
+            begin = f"{classes[row]}\t" if classes else ""
+            lines.append(f"{begin}(intercept)\t{float(intercept[row])!r}")
+            lines += [f"{begin}{names[place]}\t{float(weights[place])!r}" for place in largest_first(weights)]
+        return {COEFFICIENTS: "\n".join(lines) + "\n"}
+
+    def _classes(self) -> list[Any]:
+        """Return the class that each row of coefficients speaks for; nothing if there are no classes."""
+        classes = getattr(self.model, "classes_", np.empty(0)).tolist()
+        return classes[-len(np.atleast_2d(self.model.coef_)) :] if classes else []
+
+
+def largest_first(coef: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the positions of the nonzero coefficients, by decreasing magnitude."""
+    places = np.flatnonzero(coef)
+    return np.asarray(places[np.argsort(-np.abs(coef[places]), kind="stable")])
+
+
+def _divided(path: Path, samples: Samples, part: float, seed: int) -> tuple[Samples, Samples]:
+    """Return samples without a part chosen at random, and that part."""
+    count = samples.X.shape[0]
+    held = round(part * count)
+    if not 0 < held < count:
+        raise InputError(f"{path}: --holdout {part:g} of {count:,} samples are {held:,}: some are needed for each part")
+    order = np.random.default_rng(seed).permutation(count)
+    return samples.take(np.sort(order[held:])), samples.take(np.sort(order[:held]))

@@ -1,0 +1,59 @@
+"""Predictions for samples in a file by a saved linear model, and how good they are."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.cli.design_file import DesignOptions, Features, Samples, read_samples
+from strads.cli.targets import as_labels, as_numbers, check_known, nameless, scores
+
+
+def predictions(model: Any, path: Path) -> tuple[dict[str, NDArray[Any]], str]:
+    """Return a table of predictions, and a note on what could not be taken into account.
+
+    Its columns are the number of the sample, from 1; the prediction; and for classes that have one the probability of
+    each.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or without a feature of the model.
+    """
+    samples = read_samples(path, DesignOptions(), _features_of(model), labelled=False)
+    with nameless():
+        table = {"sample": np.arange(1, samples.X.shape[0] + 1), "prediction": model.predict(samples.X)}
+        if hasattr(model, "predict_proba"):
+            found = model.predict_proba(samples.X)
+            table |= {f"probability_{label}": found[:, k] for k, label in enumerate(model.classes_.tolist())}
+    return table, samples.note
+
+
+def quality(model: Any, path: Path, options: DesignOptions) -> tuple[dict[str, float], str]:
+    """Return the scores of a model on samples with known targets, and a note as `predictions` does.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or without a feature of the model; for targets that it cannot predict.
+    """
+    samples = read_samples(path, options, _features_of(model))
+    return scores(model, samples.X, _targets(model, path, samples)), samples.note
+
+
+def _targets(model: Any, path: Path, samples: Samples) -> NDArray[Any]:
+    if not hasattr(model, "classes_"):
+        return as_numbers(path, samples)
+    labels = as_labels(samples)
+    check_known(path, labels, model.classes_)
+    return labels
+
+
+def _features_of(model: Any) -> Features:
+    """Return the features of a model; without names they are numbered from 1."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return Features(range(1, model.n_features_in_ + 1))
+    first = str(names[0])
+    return Features([str(name) for name in names], int(first) if first.isdecimal() else 1)

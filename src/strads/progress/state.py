@@ -1,0 +1,80 @@
+"""What a display shows: the epochs done, the time used and left, the figures of the latest record."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from strads.progress.figures import format_figure, samples_per_second
+
+PREPARING = "preparing"
+COMPILING = "compiling: this takes some seconds, the first time"
+
+
+class State:
+    """State of a training so far."""
+
+    def __init__(self, epochs: int | None, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
+        self.epochs = epochs
+        self.beginning = beginning
+        self.unit = unit
+        self.done = 0
+        self.rate = math.nan
+        self._measures = measures
+        self._period = period
+        self._record: Mapping[str, Any] | None = None
+        self._began = self._first = self._latest = time.monotonic()
+        self._ended: float | None = None
+
+    def begin(self) -> None:
+        """Training begins."""
+        self._began = self._first = self._latest = time.monotonic()
+
+    def compiles(self) -> None:
+        """Something is being compiled."""
+        self.beginning = COMPILING
+
+    def end(self) -> None:
+        """Training has ended."""
+        self._ended = time.monotonic()
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """An epoch is done."""
+        self._latest = time.monotonic()
+        if self._record is None:
+            self._first = self._latest
+        else:
+            self.rate = samples_per_second((self._record, record))
+        self._record = record
+        self.done = int(record["iteration"])
+
+    @property
+    def epoch(self) -> str:
+        """Such as "epoch  3/20"."""
+        if self.epochs is None:
+            return f"{self._period} {self.done}"
+        return f"{self._period} {self.done:{len(str(self.epochs))}}/{self.epochs}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether training has ended."""
+        return self._ended is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return (time.monotonic() if self._ended is None else self._ended) - self._began
+
+    @property
+    def left(self) -> float | None:
+        """Expected seconds to the end; None before two epochs are done, since the first one compiles."""
+        if self.epochs is None or self.done < 2 or self._ended is not None:
+            return None
+        per_epoch = (self._latest - self._first) / (self.done - 1)
+        return per_epoch * (self.epochs - self.done) - (time.monotonic() - self._latest)
+
+    @property
+    def figures(self) -> list[tuple[str, str]]:
+        """Labels and values of the measures that the latest record has."""
+        record = self._record or {}
+        return [(label, format_figure(record[key])) for key, label in self._measures.items() if key in record]

@@ -1,0 +1,192 @@
+"""`strads predict` and `evaluate` with saved linear models, from a shell's point of view; columns of categories."""
+
+import csv
+import io
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import scipy.sparse
+from sklearn.datasets import dump_svmlight_file
+
+from strads.models import Lasso, LogisticRegression, MultinomialLogisticRegression
+
+Strads = Callable[..., subprocess.CompletedProcess[str]]
+COLORS = ["red", "a=b", "", "Zoë"]
+TRAIN = {"lasso": "price", "logistic": "sold", "mlr": "kind"}
+CLASSES = {"lasso": Lasso, "logistic": LogisticRegression, "mlr": MultinomialLogisticRegression}
+MEASURES = {"lasso": ["r2", "rmse"], "logistic": ["auc", "accuracy"], "mlr": ["accuracy", "log_loss"]}
+
+
+@pytest.fixture(scope="module")
+def folder(strads: Strads, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """train.csv, test.csv with other columns and another order of them, new.csv without targets; and three runs."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("samples")
+    area, rooms, color = rng.normal(size=400), rng.integers(1, 5, 400), rng.integers(0, len(COLORS), 400)
+    price = 3 * area - rooms + np.array([0.0, 5.0, -5.0, 1.0])[color] + 0.1 * rng.normal(size=400)
+    kind = np.array(["hut", "house", "hall"])[np.clip(rooms - 1, 0, 2)]
+    columns = {
+        "area": area, "rooms": rooms, "wall=color": np.array(COLORS)[color],
+        "price": price, "sold": np.where(price > 0, "yes", "no"), "kind": kind,
+    }  # fmt: skip
+    for name, rows, names in (
+        ("train", slice(0, 300), list(columns)),
+        ("test", slice(300, 400), ["sold", "wall=color", "price", "rooms", "kind", "area"]),
+        ("new", slice(300, 400), ["wall=color", "rooms", "area"]),
+    ):
+        with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(names)
+            writer.writerows(zip(*(columns[each][rows].tolist() for each in names), strict=True))
+    for model, target in TRAIN.items():
+        drop = ",".join(each for each in TRAIN.values() if each != target)
+        options = ("--target", target, "--drop", drop, "--categorical", "wall=color", "--out", folder / model)
+        done = strads("train", model, "--data", folder / "train.csv", "--test", folder / "test.csv", *options)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def table(text: str) -> dict[str, list[str]]:
+    header, *rows = csv.reader(io.StringIO(text), delimiter="\t")
+    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def indicators(folder: Path, name: str) -> np.ndarray:
+    """The features that the models have, computed in another way."""
+    with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    colors = [[row["wall=color"] == color for color in sorted(COLORS)] for row in rows]
+    return np.array([[float(row["area"]), float(row["rooms"]), *each] for row, each in zip(rows, colors, strict=True)])
+
+
+def test_categories_are_features(folder: Path) -> None:
+    model = Lasso.load(folder / "lasso" / "model.npz")
+    assert model.feature_names_in_.tolist() == ["area", "rooms", *(f"wall=color={color}" for color in sorted(COLORS))]
+    assert model.score(indicators(folder, "test"), [float(x) for x in column(folder, "test", "price")]) > 0.9
+    coefficients = (folder / "lasso" / "coefficients.tsv").read_text().splitlines()
+    assert coefficients[1].startswith("(intercept)\t")
+    assert any(line.startswith("wall=color=a=b\t") for line in coefficients)
+
+
+def column(folder: Path, file: str, name: str) -> list[str]:
+    with open(folder / f"{file}.csv", newline="", encoding="utf-8") as lines:
+        return [row[name] for row in csv.DictReader(lines)]
+
+
+@pytest.mark.parametrize("file", ["new", "test"])
+def test_predict_numbers(strads: Strads, folder: Path, file: str) -> None:
+    done = strads("predict", folder / "lasso", "--data", folder / f"{file}.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = table(done.stdout)
+    assert list(found) == ["sample", "prediction"]
+    assert found["sample"] == [str(number) for number in range(1, 101)]
+    model = Lasso.load(folder / "lasso" / "model.npz")
+    assert np.allclose(np.array(found["prediction"], float), model.predict(indicators(folder, "new")), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic", "mlr"])
+def test_predict_classes(strads: Strads, folder: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "found.parquet"
+    done = strads("predict", folder / name / "model.npz", "--data", folder / "new.csv", "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"100 predictions: {out}" in done.stdout
+    found = pyarrow.parquet.read_table(out).to_pydict()
+    model = CLASSES[name].load(folder / name / "model.npz")
+    X = indicators(folder, "new")
+    assert found["prediction"] == model.predict(X).tolist()
+    assert list(found)[2:] == [f"probability_{label}" for label in model.classes_]
+    assert np.allclose(np.stack([found[key] for key in list(found)[2:]], 1), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", TRAIN)
+def test_evaluate(strads: Strads, folder: Path, name: str) -> None:
+    done = strads("evaluate", folder / name, "--data", folder / "test.csv", "--target", TRAIN[name])
+    assert (done.returncode, done.stderr) == (0, "")
+    found = dict(zip(*table(done.stdout).values(), strict=True))
+    assert list(found) == MEASURES[name]
+    y = np.array(column(folder, "test", TRAIN[name]))
+    model = CLASSES[name].load(folder / name / "model.npz")
+    score = model.score(indicators(folder, "test"), y.astype(float) if name == "lasso" else y)
+    assert float(found["r2" if name == "lasso" else "accuracy"]) == pytest.approx(score)
+
+
+def test_a_category_that_training_has_not_seen(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text("area,rooms,wall=color\n1.0,2,blue\n1.0,2,red\n")
+    done = strads("predict", folder / "lasso", "--data", file)
+    assert done.returncode == 0
+    assert done.stderr == f"{file}: column 'wall=color': 'blue' is not in the training data\n"
+    model = Lasso.load(folder / "lasso" / "model.npz")
+    expected = model.predict([[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0, 0.0, 1.0]])
+    assert sorted(COLORS)[-1] == "red" or expected[0] != expected[1]
+    assert float(table(done.stdout)["prediction"][0]) == pytest.approx(expected[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_libsvm_files_keep_their_numbers(strads: Strads, tmp_path: Path, first: int) -> None:
+    """A file without entries in the first column does not say whether columns begin at 0 or 1."""
+    X = np.round(np.random.default_rng(1).normal(size=(80, 6)), 3)
+    dump_svmlight_file(X, X @ [3.0, -2.0, 1.0, 0.0, 0.0, 0.0], str(tmp_path / "train.svm"), zero_based=first == 0)
+    done = strads("train", "lasso", "--data", tmp_path / "train.svm", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    X[:, 0] = 0.0
+    dump_svmlight_file(scipy.sparse.csr_matrix(X), np.zeros(80), str(tmp_path / "new.svm"), zero_based=first == 0)
+    done = strads("predict", tmp_path / "run", "--data", tmp_path / "new.svm")
+    assert (done.returncode, done.stderr) == (0, "")
+    model = Lasso.load(tmp_path / "run" / "model.npz")
+    expected = X @ model.coef_ + model.intercept_
+    assert np.allclose(np.array(table(done.stdout)["prediction"], float), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_many_categories_are_sparse(strads: Strads, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    words = rng.integers(0, 500, 2000)
+    effect = np.where(np.arange(500) < 5, 10.0, 0.0)
+    pairs = zip(words, rng.normal(size=2000), strict=True)
+    lines = [f"w{word},{number:.3f},{effect[word] + number:.3f}" for word, number in pairs]
+    (tmp_path / "data.csv").write_text("\n".join(["word,x,y", *lines]) + "\n")
+    options = ("--target", "y", "--categorical", "word", "--alpha", 0.001, "--holdout", 0.2, "--out", tmp_path / "run")
+    done = strads("train", "lasso", "--data", tmp_path / "data.csv", *options)
+    assert done.returncode == 0, done.stderr
+    features = 1 + len(np.unique(words))
+    assert f"1,600 samples of {features} features (delimited text, 3,200 entries); 400 to test on" in done.stdout
+    assert "held-out R²" in done.stdout
+    model = Lasso.load(tmp_path / "run" / "model.npz")
+    large = {str(name) for name, value in zip(model.feature_names_in_, model.coef_, strict=True) if value > 3.0}
+    assert large <= {f"word=w{word}" for word in range(5)}
+    assert len(large) >= 4
+
+
+PRICE = ("--target", "price")
+TRAINING = ("train", "lasso", "--data", "train.csv", "--out", "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("predict", "lasso", "--data", "no.csv"), "no.csv: "),
+        (("predict", "lasso", "--data", "less.csv"), "there is no column 'rooms', which the training data have"),
+        (("predict", "lasso", "--data", "new.csv", "--unknown", "mean"), "does not know --unknown: leave it out"),
+        (("predict", "lasso", "--data", "new.csv", "--no-clip"), "a Lasso does not know --clip"),
+        (("evaluate", "lasso", "--data", "test.csv"), "name the column to predict with --target"),
+        (("evaluate", "logistic", "--data", "test.csv", "--target", "kind"), "is not in the training data"),
+        (("evaluate", "lasso", "--data", "test.csv", "--target", "sold"), "a finite number is needed"),
+        (("evaluate", "lasso", "--data", "test.csv", *PRICE, "--at-least", 3), "does not know --at-least"),
+        (("recommend", "lasso"), "holds a Lasso: this command needs a model of MatrixFactorization, Bayesian"),
+        ((*TRAINING, *PRICE), "--categorical wall=color"),
+        ((*TRAINING, *PRICE, "--categorical", "no"), "no column 'no'"),
+        ((*TRAINING, "--holdout", 0.1, "--test", "test.csv"), "--test and --holdout"),
+        ((*TRAINING, *PRICE, "--holdout", 0.001, "--drop", "sold,kind,wall=color"), "of 300 samples are 0"),
+        ((*TRAINING, "--cv", 3, "--alpha", 1.0), "leave out --alpha"),
+    ],
+)
+def test_bad_input(strads: Strads, folder: Path, arguments: tuple[object, ...], message: str) -> None:
+    (folder / "less.csv").write_text("area,wall=color\n1.0,red\n")
+    done = strads(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (folder / "x").exists()

@@ -121,6 +121,25 @@ def test_the_gap_bounds_the_distance_to_the_minimum(problem):
     assert ours == pytest.approx(reached, rel=1e-12 if problem.X.dtype == np.float64 else 1e-5)
 
 
+def test_the_gap_is_not_taken_for_smaller_than_it_is():
+    """Newton's steps of the intercept ended early where the loss itself is only rounding, and so did the fit."""
+    rng = np.random.default_rng(5741)
+    X = rng.normal(size=(8, 1))
+    X[rng.random(X.shape) < 0.7] = 0.0
+    X[:2] = [[1.0], [-1.0]] * rng.uniform(0.5, 1.5, (2, 1))
+    X = X.astype(np.float32)
+    y = X @ (rng.normal(size=1) * (rng.random(1) < 0.4)) + rng.normal(size=8)
+    weights, share = rng.random(8) + 0.1, rng.uniform(0.05, 1.1)
+    problem = Data(scipy.sparse.csc_array(X), X.astype(float), y.astype(float), weights, True, True, False, 0.9, share)
+    model = fitted(problem, 1e-13)
+    signs = np.where(labels(problem), 1.0, -1.0)
+    scaled = np.column_stack([problem.exact / problem.scales, np.ones(8)])
+    w = np.append(model.coef_[0] * problem.scales, model.intercept_[0])
+    w = polished(w, scaled, signs, model.C * problem.counts, problem)
+    least = objective(problem, signs, w[:-1] / problem.scales, w[-1], model.C)
+    assert model.history_[-1]["objective"] == pytest.approx(least, rel=1e-12)
+
+
 @pytest.mark.parametrize("label", [str, int, bool, np.float64, object])
 def test_labels_of_any_kind(label):
     positive = Y == "yes"

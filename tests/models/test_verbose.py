@@ -20,6 +20,8 @@ from strads.models import (
     LogisticRegressionCV,
     MatrixFactorization,
     MultinomialLogisticRegression,
+    MultiTaskLasso,
+    PoissonRegressor,
     TransE,
     Word2Vec,
 )
@@ -38,6 +40,8 @@ CASES = {
     "elastic net": (ElasticNet(0.01), (X, Y), "iteration 1  objective "),
     "logistic": (LogisticRegression(), (X, LABELS), "iteration 1  objective "),
     "ridge": (LogisticRegression("l2"), (X, LABELS), "iteration 1  objective "),
+    "counts": (PoissonRegressor(0.01), (X, np.abs(Y)), "iteration 1  objective "),
+    "multi-task": (MultiTaskLasso(0.01), (X, np.stack([Y, -Y], 1)), "iteration 1  objective "),
     "softmax": (MultinomialLogisticRegression(), (X, LABELS), "iteration 1  objective "),
     "svc": (LinearSVC(), (X, LABELS), "iteration 1  objective "),
     "mf": (MatrixFactorization(2, max_iter=2), (RATINGS,), "epoch 1/2  RMSE "),

@@ -11,7 +11,9 @@ from strads.models.latent_dirichlet_allocation import LatentDirichletAllocation
 from strads.models.linear_svc import LinearSVC
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.matrix_factorization import MatrixFactorization
+from strads.models.multi_task_lasso import MultiTaskElasticNet, MultiTaskLasso
 from strads.models.multinomial_logistic_regression import MultinomialLogisticRegression
+from strads.models.poisson_regressor import PoissonRegressor
 from strads.models.ranking.metrics import RankingMetrics, evaluate_ranking, last_share, leave_one_out
 from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.path import RegularizationPath, alpha_max, l1_min_c, lasso_path, logistic_path
@@ -34,7 +36,10 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
     "MatrixFactorization",
+    "MultiTaskElasticNet",
+    "MultiTaskLasso",
     "MultinomialLogisticRegression",
+    "PoissonRegressor",
     "RankingFigures",
     "RankingMetrics",
     "RegularizationPath",

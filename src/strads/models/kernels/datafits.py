@@ -18,6 +18,8 @@ from numba.extending import overload
 from numpy import exp, float64, isfinite, log, log1p
 from numpy.typing import NDArray
 
+_NEAR = 1e-5  # shifts of an intercept at which Newton's method converges without halving
+
 
 class Samples(NamedTuple):
     """Targets and weights of samples.
@@ -135,13 +137,55 @@ class Logistic(Samples):
         return float(-_logistic_conjugate(self, u, scale) - 0.5 * scale**2 * ridge)
 
 
+@njit(nogil=True, cache=True)
+def _half_deviance_at_0(y: float) -> float:
+    """Return the part of the half deviance that does not depend on the predictor."""
+    return y * log(y) - y if y > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def _poisson_loss(y: float, weight: float, z: float) -> float:
+    return weight * (exp(z) - y * z + _half_deviance_at_0(y))
+
+
+@njit(nogil=True, cache=True)
+def _poisson_negative_gradient(y: float, weight: float, z: float) -> float:
+    return weight * (y - exp(z))
+
+
+@njit(nogil=True, cache=True)
+def _poisson_curvature(y: float, weight: float, z: float) -> float:
+    return weight * exp(z)
+
+
+class Poisson(Samples):
+    """f(y, z) = exp(z) − y z + y log y − y with y ≥ 0: half the deviance of counts whose mean is exp(z)."""
+
+    is_quadratic = False
+    loss, negative_gradient, curvature = _poisson_loss, _poisson_negative_gradient, _poisson_curvature
+
+    @property
+    def curvature_bound(self) -> float:
+        """The largest ∂²f/∂z² where the mean is that of a target; there is none for all z."""
+        return float(self.y.max(initial=0.0))
+
+    def centred(self) -> tuple["Poisson", float]:
+        """Return this loss, and 0: a shift of counts gives no counts."""
+        return self, 0.0
+
+    def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
+        """Return the dual objective of the largest multiple s u with s ≤ 1; see `Quadratic.best_dual`."""
+        scale = min(1.0, 1.0 / excess)
+        return float(-_poisson_conjugate(self, u, scale) - 0.5 * scale**2 * ridge)
+
+
 class SquaredNorm(NoResponse):
     """f(z) = z² / 2. The negative gradient −z needs no separate array."""
 
     is_quadratic = True
 
 
-Datafit = Quadratic | Logistic
+Datafit = Quadratic | Logistic | Poisson
 
 
 def loss_at(datafit: Datafit, i: int, z: float) -> float:
@@ -217,10 +261,28 @@ def _logistic_conjugate(datafit: Logistic, u: Any, scale: float) -> float:
 
 
 @njit(nogil=True, cache=True)
+def _poisson_conjugate(datafit: Poisson, u: Any, scale: float) -> float:
+    """Σ (s_i f(y_i, ·))*(−scale · u_i), where f*(v) = q log q − q − (y log y − y) with q = y + v ≥ 0."""
+    total = 0.0
+    for i in range(len(u)):
+        weight, y = datafit.weights[i], datafit.y[i]
+        if weight == 0.0:
+            continue
+        mean = max(y - scale * u[i] / weight, 0.0)  # negative only by rounding
+        total += weight * (_half_deviance_at_0(mean) - _half_deviance_at_0(y))
+    return total
+
+
+@njit(nogil=True, cache=True)
 def fit_intercept(datafit: Any, z: Any) -> float:
-    """Return the shift of z that minimizes the loss, by Newton steps with halving; one step if it is quadratic."""
+    """Return the shift of z that minimizes the loss, by Newton steps with halving; one step if it is quadratic.
+
+    The negative gradient then sums to 0 but for rounding errors, as the duality gap needs it. So near the minimum,
+    where the loss no longer tells one shift from another, it is the slope that has to decrease.
+    """
     shift = 0.0
     best = total_loss(datafit, z)
+    least = np.inf
     for _ in range(50):
         slope = curvature = 0.0
         for i in range(len(z)):
@@ -229,15 +291,22 @@ def fit_intercept(datafit: Any, z: Any) -> float:
         if not (curvature > 0.0 and isfinite(slope)):
             break
         step = slope / curvature
-        while True:
+        is_near = abs(step) <= _NEAR * (1.0 + abs(shift))
+        if is_near and abs(slope) >= least:
+            break
+        while not is_near:
             total = 0.0
             for i in range(len(z)):
                 total += loss_at(datafit, i, z[i] + shift + step)
-            if total <= best or abs(step) <= 1e-14 * (1.0 + abs(shift)):
+            if total <= best:
+                best = total
+                break
+            if abs(step) <= 1e-14 * (1.0 + abs(shift)):
                 break
             step *= 0.5
+        if is_near:
+            least = abs(slope)
         shift += step
-        best = min(best, total)
         if abs(step) <= 1e-13 * (1.0 + abs(shift)):
             break
     return shift

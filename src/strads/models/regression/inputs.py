@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from strads import cluster
 from strads.cluster import ThreadTeam
@@ -115,6 +115,26 @@ def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
         y = np.ascontiguousarray(y, dtype=np.float64)
     _refuse_first(~np.isfinite(y), y, "y", "contains NaN or infinity: remove the row or fill in a number")
     return y
+
+
+def as_several_targets(y: Any, samples: int) -> NDArray[np.float64]:
+    """Return finite targets of shape (samples, outputs).
+
+    Raises
+    ------
+    ArgumentError, InputError
+        If y is of another shape, non-numeric or not finite; names the first such row.
+    """
+    _refuse_missing(y)
+    with _by_name():
+        found = check_array(y, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_all_finite=False)
+    if found.ndim != 2:
+        raise ArgumentError(f"y has the shape {found.shape}: give a column per output; for one there is ElasticNet")
+    if len(found) != samples:
+        raise InputError(f"X has {samples} samples, but y has {len(found)}")
+    wrong = ~np.isfinite(found).all(1)
+    _refuse_first(wrong, found, "y", "contains NaN or infinity: remove the row or fill in a number")
+    return found
 
 
 def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -270,12 +290,16 @@ def _name_of(estimator: Any, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
-def _as_column(y: Any, samples: int) -> NDArray[Any]:
+def _refuse_missing(y: Any) -> None:
     if y is None:
         raise InputError("requires y to be passed, but the target y is None: call fit(X, y)")
+    if scipy.sparse.issparse(y):
+        raise ArgumentError("y is sparse: pass y.toarray(), for one output y.toarray().ravel()")
+
+
+def _as_column(y: Any, samples: int) -> NDArray[Any]:
+    _refuse_missing(y)
     with _by_name():
-        if scipy.sparse.issparse(y):
-            raise ArgumentError("y is sparse: pass y.toarray().ravel()")
         y = column_or_1d(y, warn=True)
     if len(y) != samples:
         raise InputError(f"X has {samples} rows, but y has {len(y)} entries: give one a row")

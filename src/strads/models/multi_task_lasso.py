@@ -1,0 +1,237 @@
+"""Linear regression with several outputs, which share the features that count."""
+
+import time
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
+
+from strads.checkpoints import data_digest
+from strads.errors import ArgumentError, InputError
+from strads.models._blas_threads import one_blas_thread
+from strads.models._file_contents import Number, Table
+from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._parameters import check_positive, check_whole_numbers, is_number
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+from strads.models.regression.inputs import as_features, as_features_to_predict, as_several_targets, refuse_not_finite
+from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinimum
+from strads.progress import Shown
+
+
+class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
+    """Linear regression with several outputs: a feature has coefficients for all of them, or for none.
+
+    Minimizes 1/(2n) ‖Y − XW − b‖² + alpha (l1_ratio Σ_j ‖W_j‖ + (1 − l1_ratio)/2 ‖W‖²), where W_j are the coefficients
+    of feature j: the objective of scikit-learn's `MultiTaskElasticNet`. Runs in this process.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Strength of the penalty, above 0.
+    l1_ratio : float, default 0.5
+        Share of the norms in the penalty, above 0 and at most 1.
+    fit_intercept : bool, default True
+        Whether to fit b.
+    max_iter : int, default 1000
+        Largest number of iterations: working sets, each with a look at all columns.
+    tol : float, default 1e-6
+        Duality gap to reach, relative to the objective at W = 0 (with the best b).
+    warm_start : bool, default False
+        Whether `fit` starts from the coefficients of the previous fit.
+    verbose : bool, default False
+        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_outputs, n_features)
+        W, transposed, of the dtype of X if that is float32 or float64, else float64.
+    intercept_ : ndarray of shape (n_outputs,)
+        b; 0 without `fit_intercept`.
+    n_iter_ : int
+        Number of iterations.
+    dual_gap_ : float
+        The final duality gap: an upper bound on the suboptimality of the objective.
+    history_ : list of dict
+        As of `ElasticNet`; `active` is the number of features with coefficients.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, if X was a data frame with names.
+    """
+
+    shown: ClassVar = Shown(
+        {"objective": "objective", "relative_gap": "duality gap", "active": "features"},
+        "entries",
+        "iteration",
+        "looking at all columns",
+        has_plan=False,
+    )
+
+    _contents: ClassVar = {
+        "coef": Table(dtypes="f4 f8", shape=("outputs", "features")),
+        "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
+        "dual_gap": Number(finite=False),
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ):
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, *, on_iteration: OnIteration | None = None) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples, n_outputs)
+        on_iteration
+            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For invalid parameters or data; the message names the first.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the gap is above `tol` after `max_iter` iterations; the model can be used.
+        """
+        start = time.perf_counter()
+        self._check_parameters()
+        X = as_features(self, X)
+        refuse_not_finite(self, X)
+        Y = as_several_targets(y, X.shape[0])
+        samples = X.shape[0]
+        centred, shift = centre_far_columns(X, np.ones(samples)) if self.fit_intercept else (X, NO_SHIFT)
+        strength = float(self.alpha) * samples
+        l1, l2 = strength * float(self.l1_ratio), strength * (1.0 - float(self.l1_ratio))
+        self._shift, self._dtype = shift, X.dtype
+        begin = self._begin(Y, X)
+        with one_blas_thread():
+            solver = MultiTaskDescent(
+                centred, Y, l1, l2, fit_intercept=bool(self.fit_intercept), goal=float(self.tol), start=begin
+            )
+            with solver:
+                seconds = time.perf_counter() - start
+                stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y))
+        warn_of_rounding(self, self._rounding(Y), X.dtype)
+        if not (self._verdict["is_converged"] or stopped):
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
+                f"{self._verdict['reached']:.2g} of the objective at W = 0, above tol={self.tol:g}: increase "
+                f"max_iter={self.max_iter}, tol or the penalty",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return X W + b, of shape (n_samples, n_outputs)."""
+        self._check_fitted()
+        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
+
+    def _check_parameters(self) -> None:
+        check_positive(self, "alpha")
+        if not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
+            raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1")
+        check_whole_numbers(self, "max_iter")
+        check_positive(self, "tol", or_zero=True)
+
+    def _begin(self, Y: NDArray[np.float64], X: Any) -> NDArray[np.float64] | None:
+        """Return the coefficients to start from, which are then discarded; None for 0."""
+        found = getattr(self, "coef_", None) if self.warm_start else None
+        shape = Y.shape[1], X.shape[1]
+        if found is not None and np.shape(found) != shape:
+            raise InputError(
+                f"warm_start=True, and the earlier fit had coefficients of shape {np.shape(found)}, but now it is "
+                f"{shape}: fit a new estimator"
+            )
+        self._forget("coef_")
+        return None if found is None else np.array(found, np.float64).T
+
+    def _rounding(self, Y: NDArray[np.float64]) -> float:
+        """Return how much of the objective at W = 0 is lost at most by rounding the coefficients."""
+        null = 0.5 * float(((Y - (Y.mean(0) if self.fit_intercept else 0.0)) ** 2).sum())
+        error = self._shift.rounding(self.coef_, self.coef_.dtype)
+        return 0.5 * Y.size * error**2 / null if null > 0.0 else 0.0
+
+    def _publish(self, learnt: MultiTaskMinimum) -> None:
+        self.dual_gap_ = learnt.gap
+        self.coef_ = np.ascontiguousarray(learnt.coef).astype(self._dtype)
+        if self.fit_intercept:
+            self.intercept_ = self._shift.outside(self.coef_, learnt.intercept).astype(self._dtype)
+        else:
+            self.intercept_ = np.zeros(len(self.coef_), self._dtype)
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"dual_gap": self.dual_gap_}, {"coef": self.coef_, "intercept": self.intercept_}
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.coef_, self.intercept_ = arrays["coef"], arrays["intercept"]
+        self.dual_gap_ = float(parameters["dual_gap"])
+        self.n_features_in_ = self.coef_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+class MultiTaskLasso(MultiTaskElasticNet):
+    """Linear regression with several outputs and a sparse solution: `MultiTaskElasticNet` with `l1_ratio` 1.
+
+    Parameters
+    ----------
+    alpha, fit_intercept, max_iter, tol, warm_start, verbose
+        As of `MultiTaskElasticNet`, whose attributes it has as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = MultiTaskLasso(0.1).fit(X, X[:, :2] @ [[1.0, 2.0], [0.0, 1.0]])
+    >>> model.coef_.astype(bool)
+    array([[ True,  True, False, False],
+           [ True,  True, False, False]])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            alpha,
+            l1_ratio=1.0,
+            fit_intercept=fit_intercept,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            verbose=verbose,
+        )

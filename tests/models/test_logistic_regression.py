@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn.linear_model
 from hypothesis import given, reject, settings
 from regression_problems import FORMS, Data, data

@@ -9,6 +9,9 @@ import pytest
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 
 
+pytestmark = pytest.mark.slow  # the demo of matrix factorization is a test of the frame
+
+
 @pytest.fixture(scope="module")
 def demo(strads_process: Strads) -> str:
     done = strads_process("demo", "lda", "--seed", 1, "--threads", 2)

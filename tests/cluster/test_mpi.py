@@ -57,10 +57,10 @@ def programs(tmp_path: Path) -> Programs:
 
 
 @pytest.mark.parametrize(
-    ("processes", "every"), [(2, 3), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
+    ("processes", "every"), [(2, 5), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
 )
 def test_the_node_tests_pass(processes, every):
-    """Of each file every third test, and as a slow test all of them."""
+    """Of each file every fifth test, and as a slow test all of them."""
     which = "nodes and (not slow or more)" if every == 1 else "nodes and not slow"
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", which, "--every", str(every)]
     where = ["--backend", "mpi", "--nodes", str(processes), "tests"]

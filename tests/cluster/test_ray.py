@@ -93,12 +93,12 @@ def wait_for_ever(node: Node) -> None:
 @pytest.mark.parametrize(
     "tests",
     [
-        ["--every", "3", "tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
+        ["--every", "5", "tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
         pytest.param(["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"], marks=pytest.mark.slow),
         # Engines and loops reach the backend by what is tested above; `mpiexec` runs these each time.
         pytest.param(["tests/loops", "tests/models", "tests/ps"], marks=pytest.mark.slow),
     ],
-    ids=["each third below", "below", "above"],
+    ids=["each fifth below", "below", "above"],
 )
 def test_the_tests_of_every_backend_pass(machines, tests):
     which = "nodes and not slow" if "--every" in tests else "nodes and (not slow or more)"
@@ -306,7 +306,8 @@ def test_a_cluster_of_its_own_says_nothing_and_leaves_nothing():
     await_end([int(pid) for pid in pids.split()])
 
 
-@pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit(0)"])
 def test_no_process_survives_the_driver(end):
     later = f"""
     import threading

@@ -135,6 +135,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_program_goes_on_with_the_machines_that_are_left(tmp_path):
     pytest.importorskip("ray.cluster_utils")
     done = finished(tmp_path, MACHINES, str(tmp_path / "checkpoint"))

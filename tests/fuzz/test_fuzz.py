@@ -106,6 +106,7 @@ def test_refusing_is_allowed_only_to_those_who_break_the_rule():
     assert REFUSED not in FAILURES
 
 
+@pytest.mark.slow
 def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch):
     _planted(monkeypatch)
     small, outcome = shrink(case(), runner.run, seconds=60)

@@ -106,6 +106,7 @@ def boxes(k, keys, m, x):
     m[keys[k]][0, 1] -= x
 
 
+@pytest.mark.slow
 def test_rows_and_boxes():
     keys = np.array([10, -20, 30, 10, 10])
     m = zeros(keys, "f8", (2,))

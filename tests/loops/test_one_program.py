@@ -88,7 +88,8 @@ def test_mpi(program, expected, processes):
     assert digests(ended.stdout) == {processes: expected}
 
 
-@pytest.mark.parametrize("counts", [[3], pytest.param([1, 2, 3, 4], marks=pytest.mark.slow)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("counts", [[1, 2, 3, 4]], ids=str)
 def test_ray(program, expected, counts):
     """On as many raylets, each a machine as far as Ray knows."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")

@@ -53,7 +53,7 @@ def reference(problem: Data, alpha: float) -> tuple[np.ndarray, float]:
     return peer.coef_ / problem.scales, peer.intercept_
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(data())
 def test_agrees_with_scikit_learn(problem):
     model = fitted(problem, 1e-12)

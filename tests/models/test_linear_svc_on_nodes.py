@@ -19,7 +19,7 @@ def data(seed, classes=2):
     return X, y
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.nodes
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])

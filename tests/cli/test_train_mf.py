@@ -207,3 +207,12 @@ def test_quiet(strads: Strads, files: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == 2
     assert "quiet" not in json.loads((tmp_path / "run.json").read_text())["arguments"]
+
+
+def test_ids_that_only_a_few_make_texts_are_reported(strads: Strads, tmp_path: Path) -> None:
+    lines = [f"{user},{item},{1 + (user + item) % 5}" for user in range(20) for item in range(10)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines, "l7,3,5"]) + "\n")
+    done = strads("train", "mf", "--data", tmp_path / "ratings.csv", "--out", tmp_path / "run", "--epochs", 1)
+    assert done.returncode == 0, done.stderr
+    assert "user ids are texts: 1 of 21 are not whole numbers, for instance 'l7'" in done.stdout
+    assert "item ids are texts" not in done.stdout

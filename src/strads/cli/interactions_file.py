@@ -16,13 +16,14 @@ from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
 from strads.dds.files import check_file, line_blocks
 from strads.errors import ArgumentError, InputError
 from strads.models.interactions.column_names import choose, role_of
-from strads.models.interactions.id_column import IdColumn
+from strads.models.interactions.id_column import IdColumn, is_whole_number
 from strads.models.interactions.interactions import Interactions
 
 _POSITIONS = ("user", "item", "score", "timestamp")  # of columns in files without a header
 _TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".data", ".dat", ".tab", ""}
 _COMPRESSED_SUFFIXES = {".gz", ".bz2", ".zst", ".lz4", ".zip"}
 _PEEKED_LINES = 100
+_FEW = 0.1  # of the ids of a column that are not whole numbers: the others are perhaps meant as such
 _BLOCK_BYTES = 1 << 20
 _ADVICE = "--columns user=…,item=…,score=…"
 
@@ -68,7 +69,19 @@ class FileContent:
         return len(ids.factorized()[1])
 
     def about_columns(self) -> list[str]:
-        """Return a line that says which columns were taken, unless that is obvious."""
+        """Return lines that say which columns were taken, unless that is obvious, and how ids were read if in doubt."""
+        return [*self._choice(), *filter(None, map(self._doubtful_ids, ("user", "item")))]
+
+    def _doubtful_ids(self, role: str) -> str:
+        """Say that ids are texts although most look like whole numbers: a single slip of the pen does that."""
+        ids = self.interactions.users if role == "user" else self.interactions.items
+        texts = [] if ids.distinct is None or ids.distinct.dtype != object else ids.distinct.tolist()
+        others = [text for text in texts if not is_whole_number(text)]
+        if not 0 < len(others) <= _FEW * len(texts):
+            return ""
+        return f"{role} ids are texts: {len(others):,} of {len(texts):,} are not whole numbers, for instance {others[0]!r:.40}"
+
+    def _choice(self) -> list[str]:
         names = {role: name for role, name in self.columns.items() if role != "timestamp"}
         if all(role == name for role, name in names.items()) or all(name.isdigit() for name in names.values()):
             return []

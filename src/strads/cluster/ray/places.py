@@ -9,7 +9,7 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from strads.cluster.cores import available_cores
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, NodeFailure
 
 _ANSWER = 10.0  # seconds within which a cluster accepts a connection
 _PATIENCE = 30.0  # seconds to wait for CPUs that are in use
@@ -22,6 +22,8 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
     ------
     ArgumentError
         If there is no cluster at the address.
+    NodeFailure
+        If none can be started on this machine.
     """
     if ray.is_initialized():
         present = ray.get_runtime_context().gcs_address
@@ -40,7 +42,9 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
     try:
         _probe(target)
         ray.init(target, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises this class itself when it takes too long to start
+        if target == "local":
+            raise NodeFailure(f"Ray did not start on this machine: {error}") from error
         raise ArgumentError(f"address={target!r}: no Ray cluster can be reached there: {error}") from error
     return True
 

@@ -79,7 +79,8 @@ class FileContent:
         others = [text for text in texts if not is_whole_number(text)]
         if not 0 < len(others) <= _FEW * len(texts):
             return ""
-        return f"{role} ids are texts: {len(others):,} of {len(texts):,} are not whole numbers, for instance {others[0]!r:.40}"
+        count = f"{len(others):,} of {len(texts):,}"
+        return f"{role} ids are texts: {count} are not whole numbers, for instance {others[0]!r:.40}"
 
     def _choice(self) -> list[str]:
         names = {role: name for role, name in self.columns.items() if role != "timestamp"}

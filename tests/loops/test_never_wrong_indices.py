@@ -317,8 +317,14 @@ def unused_copy(k, W):
     second = first  # noqa: F841
 
 
+def unused_sum(k, W):
+    several = [k for _ in range(3)]
+    W[1] += len(several)
+    total = 1 + W[k]  # noqa: F841
+
+
 @pytest.mark.parametrize("mode", ["compiled", "python"])
-@pytest.mark.parametrize("body", [unused_row, unused_copy])
+@pytest.mark.parametrize("body", [unused_row, unused_copy, unused_sum])
 def test_rows_that_nobody_uses(body, mode):
     W = zeros(5)
     async_for([2, 4], body, W, mode=mode)

@@ -1,7 +1,8 @@
 """Compiler passes that add what Numba lacks: interruptible loops, and checks of shapes and indices.
 
 Numba's `a += b` and `np.add(x, y, out)` read and write over the length of the target, even if other operands are
-shorter. In functions with a list comprehension it drops `row = W[k]` if the row is unused, and with it the check of k.
+shorter. In functions with a list comprehension it drops `row = W[k]` if nothing comes of the row, and with it the check
+of k.
 """
 
 from functools import cache
@@ -72,11 +73,11 @@ class _Safety(FunctionPass):
         cfg = compute_cfg_from_blocks(function_ir.blocks)
         loops = list(cfg.loops().values())
         headers = {loop.header for loop in loops}
-        unused = _unused_items(function_ir)
+        droppable = _droppable_items(function_ir)
         chosen = self._choose(state.func_id.func.__code__, function_ir)
         kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
         for label, block in function_ir.blocks.items():
-            block.body = _with_checks(function_ir, block, unused)
+            block.body = _with_checks(function_ir, block, droppable)
             if label in kept:
                 self._count(function_ir, block, check_chosen_turn)
             elif label in headers and not is_counted(block):
@@ -151,27 +152,16 @@ def _never() -> bool:
     return False
 
 
-def _unused_items(function_ir: Any) -> set[str]:
-    """Names of the variables that are assigned an item but never read, if Numba would drop them."""
+def _droppable_items(function_ir: Any) -> set[str]:
+    """Names of the variables that are assigned an item, if Numba would drop those that nothing comes of."""
     statements = [statement for block in function_ir.blocks.values() for statement in block.body]
-    values = [statement.value for statement in statements if isinstance(statement, ir.Assign)]
-    if not any(isinstance(value, ir.Expr) and value.op == "make_function" for value in values):
+    found = [each for each in statements if isinstance(each, ir.Assign) and isinstance(each.value, ir.Expr)]
+    if not any(statement.value.op == "make_function" for statement in found):
         return set()
-    # A copy to another variable does not count as a use: the copy may be unused as well.
-    used = {variable.name for value in values if isinstance(value, ir.Expr) for variable in value.list_vars()}
-    others = [statement for statement in statements if not isinstance(statement, ir.Assign | ir.Del)]
-    used |= {variable.name for statement in others for variable in statement.list_vars()}
-    return {
-        statement.target.name
-        for statement in statements
-        if isinstance(statement, ir.Assign)
-        and isinstance(statement.value, ir.Expr)
-        and statement.value.op in ("getitem", "static_getitem")
-        and statement.target.name not in used
-    }
+    return {statement.target.name for statement in found if statement.value.op in ("getitem", "static_getitem")}
 
 
-def _with_checks(function_ir: Any, block: Any, unused: set[str]) -> list[Any]:
+def _with_checks(function_ir: Any, block: Any, droppable: set[str]) -> list[Any]:
     body: list[Any] = []
     for statement in block.body:
         value = getattr(statement, "value", None)
@@ -179,7 +169,7 @@ def _with_checks(function_ir: Any, block: Any, unused: set[str]) -> list[Any]:
             for target, source in _written_in_place(function_ir, value):
                 body += _call(block, statement.loc, fits, (target, source))
         body.append(statement)
-        if isinstance(statement, ir.Assign) and statement.target.name in unused:
+        if isinstance(statement, ir.Assign) and statement.target.name in droppable:
             body += _call(block, statement.loc, use, (statement.target,))
     return body
 

@@ -230,7 +230,6 @@ def test_without_enough_iterations_it_warns_with_the_gap():
     ("y", "error", "message"),
     [
         (np.full(120, "yes"), strads.InputError, "one class only, 'yes': give samples of two classes"),
-        (np.arange(120) % 3, strads.InputError, "3 classes; wrap the estimator in .*OneVsRestClassifier"),
         (Z, strads.InputError, "continuous"),
         (Y[:-1], strads.InputError, "X has 120 rows, but y has 119"),
         (None, strads.InputError, "requires y"),
@@ -324,6 +323,51 @@ def test_conventions_of_scikit_learn():
     check_estimator(LogisticRegression())
     with pytest.raises(NotFittedError, match="call fit first"):
         LogisticRegression().predict_proba(X)
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("form", ["C order", "CSC"])
+@pytest.mark.parametrize(
+    ("parameters", "peer"),
+    [
+        ({"l1_ratio": 0.0, "C": 0.3}, {"C": 0.3}),
+        ({"C": 0.3, "class_weight": "balanced"}, {"l1_ratio": 1.0, "C": 0.3, "class_weight": "balanced"}),
+        ({"penalty": "l1", "fit_intercept": False}, {"l1_ratio": 1.0, "fit_intercept": False}),
+        ({"penalty": None}, {"C": np.inf}),
+    ],
+)
+def test_several_classes(parameters, peer, form, tmp_path):
+    rng = np.random.default_rng(3)
+    labels = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 2.0 * rng.normal(size=(len(X), 3)), axis=1)]
+    weights = rng.uniform(0.5, 2.0, len(X))
+    model = LogisticRegression(**parameters, tol=1e-9).fit(FORMS[form](X), labels, weights)
+    other = sklearn.linear_model.LogisticRegression(
+        **peer, solver="saga" if "l1_ratio" in peer else "lbfgs", tol=1e-8, max_iter=100_000
+    ).fit(X, labels, weights)
+    assert model.coef_.shape == (3, X.shape[1])
+    assert np.allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-3)
+    if parameters.get("penalty", "") is not None:
+        assert np.allclose(model.coef_, other.coef_, atol=2e-3)
+    assert np.array_equal(model.predict(X), other.predict(X))
+    assert model.decision_function(X).shape == (len(X), 3)
+    assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    model.save(tmp_path / "model.npz")
+    loaded = LogisticRegression.load(tmp_path / "model.npz")
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert loaded.sparsify().predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"l1_ratio": 0.5}, "l1_ratio=0.5, of 3 classes: give 0 or 1"),
+        ({"standardize": True}, "standardize=True is for two classes"),
+        ({"solver": WorkingSet()}, "is for two classes"),
+    ],
+)
+def test_what_is_for_two_classes_only(parameters, message):
+    with pytest.raises(strads.ArgumentError, match=message):
+        LogisticRegression(**parameters).fit(X, np.arange(120) % 3)
 
 
 def test_several_classes_one_against_the_rest():

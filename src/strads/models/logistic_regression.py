@@ -1,34 +1,46 @@
-"""Classification of two classes with an ℓ1, ℓ2 or elastic-net penalty, or none."""
+"""Classification with an ℓ1, ℓ2 or elastic-net penalty, or none."""
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import ArgumentError
+from strads.models._file_contents import Number, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive, is_number
 from strads.models.kernels.datafits import Datafit, Logistic
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
 from strads.models.regression.fitting import Regression
-from strads.models.regression.inputs import as_class_factors, as_rows, as_sample_weights, as_two_classes
-from strads.models.regression.linear_classifier import LARGEST
+from strads.models.regression.inputs import (
+    as_class_factors,
+    as_classes,
+    as_features_to_predict,
+    as_rows,
+    as_sample_weights,
+    as_two_classes,
+    count_classes,
+)
+from strads.models.regression.linear_classifier import LARGEST, dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
 class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel):
-    """Logistic regression of two classes, by default with a sparse solution.
+    """Logistic regression, by default with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
     second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (unlike
-    in liblinear). Stops as soon as the duality gap certifies the required accuracy.
+    liblinear). Stops as soon as the duality gap certifies the required accuracy.
+
+    With more than two classes the loss is that of `MultinomialLogisticRegression`, and the penalty ‖W‖₁, ½‖W‖² or none.
 
     Parameters
     ----------
@@ -43,18 +55,19 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
     fit_intercept, standardize, solver, max_iter, tol, warm_start
-        As of `ElasticNet`. Without an ℓ1 norm `standardize` and `solver` are refused, `warm_start` has no effect, and
-        without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
+        As of `ElasticNet`. Without an ℓ1 norm, or with more than two classes, `standardize` and `solver` are refused,
+        `warm_start` has no effect, and without any penalty `tol` is for the gradient, as in
+        `MultinomialLogisticRegression`.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-    coef_ : ndarray of shape (1, n_features)
+    coef_ : ndarray of shape (1, n_features), or (n_classes, n_features) of more than two
         w, of the dtype of X if that is float32 or float64, else float64.
-    intercept_ : ndarray of shape (1,)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
         b; 0 without `fit_intercept`.
     n_iter_ : int
         Number of iterations.
@@ -76,6 +89,13 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     """
 
     _penalized_by = "C"
+
+    _contents: ClassVar = {
+        "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
+        "intercept": Table(dtypes="f4 f8", shape=("rows",)),
+        "classes": Table(dtypes="i u f b U", shape=("classes",)),
+        "dual_gap": Number(finite=False),
+    }
 
     def __init__(
         self,
@@ -105,34 +125,32 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         self.verbose = verbose
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return X w + b, of shape (n_samples,): positive for the second class.
+        """Return X w + b, of shape (n_samples,), positive for the second class; of more (n_samples, n_classes).
 
         Raises
         ------
         InputError
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
-        return self._linear(X)
+        self._check_fitted()
+        z = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), dense(self.coef_).T)) + self.intercept_
+        return np.asarray(z[:, 0]) if z.shape[1] == 1 else z
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the more probable label of each row, of shape (n_samples,)."""
-        chosen = self.decision_function(X) > 0
-        return np.asarray(self.classes_[chosen.astype(np.intp)])
+        """Return the most probable label of each row, of shape (n_samples,)."""
+        z = self.decision_function(X)
+        places = (z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(1)
+        return np.asarray(self.classes_[places])
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each class, of shape (n_samples, 2)."""
+        """Return the probability of each class, of shape (n_samples, n_classes)."""
         z = self.decision_function(X)
-        return np.stack([expit(-z), expit(z)], axis=1)
+        return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else np.asarray(softmax(z, axis=1))
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Return the logarithm of the probability of each class, of shape (n_samples, 2)."""
+        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
         z = self.decision_function(X)
-        return np.stack([log_expit(-z), log_expit(z)], axis=1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        return np.stack([log_expit(-z), log_expit(z)], axis=1) if z.ndim == 1 else np.asarray(log_softmax(z, axis=1))
 
     @property
     def _is_smooth(self) -> bool:
@@ -153,27 +171,53 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         super()._check_parameters()
         if self.penalty == "l1" and self.l1_ratio != 1:
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
-        for name in ("standardize", "solver"):
-            if self._is_smooth and getattr(self, name):
-                raise ArgumentError(
-                    f"{name}={getattr(self, name)!r} is for penalties with an ℓ1 norm"
-                    + ("; put a StandardScaler in front" if name == "standardize" else "")
-                )
+        if self._is_smooth:
+            self._refuse_options("for penalties with an ℓ1 norm")
 
-    def _fit_smooth(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+    def _refuse_options(self, what: str) -> None:
+        """Reject options of the solvers of two classes."""
+        for name in ("standardize", "solver"):
+            if getattr(self, name):
+                advice = "; put a StandardScaler in front" if name == "standardize" else ""
+                raise ArgumentError(f"{name}={getattr(self, name)!r} is {what}{advice}")
+
+    def _is_softmax(self, y: Any) -> bool:
+        return self._is_smooth or count_classes(y) > 2
+
+    def _fit_softmax(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_rows(self, X)
-        loss = self._datafit(X, y, sample_weight)
+        self.classes_, codes = as_classes(y, X.shape[0])
+        count = len(self.classes_)
+        if count > 2:
+            self._refuse_options("for two classes")
+            if 0.0 < self.l1_ratio < 1.0 and not self._is_smooth:
+                raise ArgumentError(f"l1_ratio={self.l1_ratio!r}, of {count} classes: give 0 or 1")
+        weights = as_sample_weights(sample_weight, X.shape[0])
+        totals = np.bincount(codes, weights, count).astype(np.float64)
+        weights = weights * as_class_factors(self.class_weight, self.classes_, totals)[codes]
         self._forget("coef_")
-        # As a softmax of two classes with ±w/2, of which the squares add up to half of ‖w‖².
-        ridge, factor = (0.0, 1.0) if self._is_free else (2.0, float(self.C))
-        codes = (loss.y > 0.0).astype(np.int32)
-        weights = loss.weights * factor
-        fit_softmax(self, X, codes, weights, ridge=ridge, on_iteration=on_iteration, start=start, stacklevel=4)
+        if not self._is_free:
+            weights *= float(self.C)
+        # Two classes are a softmax with ±w/2, of which the squares add up to half of ‖w‖².
+        ridge = (2.0 if count == 2 else 1.0) if self._is_smooth and not self._is_free else 0.0
+        fit_softmax(
+            self,
+            X,
+            codes,
+            weights,
+            ridge=ridge,
+            is_sparse=not self._is_smooth,
+            on_iteration=on_iteration,
+            start=start,
+            stacklevel=4,
+        )
 
     def _publish(self, learnt: Any) -> None:
         if isinstance(learnt, Minimum):
             self.dual_gap_ = learnt.gap
-            self._set_coefficients(learnt.coef[1] - learnt.coef[0], learnt.intercept[1] - learnt.intercept[0])
+            self.coef_, self.intercept_ = learnt.coef, learnt.intercept
+            if len(self.classes_) == 2:
+                self._set_coefficients(learnt.coef[1] - learnt.coef[0], learnt.intercept[1] - learnt.intercept[0])
         else:
             super()._publish(learnt)
 
@@ -197,13 +241,14 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         self.coef_, self.intercept_ = coef.reshape(1, -1), np.array([intercept])
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        parameters, arrays = super()._saved()
-        return parameters, arrays | {
-            "classes": self.classes_.astype(str) if self.classes_.dtype == object else self.classes_
-        }
+        classes = self.classes_.astype(str) if self.classes_.dtype == object else self.classes_
+        arrays = {"coef": dense(self.coef_), "intercept": self.intercept_, "classes": classes}
+        return {"dual_gap": self.dual_gap_}, arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        super()._restore(parameters, arrays)
-        self.classes_ = arrays["classes"]
-        if self.classes_.shape != (2,):
-            raise ValueError(f"{len(self.classes_)} classes")
+        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
+        count = len(self.classes_)
+        if count < 2 or len(self.coef_) != (1 if count == 2 else count):
+            raise ValueError(f"coefficients of shape {self.coef_.shape} of {count} classes")
+        self.dual_gap_ = float(parameters["dual_gap"])
+        self.n_features_in_ = self.coef_.shape[1]

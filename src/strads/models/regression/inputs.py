@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,13 @@ def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if len(classes) < 2:
         raise InputError(f"y has one class only, {classes.tolist()[0]!r}: give samples of two classes")
     return classes, places
+
+
+def count_classes(y: Any) -> int:
+    """Return the number of distinct labels; 0 of what `as_classes` refuses, with its reasons."""
+    with suppress(TypeError, ValueError, StradsError):
+        return len(np.unique(column_or_1d(y)))
+    return 0
 
 
 def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float64]]:

@@ -46,7 +46,6 @@ class PenalizedLinearModel(IterativeEstimator):
     _contents: ClassVar = {
         "coef": Table(dtypes="f4 f8", shape=("features",)),
         "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
-        "classes": Table(dtypes="i u f b U", shape=("classes",), optional=True),
         "dual_gap": Number(finite=False),
     }
     _penalized_by: ClassVar[str]
@@ -95,7 +94,7 @@ class PenalizedLinearModel(IterativeEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
-            Numbers; for classification labels of two classes: numbers, strings or booleans.
+            Numbers; for classification labels: numbers, strings or booleans.
         sample_weight : array of shape (n_samples,) or float, optional
             Non-negative weights; for `Lasso` and `ElasticNet` only their ratios matter.
         on_iteration
@@ -119,8 +118,8 @@ class PenalizedLinearModel(IterativeEstimator):
         """
         start = time.perf_counter()
         self._check_parameters()
-        if self._is_smooth:
-            self._fit_smooth(X, y, sample_weight, on_iteration, start)
+        if self._is_softmax(y):
+            self._fit_softmax(X, y, sample_weight, on_iteration, start)
             return self
         X, regression = self._prepare(X, y, sample_weight)
         strength = self._strength_of(getattr(self, self._penalized_by), regression)
@@ -186,7 +185,11 @@ class PenalizedLinearModel(IterativeEstimator):
         """Whether the penalty lacks an ℓ1 norm, of an estimator that can do without."""
         return False
 
-    def _fit_smooth(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+    def _is_softmax(self, y: Any) -> bool:
+        """Whether `_fit_softmax` learns from such targets, in place of `solver`."""
+        return False
+
+    def _fit_softmax(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         raise NotImplementedError
 
     def _check_parameters(self) -> None:

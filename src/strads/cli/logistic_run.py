@@ -34,9 +34,8 @@ class LogisticRun(LinearRun):
             labels = np.unique(y)
             if len(labels) != 2:
                 shown = ", ".join(map(repr, labels[:5].tolist())) + (", …" if len(labels) > 5 else "")
-                raise InputError(
-                    f"{path}: {len(labels)} labels ({shown}): two are needed; for more classes there is strads train mlr"
-                )
+                message = f"{path}: {len(labels)} labels ({shown}): two are needed; for more there is strads train mlr"
+                raise InputError(message)
             self._labels = labels
         check_known(path, y, self._labels)
         return y

@@ -333,11 +333,10 @@ def test_bad_weights(weights, message):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"alpha": 0.0},
         {"alpha": -1.0},
         {"alpha": float("nan")},
         {"alpha": "auto"},
-        {"l1_ratio": 0.0},
+        {"l1_ratio": -0.1},
         {"l1_ratio": 1.1},
         {"l1_ratio": None},
         {"solver": "fastest"},

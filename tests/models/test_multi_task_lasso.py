@@ -46,6 +46,19 @@ def test_as_scikit_learn(alpha, ratio, intercept, sparse):
         assert same.coef_.tobytes() == model.coef_.tobytes()
 
 
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_weights_are_repetitions(intercept, form):
+    X, Y = problem(4)
+    counts = np.random.default_rng(5).integers(0, 4, len(X))
+    options = {"alpha": 0.05, "l1_ratio": 0.9, "fit_intercept": intercept, "tol": 1e-11}
+    model = MultiTaskElasticNet(**options).fit(form(X), Y, 2.5 * counts)
+    same = MultiTaskElasticNet(**options).fit(np.repeat(X, counts, 0), np.repeat(Y, counts, 0))
+    assert np.allclose(model.coef_, same.coef_, atol=1e-6)
+    assert np.allclose(model.intercept_, same.intercept_, atol=1e-6)
+    assert model.history_[-1]["objective"] == pytest.approx(same.history_[-1]["objective"], rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_gap_bounds_the_suboptimality(seed):
     X, Y = problem(seed, samples=40, features=600)

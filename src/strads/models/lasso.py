@@ -1,17 +1,24 @@
 """Linear regression with an ℓ1 or elastic-net penalty."""
 
+import time
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 
+from strads.checkpoints import data_digest
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
 from strads.models.kernels.datafits import Datafit, Quadratic
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.fitting import Regression
-from strads.models.regression.inputs import as_sample_weights, as_targets
+from strads.models.regression.inputs import as_features, as_sample_weights, as_targets, refuse_not_finite
 from strads.models.regression.linear_model import PenalizedLinearModel
+from strads.models.regression.ridge import RidgeFit, RidgeMinimum
 from strads.models.regression.solver import LinearSolver
 
 
@@ -25,9 +32,9 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     Parameters
     ----------
     alpha : float, default 1.0
-        Strength of the penalty, above 0. `strads.models.lasso_path` fits many values.
+        Strength of the penalty; 0 is none. `strads.models.lasso_path` fits many values.
     l1_ratio : float, default 0.5
-        Share of the ℓ1 norm in the penalty, above 0; 1 is the Lasso.
+        Share of the ℓ1 norm in the penalty; 1 is the Lasso, 0 ridge regression.
     fit_intercept : bool, default True
         Whether to fit b. Columns are not centred explicitly: sparse ones stay sparse.
     standardize : bool, default False
@@ -38,7 +45,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     solver : WorkingSet or CoordinateDescent, optional
         How the objective is minimized. `strads.models.WorkingSet()`, the default, is the fastest on one machine;
         `strads.models.CoordinateDescent(…)` updates coefficients by a schedule of the Dynamic Engine, on all nodes of
-        `strads.init`.
+        `strads.init`. Without an ℓ1 norm there is no choice, `standardize` is refused, and one iteration solves all.
     max_iter : int, default 1000
         Largest number of iterations. Each begins with an evaluation of the gap; the last one ends with it.
     tol : float, default 1e-6
@@ -124,9 +131,45 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self._check_fitted()
         return scipy.sparse.csr_array(self.coef_.reshape(1, -1))
 
+    @property
+    def _is_smooth(self) -> bool:
+        return self.alpha == 0.0 or self.l1_ratio == 0.0
+
     def _check_parameters(self) -> None:
-        check_positive(self, "alpha")
+        check_positive(self, "alpha", or_zero=True)
         super()._check_parameters()
+
+    def _fit_by_another_solver(
+        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
+    ) -> None:
+        X = as_features(self, X)
+        refuse_not_finite(self, X)
+        loss = self._datafit(X, y, sample_weight)
+        centred, self._shift = centre_far_columns(X, loss.weights) if self.fit_intercept else (X, NO_SHIFT)
+        total = float(loss.weights.sum())
+        l2 = float(self.alpha) * (1.0 - float(self.l1_ratio)) * total
+        kind = {"fit_intercept": bool(self.fit_intercept), "positive": bool(self.positive)}
+        self._forget("coef_")
+        self._dtype = X.dtype
+        with RidgeFit(centred, loss.y, loss.weights, l2, **kind, goal=float(self.tol), unit=1.0 / total) as solver:
+            seconds = time.perf_counter() - start
+            self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
+        if not self._verdict["is_converged"]:
+            what = "duality gap is" if l2 else "gradient, relative to that at w = 0, is"
+            warnings.warn(
+                f"{type(self).__name__}: the {what} {self._verdict['reached']:.2g}, above tol={self.tol:g}: scale the "
+                "columns",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _publish(self, learnt: Any) -> None:
+        if isinstance(learnt, RidgeMinimum):
+            coef = learnt.coef.astype(self._dtype)
+            self.dual_gap_ = learnt.gap
+            self._set_coefficients(coef, self._dtype.type(self._shift.outside(coef, learnt.intercept)))
+        else:
+            super()._publish(learnt)
 
     def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
         y = as_targets(y, X.shape[0])

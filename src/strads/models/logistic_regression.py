@@ -14,7 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from strads.errors import ArgumentError
 from strads.models._file_contents import Number, Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_positive, is_number
+from strads.models._parameters import check_choice, check_positive
 from strads.models.kernels.datafits import Datafit, Logistic
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
@@ -166,25 +166,16 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
             check_choice(self, "penalty", ("l1", "l2", "elasticnet"))
         if not self._is_free:
             check_positive(self, "C", most=LARGEST)
-        if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
-            raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
         super()._check_parameters()
         if self.penalty == "l1" and self.l1_ratio != 1:
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
-        if self._is_smooth:
-            self._refuse_options("for penalties with an ℓ1 norm")
 
-    def _refuse_options(self, what: str) -> None:
-        """Reject options of the solvers of two classes."""
-        for name in ("standardize", "solver"):
-            if getattr(self, name):
-                advice = "; put a StandardScaler in front" if name == "standardize" else ""
-                raise ArgumentError(f"{name}={getattr(self, name)!r} is {what}{advice}")
-
-    def _is_softmax(self, y: Any) -> bool:
+    def _needs_another_solver(self, y: Any) -> bool:
         return self._is_smooth or count_classes(y) > 2
 
-    def _fit_softmax(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+    def _fit_by_another_solver(
+        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
+    ) -> None:
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         count = len(self.classes_)

@@ -17,7 +17,13 @@ from strads.models._file_contents import Number, Table
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
-from strads.models.regression.inputs import as_features, as_features_to_predict, as_several_targets, refuse_not_finite
+from strads.models.regression.inputs import (
+    as_features,
+    as_features_to_predict,
+    as_sample_weights,
+    as_several_targets,
+    refuse_not_finite,
+)
 from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinimum
 from strads.progress import Shown
 
@@ -26,7 +32,8 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
     """Linear regression with several outputs: a feature has coefficients for all of them, or for none.
 
     Minimizes 1/(2n) ‖Y − XW − b‖² + alpha (l1_ratio Σ_j ‖W_j‖ + (1 − l1_ratio)/2 ‖W‖²), where W_j are the coefficients
-    of feature j: the objective of scikit-learn's `MultiTaskElasticNet`. Runs in this process.
+    of feature j: the objective of scikit-learn's `MultiTaskElasticNet`. With sample weights s, n is Σ s_i and the
+    square of each sample is multiplied by s_i. Runs in this process.
 
     Parameters
     ----------
@@ -95,13 +102,22 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, *, on_iteration: OnIteration | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_iteration: OnIteration | None = None,
+    ) -> Self:
         """Fit to data.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or float, optional
+            Non-negative weights s, of which only the ratios matter.
         on_iteration
             Called with the record of each iteration, see `history_`; fitting stops when it returns True.
 
@@ -120,19 +136,19 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
         X = as_features(self, X)
         refuse_not_finite(self, X)
         Y = as_several_targets(y, X.shape[0])
-        samples = X.shape[0]
-        centred, shift = centre_far_columns(X, np.ones(samples)) if self.fit_intercept else (X, NO_SHIFT)
-        strength = float(self.alpha) * samples
+        weights = as_sample_weights(sample_weight, X.shape[0])
+        centred, shift = centre_far_columns(X, weights) if self.fit_intercept else (X, NO_SHIFT)
+        strength = float(self.alpha) * float(weights.sum())
         l1, l2 = strength * float(self.l1_ratio), strength * (1.0 - float(self.l1_ratio))
         self._shift, self._dtype = shift, X.dtype
         begin = self._begin(Y, X)
         with one_blas_thread():
             solver = MultiTaskDescent(
-                centred, Y, l1, l2, fit_intercept=bool(self.fit_intercept), goal=float(self.tol), start=begin
+                centred, Y, weights, l1, l2, fit_intercept=bool(self.fit_intercept), goal=float(self.tol), start=begin
             )
             with solver:
                 seconds = time.perf_counter() - start
-                stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y))
+                stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
         warn_of_rounding(self, self._rounding(Y), X.dtype)
         if not (self._verdict["is_converged"] or stopped):
             warnings.warn(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import d2_tweedie_score
 
 from strads.errors import ArgumentError, InputError
+from strads.models._parameters import check_positive
 from strads.models.kernels.datafits import Datafit, Poisson
 from strads.models.lasso import ElasticNet
 from strads.models.regression.inputs import as_sample_weights, as_targets
@@ -77,8 +78,13 @@ class PoissonRegressor(ElasticNet):
         """Return D², the share of the deviance that is explained: 1 is best, 0 that of the mean of y."""
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
+    @property
+    def _is_smooth(self) -> bool:
+        return False
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_positive(self, "alpha", "l1_ratio")
         if self.solver is not None and not isinstance(self.solver, WorkingSet):
             raise ArgumentError(f"solver={self.solver!r}: give WorkingSet() or None: the loss has no largest curvature")
 

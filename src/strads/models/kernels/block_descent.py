@@ -60,11 +60,12 @@ def sweep_dense(columns: Any, norms: Any, order: Any, l1: float, l2: float, W: A
 
 @njit(nogil=True, cache=True)
 def sweep_sparse(  # type: ignore[no-untyped-def]
-    data, indices, indptr, means, norms, order, l1: float, l2: float, W, residuals, offsets
+    data, indices, indptr, means, roots, norms, order, l1: float, l2: float, W, residuals, offsets
 ) -> None:
     """Update blocks as `sweep_dense` does, of columns in CSC form that are centred by their means.
 
-    The residuals are `residuals[t] + offsets[t]`: the mean of a column moves all of them alike.
+    The rows of the columns and residuals are multiplied by the roots of the samples' weights. The residuals are
+    `residuals[t] + offsets[t] * roots`: the mean of a column moves all of them alike.
     """
     outputs = len(residuals)
     pull = np.empty(outputs)
@@ -76,8 +77,8 @@ def sweep_sparse(  # type: ignore[no-untyped-def]
             total = weight = 0.0
             for p in range(begin, end):
                 total += data[p] * residuals[t, indices[p]]
-                weight += data[p]
-            # Residuals sum to 0 over all samples, so that the mean of the column contributes nothing.
+                weight += data[p] * roots[indices[p]]
+            # The weighted residuals sum to 0, so that the mean of the column contributes nothing.
             pull[t] = total + offsets[t] * weight
         if _shrink(pull, W[j], norms[j], l1, l2):
             for t in range(outputs):

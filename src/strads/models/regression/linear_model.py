@@ -118,8 +118,8 @@ class PenalizedLinearModel(IterativeEstimator):
         """
         start = time.perf_counter()
         self._check_parameters()
-        if self._is_softmax(y):
-            self._fit_softmax(X, y, sample_weight, on_iteration, start)
+        if self._needs_another_solver(y):
+            self._fit_by_another_solver(X, y, sample_weight, on_iteration, start)
             return self
         X, regression = self._prepare(X, y, sample_weight)
         strength = self._strength_of(getattr(self, self._penalized_by), regression)
@@ -185,19 +185,27 @@ class PenalizedLinearModel(IterativeEstimator):
         """Whether the penalty lacks an ℓ1 norm, of an estimator that can do without."""
         return False
 
-    def _is_softmax(self, y: Any) -> bool:
-        """Whether `_fit_softmax` learns from such targets, in place of `solver`."""
-        return False
+    def _needs_another_solver(self, y: Any) -> bool:
+        """Whether `_fit_by_another_solver` learns from such targets, in place of `solver`."""
+        return self._is_smooth
 
-    def _fit_softmax(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+    def _fit_by_another_solver(
+        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
+    ) -> None:
         raise NotImplementedError
 
+    def _refuse_options(self, what: str) -> None:
+        """Reject options that only `solver` knows."""
+        for name in ("standardize", "solver"):
+            if getattr(self, name):
+                advice = "; put a StandardScaler in front" if name == "standardize" else ""
+                raise ArgumentError(f"{name}={getattr(self, name)!r} is {what}{advice}")
+
     def _check_parameters(self) -> None:
-        if not self._is_smooth and not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
-            raise ArgumentError(
-                f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1; without any ℓ1 penalty nothing is "
-                "sparse, and other estimators, such as sklearn.linear_model.Ridge, are faster"
-            )
+        if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
+            raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
+        if self._is_smooth:
+            self._refuse_options("for penalties with an ℓ1 norm")
         if self.solver is not None and not isinstance(self.solver, LinearSolver):
             raise ArgumentError(f"solver={self.solver!r}: give WorkingSet(), CoordinateDescent(…) or None")
         check_whole_numbers(self, "max_iter")

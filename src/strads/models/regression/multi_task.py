@@ -1,8 +1,8 @@
 """The descent of linear models with several outputs, which share the features that count.
 
-Minimizes ½‖Y − X W − b‖² + l1 Σ_j ‖W_j‖ + l2/2 ‖W‖². As in `WorkingSet`, passes over all columns find the duality gap
-and the columns that violate the optimality conditions most; on these, `block_descent` sweeps, with Anderson's
-extrapolation of the last iterates (Bertrand and Massias 2021).
+Minimizes ½ Σ_i s_i ‖y_i − x_i W − b‖² + l1 Σ_j ‖W_j‖ + l2/2 ‖W‖². As in `WorkingSet`, passes over all columns find the
+duality gap and the columns that violate the optimality conditions most; on these, `block_descent` sweeps, with
+Anderson's extrapolation of the last iterates (Bertrand and Massias 2021).
 """
 
 from dataclasses import dataclass
@@ -45,6 +45,8 @@ class MultiTaskDescent(Solver):
     X : ndarray or CSC matrix of shape (samples, features)
         Finite numbers.
     Y : float64 array of shape (samples, outputs)
+    weights : float64 array of shape (samples,)
+        s.
     l1, l2 : float
         Strengths of the penalties.
     fit_intercept : bool
@@ -56,13 +58,23 @@ class MultiTaskDescent(Solver):
     checkpointed = ("_W", "_size", "_samples", "_pulls", "_gap", "_objective", "_least", "_idle", "_is_evaluated")
 
     def __init__(
-        self, X: Any, Y: Array, l1: float, l2: float, *, fit_intercept: bool, goal: float, start: Array | None = None
+        self,
+        X: Any,
+        Y: Array,
+        weights: Array,
+        l1: float,
+        l2: float,
+        *,
+        fit_intercept: bool,
+        goal: float,
+        start: Array | None = None,
     ):
         self._X, self._l1, self._l2, self._goal = X, l1, l2, goal
         features = X.shape[1]
-        self._y_means = Y.mean(0) if fit_intercept else np.zeros(Y.shape[1])
-        self._Y = np.ascontiguousarray((Y - self._y_means).T)
-        self._means = _means(X) if fit_intercept else np.zeros(features)
+        self._total, self._roots, self._fit_intercept = float(weights.sum()), np.sqrt(weights), fit_intercept
+        self._y_means = weights @ Y / self._total if fit_intercept else np.zeros(Y.shape[1])
+        self._Y = np.ascontiguousarray(((Y - self._y_means) * self._roots[:, None]).T)
+        self._means = np.asarray(X.T @ weights).ravel() / self._total if fit_intercept else np.zeros(features)
         self._null = 0.5 * float(np.vdot(self._Y, self._Y))
         self._W = np.zeros((features, Y.shape[1])) if start is None else np.array(start, np.float64)
         self._size = min(_FIRST_SET, features)
@@ -81,14 +93,13 @@ class MultiTaskDescent(Solver):
         is_idle = self._objective >= self._least[0] and self._gap >= self._least[1]
         self._idle = self._idle + 1 if is_idle else 0
         self._least = min(self._objective, self._least[0]), min(self._gap, self._least[1])
-        samples = self._X.shape[0]
         figures = {
-            "gap": self._gap / samples,
+            "gap": self._gap / self._total,
             "relative_gap": self._relative_gap,
             "active": int(np.count_nonzero(self._W.any(1))),
         }
         is_last = self._relative_gap <= self._goal or self._idle >= _MOST_IDLE
-        return Epoch(self._samples, self._objective / samples, figures, is_last=is_last)
+        return Epoch(self._samples, self._objective / self._total, figures, is_last=is_last)
 
     @property
     def _relative_gap(self) -> float:
@@ -97,7 +108,7 @@ class MultiTaskDescent(Solver):
     def learnt(self) -> MultiTaskMinimum:
         """Return the coefficients, which the next epoch changes."""
         intercept = self._y_means - self._means @ self._W
-        return MultiTaskMinimum(self._W.T, intercept, self._gap / self._X.shape[0])
+        return MultiTaskMinimum(self._W.T, intercept, self._gap / self._total)
 
     @property
     def is_intact(self) -> bool:
@@ -117,21 +128,25 @@ class MultiTaskDescent(Solver):
         for begin in range(0, len(W), _AT_ONCE):
             part = slice(begin, begin + _AT_ONCE)
             columns = self._X[:, part].T
-            correlations = (columns if sp.issparse(columns) else columns.astype(np.float64)) @ residuals.T
+            weighted = (residuals * self._roots).T
+            correlations = (columns if sp.issparse(columns) else columns.astype(np.float64)) @ weighted
             pulls[part] = np.linalg.norm(correlations - self._l2 * W[part], axis=1)
         self._samples += self._X.nnz if sp.issparse(self._X) else self._X.size
         self._pulls = pulls
         self._objective, self._gap = self._objective_and_gap(residuals, W, float(pulls.max(initial=0.0)))
 
     def _residuals(self) -> Array:
-        """Return Y − X W for centred columns, of shape (outputs, samples), in which no rounding adds up."""
+        """Return Y − X W for centred columns, times the roots of weights, of shape (outputs, samples).
+
+        No rounding adds up in them.
+        """
         support = np.flatnonzero(self._W.any(1))
         W = self._W[support]
         X = self._X[:, support]
         fitted = np.asarray(X @ W if sp.issparse(X) else X.astype(np.float64) @ W) - self._means[support] @ W
-        residuals = np.ascontiguousarray(self._Y - fitted.T)
-        if self._means.any() or self._y_means.any():
-            residuals -= residuals.mean(1)[:, None]
+        residuals = np.ascontiguousarray(self._Y - fitted.T * self._roots)
+        if self._fit_intercept:
+            residuals -= (residuals @ self._roots / self._total)[:, None] * self._roots
         return residuals
 
     def _objective_and_gap(self, residuals: Array, W: Array, pull: float) -> tuple[float, float]:
@@ -150,7 +165,7 @@ class MultiTaskDescent(Solver):
         self._size = min(max(self._size, _GROWTH * int(active.sum())), len(self._W))
         wanted = np.where(active, np.inf, self._pulls)
         chosen = np.sort(np.argpartition(-wanted, self._size - 1)[: self._size])
-        columns = _Columns(self._X[:, chosen], self._means[chosen])
+        columns = _Columns(self._X[:, chosen], self._means[chosen], self._roots)
         W, residuals = self._W[chosen], self._residuals()
         enough = max(0.3 * self._goal * self._null, _SHARE_OF_GAP * self._gap)
         everything = np.arange(len(chosen))
@@ -191,21 +206,22 @@ class MultiTaskDescent(Solver):
 
 
 class _Columns:
-    """Some columns, centred, to sweep over."""
+    """Some columns, centred, times the roots of weights, to sweep over."""
 
-    def __init__(self, X: Any, means: Array):
-        self._means = means
+    def __init__(self, X: Any, means: Array, roots: Array):
+        self._means, self._roots = means, roots
+        total = float(roots @ roots)
         if sp.issparse(X):
-            self._sparse = sp.csc_array(X.astype(np.float64))
+            self._sparse = sp.csc_array(X.astype(np.float64).multiply(roots[:, None]))
             squares = np.asarray(self._sparse.multiply(self._sparse).sum(0)).ravel()
-            self.norms = np.maximum(squares - X.shape[0] * means**2, 0.0)
+            self.norms = np.maximum(squares - total * means**2, 0.0)
             self.norms[self.norms <= 1e-12 * squares] = 0.0  # constant
             self.entries = int(X.nnz)
             return
         self._sparse = None
-        self._dense = np.ascontiguousarray(X.T, np.float64) - means[:, None]
+        self._dense = (np.ascontiguousarray(X.T, np.float64) - means[:, None]) * roots
         self.norms = np.einsum("ij,ij->i", self._dense, self._dense)
-        self.norms[np.sqrt(self.norms / X.shape[0]) <= 1e-14 * np.abs(means)] = 0.0
+        self.norms[np.sqrt(self.norms / total) <= 1e-14 * np.abs(means)] = 0.0
         self.entries = int(X.size)
 
     def sweep(self, order: NDArray[np.int64], l1: float, l2: float, W: Array, residuals: Array) -> None:
@@ -215,11 +231,12 @@ class _Columns:
             return
         matrix, offsets = self._sparse, np.zeros(len(residuals))
         parts = matrix.data, matrix.indices, matrix.indptr
-        block_descent.sweep_sparse(*parts, self._means, self.norms, order, l1, l2, W, residuals, offsets)
-        residuals += offsets[:, None]
+        means = self._means, self._roots
+        block_descent.sweep_sparse(*parts, *means, self.norms, order, l1, l2, W, residuals, offsets)
+        residuals += offsets[:, None] * self._roots
 
     def correlate(self, residuals: Array) -> Array:
-        """Return the inner products with residuals that sum to 0, of shape (columns, outputs)."""
+        """Return the inner products with residuals whose weighted sum is 0, of shape (columns, outputs)."""
         X = self._dense if self._sparse is None else self._sparse.T
         return np.asarray(X @ residuals.T)
 
@@ -227,10 +244,4 @@ class _Columns:
         """Return what coefficients predict, of shape (outputs, samples)."""
         if self._sparse is None:
             return np.asarray(W.T @ self._dense)
-        return np.asarray((self._sparse @ W).T) - (W.T @ self._means)[:, None]
-
-
-def _means(X: Any) -> Array:
-    if sp.issparse(X):
-        return np.asarray(X.sum(0, dtype=np.float64)).ravel() / X.shape[0]
-    return np.asarray(X.mean(0, dtype=np.float64))
+        return np.asarray((self._sparse @ W).T) - (W.T @ self._means)[:, None] * self._roots

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 import sklearn.linear_model as peers
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from strads.errors import ArgumentError, InputError
@@ -91,8 +92,47 @@ def test_what_a_user_can_do_wrong():
         LassoCV().predict(X)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+@pytest.mark.parametrize("ratios", [None, [0.0, 1.0]])
+def test_chooses_what_a_grid_search_does(ratios, scoring, classes):
+    rng = np.random.default_rng(7)
+    labels = np.argmax(X[:, :classes] + rng.normal(size=(len(X), classes)), axis=1)
+    folds, Cs = KFold(4, shuffle=True, random_state=1), [0.01, 0.1, 1.0]
+    own = LogisticRegressionCV(Cs=Cs, l1_ratios=ratios, cv=folds, scoring=scoring, tol=1e-9).fit(X, labels)
+    search = GridSearchCV(
+        LogisticRegression(tol=1e-9), {"l1_ratio": ratios or [1.0], "C": Cs}, cv=folds, scoring=scoring
+    ).fit(X, labels)
+    shape = (len(ratios or [1.0]), len(Cs))
+    assert np.allclose(own.scores_.reshape(4, -1).mean(0).reshape(shape), means_of(search, ratios, Cs), atol=1e-4)
+    assert own.scores_.shape == ((4, 3) if ratios is None else (4, 2, 3))
+    assert own.C_[0] in Cs
+    assert own.l1_ratio_ in (ratios or [1.0])
+    assert own.scores_.reshape(4, *shape).mean(0).max() == pytest.approx(search.best_score_, abs=1e-4)
+    expected = own.best_estimator_.score(X, labels) if scoring is None else -log_loss(labels, own.predict_proba(X))
+    assert own.score(X, labels) == pytest.approx(expected)
+    assert own.coef_.shape == (1 if classes == 2 else 3, X.shape[1])
+
+
+def means_of(search, ratios, Cs):
+    """The scores of a search as an array of shape (ratios, Cs)."""
+    scores = {
+        (each["l1_ratio"], each["C"]): mean
+        for each, mean in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
+    }
+    return np.array([[scores[ratio, C] for C in Cs] for ratio in ratios or [1.0]])
+
+
+def test_bad_scores():
+    with pytest.raises(ArgumentError, match="scoring='best'"):
+        LogisticRegressionCV(scoring="best").fit(X, LABELS)
+    with pytest.raises(ArgumentError, match="l1_ratios is empty"):
+        LogisticRegressionCV(l1_ratios=[]).fit(X, LABELS)
+
+
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "model", [LassoCV(alphas=5), ElasticNetCV(alphas=5), LogisticRegressionCV(Cs=3, cv=3, tol=1e-12)]
+    "model", [LassoCV(alphas=5), ElasticNetCV(alphas=5), LogisticRegressionCV(Cs=[0.01, 1.0], cv=3, tol=1e-12)]
 )
 def test_scikit_learns_own_checks(model):
     check_estimator(model)

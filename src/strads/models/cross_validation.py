@@ -1,16 +1,18 @@
 """Lasso, ElasticNet and LogisticRegression with the strength of the penalty chosen by cross-validation."""
 
+import copy
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import column_or_1d
 
@@ -20,17 +22,25 @@ from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import strengths_down
 from strads.models.regression.inputs import (
+    as_classes,
     as_features,
     as_sample_weights,
     as_targets,
-    as_two_classes,
     refuse_not_finite,
 )
 from strads.models.regression.linear_model import PenalizedLinearModel
-from strads.models.regression.path import RegularizationPath, alpha_max, lasso_path, logistic_path
+from strads.models.regression.path import alpha_max, lasso_path, logistic_path
 from strads.progress import Shown, showing
 
 Array = NDArray[np.float64]
+
+
+class Fold(NamedTuple):
+    """Some of the samples: X of shape (samples, features), y and the weights of shape (samples,)."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: Array
 
 
 class CrossValidated(BaseEstimator):
@@ -56,12 +66,8 @@ class CrossValidated(BaseEstimator):
         """Return, for each combination of other parameters, those and the strengths to try."""
 
     @abstractmethod
-    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
-        """Follow the path, in the order of `values`."""
-
-    @abstractmethod
-    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
-        """Return a score for each column of the predictors X w + b, of shape (samples, values); higher is better."""
+    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
+        """Return a score for each of the values, in their order, of what is learnt from a fold; higher is better."""
 
     @abstractmethod
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
@@ -115,12 +121,10 @@ class CrossValidated(BaseEstimator):
             if self.verbose:
                 on_fold = display.enter_context(showing(self.shown, len(grids) * len(folds), on_fold))
             for number, (place, fold) in enumerate(np.ndindex(len(grids), len(folds)), 1):
-                (options, values), (train, test) = grids[place], folds[fold]
-                path = self._path(rows[train], targets[train], weights[train], options, values)
-                predictors = np.asarray(rows[test] @ path.sparse_coefs.toarray()) + path.intercepts
-                found = scores[place, :, fold] = self._scores(predictors, targets[test], weights[test])
+                train, test = (Fold(rows[part], targets[part], weights[part]) for part in folds[fold])
+                found = scores[place, :, fold] = self._scores(train, test, *grids[place])
                 if on_fold is not None:
-                    seconds, fits = time.perf_counter() - start, number * len(values)
+                    seconds, fits = time.perf_counter() - start, number * scores.shape[1]
                     on_fold({"iteration": number, "seconds": seconds, "samples": fits, "score": float(found.max())})
         means = np.average(scores, axis=2, weights=[weights[test].sum() for _, test in folds])
         place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
@@ -242,11 +246,10 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
             grids.append((options, values))
         return grids
 
-    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
-        return lasso_path(X, y, alphas=values, sample_weight=weights, **options)
-
-    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
-        return -np.asarray(np.average((predictors - y[:, None]) ** 2, axis=0, weights=weights))
+    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
+        path = lasso_path(train.X, train.y, alphas=values, sample_weight=train.weights, **options)
+        predictors = np.asarray(test.X @ path.sparse_coefs.toarray()) + path.intercepts
+        return -np.asarray(np.average((predictors - test.y[:, None]) ** 2, axis=0, weights=test.weights))
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return ElasticNet(value, **options)
@@ -309,7 +312,7 @@ class LassoCV(ElasticNetCV):
 
 
 class LogisticRegressionCV(ClassifierMixin, CrossValidated):
-    """`LogisticRegression` of two classes with C chosen by cross-validation.
+    """`LogisticRegression` with C, and l1_ratio if several are given, chosen by cross-validation.
 
     Parameters
     ----------
@@ -317,6 +320,10 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         Values of C, or how many, evenly spaced on a log scale from 1e-4 to 1e4, as in scikit-learn.
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; None: 5 stratified folds.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, such as "roc_auc" or "neg_log_loss"; None: the accuracy, with sample weights.
+    l1_ratios : list of floats, optional
+        Values to choose from, in place of `l1_ratio`.
     penalty, l1_ratio, class_weight, fit_intercept, standardize, solver, max_iter, tol
         As of `LogisticRegression`; `tol` holds for every fit.
     verbose : bool, default False
@@ -324,14 +331,14 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
 
     Attributes
     ----------
-    C_ : ndarray of shape (1,)
-        What was chosen: the largest mean accuracy over the folds, of equal ones the smallest C.
+    C_, l1_ratio_ : ndarray of shape (1,), float
+        What was chosen: the largest mean score over the folds, of equal ones the smallest C.
     Cs_ : ndarray of shape (n_Cs,)
         The values tried, in increasing order.
-    scores_ : ndarray of shape (n_folds, n_Cs)
-        Accuracies.
+    scores_ : ndarray of shape (n_folds, n_Cs) or, with `l1_ratios`, (n_folds, n_l1_ratios, n_Cs)
+        Scores of the folds.
     best_estimator_ : LogisticRegression
-        Fitted with it to all data; its `save` writes it to a file.
+        Fitted with these to all data; its `save` writes it to a file.
     classes_, coef_, intercept_, dual_gap_, n_iter_, history_
         Of `best_estimator_`.
     n_features_in_ : int
@@ -345,13 +352,15 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self,
         *,
         Cs: int | ArrayLike = 10,
-        penalty: str = "elasticnet",
+        penalty: str | None = "elasticnet",
         l1_ratio: float = 1.0,
+        l1_ratios: Sequence[float] | None = None,
         class_weight: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         solver: Any = None,
         cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
         verbose: bool = False,
@@ -359,58 +368,81 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self.Cs = Cs
         self.penalty = penalty
         self.l1_ratio = l1_ratio
+        self.l1_ratios = l1_ratios
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.solver = solver
         self.cv = cv
+        self.scoring = scoring
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return X w + b, of shape (n_samples,): positive for the second class."""
+        """Return X w + b: see `LogisticRegression`."""
         return np.asarray(self._best().decision_function(X))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each class, of shape (n_samples, 2)."""
+        """Return the probability of each class, of shape (n_samples, n_classes)."""
         return np.asarray(self._best().predict_proba(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Return the logarithm of the probability of each class, of shape (n_samples, 2)."""
+        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
         return np.asarray(self._best().predict_log_proba(X))
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score by `scoring`, or the accuracy."""
+        if self.scoring is None:
+            return float(self._best().score(X, y, sample_weight))
+        return float(self._scorer()(self._best(), X, y))
+
+    def _scorer(self) -> Any:
+        try:
+            return get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        except ValueError as error:
+            raise ArgumentError(f"scoring={self.scoring!r}: {error}") from error
+
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
-        self.classes_, _ = as_two_classes(y, samples)
+        self._scorer()
+        self.classes_, _ = as_classes(y, samples)
         return np.asarray(column_or_1d(y))
 
     def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
-        names = ("penalty", "l1_ratio", "class_weight", "fit_intercept", "standardize", "solver", "max_iter", "tol")
+        names = ("penalty", "class_weight", "fit_intercept", "standardize", "solver", "max_iter", "tol")
         options = {name: getattr(self, name) for name in names}
+        ratios = [self.l1_ratio] if self.l1_ratios is None else list(self.l1_ratios)
+        if not ratios:
+            raise ArgumentError("l1_ratios is empty: give one number or more")
         given: Any = self.Cs
         if is_number(given):
             check_whole_numbers(self, "Cs")
-            return [(options, np.logspace(-4, 4, int(given)))]
-        return [(options, _as_sorted("Cs", given))]
+            given = np.logspace(-4, 4, int(given))
+        return [(options | {"l1_ratio": ratio}, _as_sorted("Cs", given)) for ratio in ratios]
 
-    def _path(self, X: Any, y: Any, weights: Array, options: dict[str, Any], values: Array) -> RegularizationPath:
-        return logistic_path(X, y, Cs=values, sample_weight=weights, **options)
+    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
+        if self.scoring is None:
+            return np.array([model.score(*test) for model in self._models(train, options, values)])
+        scorer = self._scorer()
+        return np.array([scorer(model, test.X, test.y) for model in self._models(train, options, values)], np.float64)
 
-    def _scores(self, predictors: Array, y: NDArray[Any], weights: Array) -> Array:
-        second = (y == self.classes_[1])[:, None]
-        return np.asarray(np.average((predictors > 0.0) == second, axis=0, weights=weights), np.float64)
+    def _models(self, train: Fold, options: dict[str, Any], values: Array) -> list[LogisticRegression]:
+        """Return the models of all values: a path, or each on its own where there are no paths."""
+        found: list[LogisticRegression] = []
+        if len(self.classes_) == 2 and not LogisticRegression(**options).is_smooth:
+            follow = {"Cs": values, "sample_weight": train.weights, **options}
+            logistic_path(train.X, train.y, on_step=lambda model: found.append(copy.copy(model)), **follow)
+            return found
+        return [LogisticRegression(C=float(value), **options).fit(*train) for value in values]
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return LogisticRegression(C=value, **options)
 
     def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
-        self.Cs_, self.scores_ = grids[0][1], scores[0].T
-        self.C_ = np.array([self.Cs_[step]])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        self.Cs_, self.scores_ = grids[0][1], np.moveaxis(scores, 2, 0)
+        if self.l1_ratios is None:
+            self.scores_ = self.scores_[:, 0]
+        self.C_, self.l1_ratio_ = np.array([self.Cs_[step]]), float(grids[place][0]["l1_ratio"])
 
 
 def _as_sorted(name: str, values: Any) -> Array:

@@ -132,7 +132,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         return scipy.sparse.csr_array(self.coef_.reshape(1, -1))
 
     @property
-    def _is_smooth(self) -> bool:
+    def is_smooth(self) -> bool:
+        """Whether the penalty lacks an ℓ1 norm."""
         return self.alpha == 0.0 or self.l1_ratio == 0.0
 
     def _check_parameters(self) -> None:

@@ -153,7 +153,8 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         return np.stack([log_expit(-z), log_expit(z)], axis=1) if z.ndim == 1 else np.asarray(log_softmax(z, axis=1))
 
     @property
-    def _is_smooth(self) -> bool:
+    def is_smooth(self) -> bool:
+        """Whether the penalty lacks an ℓ1 norm."""
         return self._is_free or self.penalty == "l2" or (self.penalty == "elasticnet" and self.l1_ratio == 0)
 
     @property
@@ -171,7 +172,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
 
     def _needs_another_solver(self, y: Any) -> bool:
-        return self._is_smooth or count_classes(y) > 2
+        return self.is_smooth or count_classes(y) > 2
 
     def _fit_by_another_solver(
         self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
@@ -181,7 +182,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         count = len(self.classes_)
         if count > 2:
             self._refuse_options("for two classes")
-            if 0.0 < self.l1_ratio < 1.0 and not self._is_smooth:
+            if 0.0 < self.l1_ratio < 1.0 and not self.is_smooth:
                 raise ArgumentError(f"l1_ratio={self.l1_ratio!r}, of {count} classes: give 0 or 1")
         weights = as_sample_weights(sample_weight, X.shape[0])
         totals = np.bincount(codes, weights, count).astype(np.float64)
@@ -190,14 +191,14 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         if not self._is_free:
             weights *= float(self.C)
         # Two classes are a softmax with ±w/2, of which the squares add up to half of ‖w‖².
-        ridge = (2.0 if count == 2 else 1.0) if self._is_smooth and not self._is_free else 0.0
+        ridge = (2.0 if count == 2 else 1.0) if self.is_smooth and not self._is_free else 0.0
         fit_softmax(
             self,
             X,
             codes,
             weights,
             ridge=ridge,
-            is_sparse=not self._is_smooth,
+            is_sparse=not self.is_smooth,
             on_iteration=on_iteration,
             start=start,
             stacklevel=4,

@@ -79,7 +79,8 @@ class PoissonRegressor(ElasticNet):
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
     @property
-    def _is_smooth(self) -> bool:
+    def is_smooth(self) -> bool:
+        """Whether the penalty lacks an ℓ1 norm: it may not."""
         return False
 
     def _check_parameters(self) -> None:

@@ -162,7 +162,7 @@ class PenalizedLinearModel(IterativeEstimator):
     ) -> tuple[Any, Regression]:
         """Check all input; return the converted X and the regression."""
         self._check_parameters()
-        if self._is_smooth:
+        if self.is_smooth:
             raise ArgumentError("this is for models with an ℓ1 penalty: without one no coefficient becomes 0")
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)
@@ -181,13 +181,13 @@ class PenalizedLinearModel(IterativeEstimator):
         return X, Regression(design, datafit, scales, *kind, shift)
 
     @property
-    def _is_smooth(self) -> bool:
+    def is_smooth(self) -> bool:
         """Whether the penalty lacks an ℓ1 norm, of an estimator that can do without."""
         return False
 
     def _needs_another_solver(self, y: Any) -> bool:
         """Whether `_fit_by_another_solver` learns from such targets, in place of `solver`."""
-        return self._is_smooth
+        return self.is_smooth
 
     def _fit_by_another_solver(
         self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
@@ -204,7 +204,7 @@ class PenalizedLinearModel(IterativeEstimator):
     def _check_parameters(self) -> None:
         if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
-        if self._is_smooth:
+        if self.is_smooth:
             self._refuse_options("for penalties with an ℓ1 norm")
         if self.solver is not None and not isinstance(self.solver, LinearSolver):
             raise ArgumentError(f"solver={self.solver!r}: give WorkingSet(), CoordinateDescent(…) or None")

@@ -182,10 +182,15 @@ TRAINING = ("train", "lasso", "--data", "train.csv", "--out", "x")
         ((*TRAINING, "--holdout", 0.1, "--test", "test.csv"), "--test and --holdout"),
         ((*TRAINING, *PRICE, "--holdout", 0.001, "--drop", "sold,kind,wall=color"), "of 300 samples are 0"),
         ((*TRAINING, "--cv", 3, "--alpha", 1.0), "leave out --alpha"),
+        ((*TRAINING, *PRICE, "--drop", "sold,kind,wall=color", "--cv", 301), "--cv 301: 300 samples of a kind"),
+        ((*TRAINING, *PRICE, "--categorical", "wall=color,price"), "cannot be --categorical as well"),
+        ((*TRAINING, *PRICE, "--drop", '"no, never",sold'), "no column 'no, never' for --drop"),
+        (("predict", "lasso", "--data", "none.csv"), "there is nothing to predict"),
     ],
 )
 def test_bad_input(strads: Strads, folder: Path, arguments: tuple[object, ...], message: str) -> None:
     (folder / "less.csv").write_text("area,wall=color\n1.0,red\n")
+    (folder / "none.csv").write_text("area,rooms,wall=color\n")
     done = strads(*arguments, cwd=folder)
     assert done.returncode == 2
     assert message in done.stderr

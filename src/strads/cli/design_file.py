@@ -268,7 +268,8 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
             raise InputError(f"{path}: what is to be predicted is of dtype {y.dtype}: give real numbers or strings")
         _check_targets(path, samples)
     if X.shape[0] == 0 or X.shape[1] == 0:
-        raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is nothing to learn from")
+        nothing = "nothing to learn from" if like is None else "nothing to predict"
+        raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is {nothing}")
     if like is not None and X.shape[1] != len(like.names):
         raise InputError(
             f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: the same are needed"

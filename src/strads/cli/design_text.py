@@ -167,6 +167,8 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
     for name, option in [(name, option) for option, names in given.items() for name in names]:
         if name not in header:
             raise InputError(f"{where}: there is no column {name!r} for {option}: {_some(header)}")
+    if target in wanted.categorical:
+        raise InputError(f"{where}: {target!r} is to be predicted, and cannot be --categorical as well")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{where}: two columns are called {twice!r}")

@@ -41,6 +41,10 @@ class LassoRun(LinearRun):
         """Fit for all alphas."""
         lasso_path(self._samples.X, self._y, alphas=self._values, on_step=on_step, **self.model_parameters())
 
+    def smallest_group(self, y: NDArray[Any]) -> int:
+        """All samples."""
+        return len(y)
+
     def cross_validated(self, values: list[float], folds: int) -> ElasticNetCV:
         """The elastic net or Lasso with one of these alphas."""
         parts = KFold(folds, shuffle=True, random_state=self.common.seed)

@@ -50,6 +50,10 @@ class LinearRun(SamplesRun):
         """Fit a path of penalties; `on_step` is called with the estimator after each."""
 
     @abstractmethod
+    def smallest_group(self, y: NDArray[Any]) -> int:
+        """The number of samples of which each fold needs one."""
+
+    @abstractmethod
     def cross_validated(self, values: list[float], folds: int) -> Any:
         """The estimator that chooses one of these strengths."""
 
@@ -84,6 +88,9 @@ class LinearRun(SamplesRun):
     def read(self) -> None:
         """Read the samples, and determine the strength of the penalty."""
         super().read()
+        folds, count = self.penalty.folds, self.smallest_group(self._y)
+        if folds is not None and folds > count:
+            raise InputError(f"{self.data}: --cv {folds}: {count:,} samples of a kind cannot be in so many folds")
         self._values = self._strengths()
 
     def prepare(self, console: Console) -> None:
@@ -171,7 +178,7 @@ class LinearRun(SamplesRun):
     def announcement(self) -> list[str]:
         """The amount of data, and the penalty."""
         first, last = (f"{self.strength} = {self._values[place]:.6g}" for place in (0, -1))
-        penalty = f"{first} … {last}, {len(self._values)} steps" if self._is_path else first
+        penalty = f"{first} … {last}, {len(self._values)} steps" if self.penalty.steps is not None else first
         return [*super().announcement(), penalty]
 
     def arguments(self) -> Record:

@@ -48,6 +48,10 @@ class LogisticRun(LinearRun):
         """Fit for all values of C."""
         logistic_path(self._samples.X, self._y, Cs=self._values, on_step=on_step, **self.model_parameters())
 
+    def smallest_group(self, y: NDArray[Any]) -> int:
+        """The samples of the rarer class."""
+        return int(np.unique(y, return_counts=True)[1].min())
+
     def cross_validated(self, values: list[float], folds: int) -> LogisticRegressionCV:
         """The logistic regression with one of these values of C."""
         parts = StratifiedKFold(folds, shuffle=True, random_state=self.common.seed)

@@ -1,5 +1,6 @@
 """Options of commands that learn from samples: of all of them, and of `strads train lasso` and `logistic`."""
 
+import csv
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,14 +26,16 @@ class Schedule(StrEnum):
 
 
 def _names(value: str | None) -> str | None:
-    if value is not None and not all(name.strip() for name in value.split(",")):
+    if value is not None and not all(column_names(value)):
         raise typer.BadParameter(f"{value!r}: give names of columns, such as id,date")
     return value
 
 
 def column_names(value: str | None) -> tuple[str, ...]:
-    """Return the names of columns in the value of an option."""
-    return () if value is None else tuple(name.strip() for name in value.split(","))
+    """Return the names of columns in the value of an option; those with commas are in double quotes, as in a CSV."""
+    return (
+        () if value is None else tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), [""]))
+    )
 
 
 SamplesOption = Annotated[

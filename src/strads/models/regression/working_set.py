@@ -29,7 +29,7 @@ _LOOKS_NEAR = 10
 _SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
 _SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
 _NEWTON_STEPS = 10
-_IDLE = 1e-6  # of the gap: a decrease of the objective that leads nowhere
+_IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
 _MOST_IDLE = 5  # iterations that lower neither the objective nor the gap
 _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
@@ -90,7 +90,7 @@ class _WorkingSets(Descent):
         active = int(np.count_nonzero(self._w))
         if iteration > 1:
             least = self._least
-            is_idle = objective >= least[0] - _IDLE * gap and gap >= least[1]
+            is_idle = objective >= least[0] - _IDLE * gap and gap >= (1.0 - _IDLE) * least[1]
             self._idle = self._idle + 1 if is_idle else 0
             self._least = min(objective, least[0]), min(gap, least[1])
         self._progress = Progress(iteration, self._samples, objective, gap, active)

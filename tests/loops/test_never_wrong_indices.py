@@ -153,6 +153,7 @@ SLICES = [
 ]
 
 
+@pytest.mark.slow
 @two_of(SLICES)
 @in_its_own_process(120)
 def test_slices_end_where_they_end(bodies):

@@ -91,7 +91,7 @@ def check(body, index, shapes, **options):
 
 
 seeds = st.integers(0, 2**32 - 1)
-many = settings(max_examples=1000)
+many = settings(max_examples=400)
 
 
 @many

@@ -240,6 +240,7 @@ def test_bad_input_is_named():
         LinearSVC(tol=1e-15, max_iter=2).fit(X, y)
 
 
+@pytest.mark.slow
 def test_samples_that_depend_on_each_other_are_not_updated_together():
     same = np.ones((50, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(50, 600))
     labels = np.arange(50) % 2

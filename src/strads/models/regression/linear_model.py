@@ -163,7 +163,9 @@ class PenalizedLinearModel(IterativeEstimator):
         """Check all input; return the converted X and the regression."""
         self._check_parameters()
         if self.is_smooth:
-            raise ArgumentError("this is for models with an ℓ1 penalty: without one no coefficient becomes 0")
+            raise ArgumentError(
+                f"l1_ratio={self.l1_ratio!r}: this is for models with an ℓ1 penalty: without one nothing becomes 0"
+            )
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)
         centred, shift = X, NO_SHIFT

@@ -120,3 +120,12 @@ def test_conventions_of_scikit_learn(model):
 def test_bad_input(X, Y, parameters, error, message):
     with pytest.raises(error, match=message):
         MultiTaskLasso(**parameters).fit(X, Y)
+
+
+def test_a_hopeless_problem_ends_soon_with_a_warning():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 20)) + 1e6 * (np.arange(20) % 2)  # without an intercept these columns are nearly alike
+    Y = rng.normal(size=(30, 2))
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model = MultiTaskElasticNet(1e-7, l1_ratio=0.9, fit_intercept=False, tol=1e-12).fit(X, Y)
+    assert model.n_iter_ < 100

@@ -23,8 +23,9 @@ _FIRST_SET = 100
 _GROWTH = 2  # ratio of a working set to the support
 _AT_ONCE = 512  # columns of a pass over all
 _SWEEPS = 5  # between two looks at the gap of a working set, and iterates that are extrapolated
-_MOST_LOOKS = 2000
+_MOST_LOOKS = 100
 _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all columns
+_IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
 _MOST_IDLE = 5  # iterations that lower neither the objective nor the gap
 
 
@@ -90,7 +91,8 @@ class MultiTaskDescent(Solver):
             self._improve()
         self._look()
         self._is_evaluated = True
-        is_idle = self._objective >= self._least[0] and self._gap >= self._least[1]
+        least = self._least
+        is_idle = self._objective >= least[0] - _IDLE * self._gap and self._gap >= (1.0 - _IDLE) * least[1]
         self._idle = self._idle + 1 if is_idle else 0
         self._least = min(self._objective, self._least[0]), min(self._gap, self._least[1])
         figures = {

@@ -324,7 +324,7 @@ def test_random_numbers_are_an_argument(body):
 
 def test_the_plan_of_drawn_rows_says_what_would_last():
     A = strads.dvector(np.arange(TASKS) % ROWS)
-    W, rng = strads.dvector.zeros(ROWS, dtype=np.int64), strads.random(9)
+    W, rng = strads.dvector.zeros(ROWS), strads.random(9)
     assert "with rng.near(W) the plan would last" in async_for(range(TASKS), into_any_row, A, W, rng).plan.explain()
     locked = async_for(range(TASKS), into_any_row, A, W, rng, strategy="locked").plan.explain()
     assert "strategy='auto', with rng.near(table)" in locked

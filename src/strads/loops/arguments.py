@@ -74,12 +74,13 @@ class TableArgument:
         return TableKind(
             depth=2 if self.ragged else self.dense.ndim,
             fields=tuple(
-                Field(name, len(field[0].shape), field[0].base.kind == "f")
+                Field(name, len(field[0].shape), field[0].base.kind == "f", _is_integer(field[0].base))
                 for name, field in (dtype.fields or {}).items()
             ),
             relaxed=self.relaxed,
             readonly=self.readonly,
             floating=dtype.kind == "f",
+            integer=_is_integer(dtype),
             keyed=self.keyed,
             ragged=self.ragged,
         )
@@ -220,6 +221,25 @@ class BoundArguments:
             for position, argument in enumerate(self.arguments)
             if type(argument) is ScalarArgument and _has_float(argument.value)
         )
+
+    def integer_scalars(self) -> frozenset[int]:
+        """Positions of bools, and of integers that compiled code holds signed, or unsigned with less than 64 bits."""
+        return frozenset(
+            position
+            for position, argument in enumerate(self.arguments)
+            if type(argument) is ScalarArgument
+            and (isinstance(argument.value, bool) or _is_integer(np.asarray(argument.value).dtype))
+        )
+
+    def with_copies(self, positions: Collection[int]) -> "BoundArguments":
+        """Return the arguments with some tables relaxed: each lane works on a replica of them."""
+        relaxed = (
+            replace(argument, relaxed=True)
+            if position in positions and isinstance(argument, TableArgument)
+            else argument
+            for position, argument in enumerate(self.arguments)
+        )
+        return replace(self, arguments=tuple(relaxed))
 
     @property
     def sums_floats(self) -> bool:
@@ -434,6 +454,11 @@ def _compiles(value: Any) -> bool:
     except (ValueError, NumbaError):
         return False
     return True
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether arithmetic with Python's integers stays exact in compiled code, or wraps around."""
+    return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
 
 
 def _has_float(value: Any) -> bool:

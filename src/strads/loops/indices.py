@@ -58,15 +58,20 @@ class LoopIndices:
         return self.start, self.step, len(self), self.values
 
     @property
+    def is_range(self) -> bool:
+        """Whether they are the numbers of a range."""
+        return len(self.values) == 0
+
+    @property
     def is_counting(self) -> bool:
         """Whether every index equals its position."""
-        return len(self.values) == 0 and self.start == 0 and self.step == 1
+        return self.is_range and self.start == 0 and self.step == 1
 
     def bounds(self) -> tuple[int, int]:
         """Return the lowest and the highest index; (0, -1) if there are none."""
         if len(self) == 0:
             return 0, -1
-        if len(self.values) > 0:
+        if not self.is_range:
             return int(self.values.min()), int(self.values.max())
         first, last = self[0], self[len(self) - 1]
         return min(first, last), max(first, last)
@@ -75,17 +80,17 @@ class LoopIndices:
         """Return the indices at the given positions; shares memory with them if possible."""
         if self.is_counting:
             return positions
-        if len(self.values) > 0:
+        if not self.is_range:
             return self.values[positions]
         return self.start + self.step * positions.astype(np.int64)
 
     def part(self, first: int, last: int) -> "LoopIndices":
         """Return the indices at the positions `first..last - 1`."""
-        if len(self.values) > 0:
+        if not self.is_range:
             return LoopIndices(0, 1, self.values[first:last], int(last - first))
         return LoopIndices(self.start + self.step * int(first), self.step, _NO_VALUES, int(last - first))
 
     def __getitem__(self, position: int) -> int:
-        if len(self.values) > 0:
+        if not self.is_range:
             return int(self.values[position])
         return self.start + self.step * position

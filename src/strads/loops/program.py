@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 from strads.bodies.analysis import BodyAnalysis, analyse_body
 from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
@@ -21,6 +23,8 @@ from strads.loops.reconnaissance import CHUNK, Recorder
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
+_LONG_ROW = 64  # bytes: working on such a row takes longer than checking its index
+_LINE = 64  # bytes: copying as many is negligible beside a task
 
 # The flags needed to vectorize sums. The rest of LLVM's fast math assumes that NaN and infinity never occur, so
 # that `math.isnan` in a body would always be False.
@@ -91,7 +95,8 @@ class LoopProgram:
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
         kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
         body, floats, tuples = plain_function(self.body), bound.float_scalars(), bound.tuples()
-        return analyse_body(body, kinds, bound.same, floats, tuples, random=bound.random())
+        integers = bound.integer_scalars()
+        return analyse_body(body, kinds, bound.same, floats, tuples, random=bound.random(), integers=integers)
 
     def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance chooses outcomes of undecided branches; None if that is no use."""
@@ -198,14 +203,15 @@ class LoopProgram:
         """
         owned = executable.ownership
         blocks = () if owned is None else tuple(owned.block_of)
-        dtype = None if executable.indices is None else executable.indices.dtype
+        in_loop_order = executable.in_loop_order
+        dtype = executable.indices.dtype if isinstance(executable.indices, np.ndarray) else executable.indices is None
         checks = self.live_roles(checking), self.checks_parts(bound, checking), self.is_near(checking)
         key = (executable.plan.locks is not None, dtype, blocks, checks)
         if key not in self._workers:
             fastmath = self._fastmath(checking)
             try:
                 with self._compiling():
-                    live = self._live(bound, checking, in_loop_order=dtype is None)
+                    live = self._live(bound, checking, in_loop_order=in_loop_order)
                     worker = make_worker(*live, locked=key[0], fastmath=fastmath)
                     self._keep_on_disk(worker, bound, "worker", *key[:2], checks, fastmath)
                     compile_worker(worker, executable, storages)
@@ -253,7 +259,8 @@ class LoopProgram:
 
     def live_roles(self, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        roles = tuple(role.under(checking) for role in self.cast.roles)
+        existing = self.facts.existing
+        roles = tuple(role.under(checking, exists=p in existing) for p, role in enumerate(self.cast.roles))
         return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
 
     def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
@@ -261,6 +268,17 @@ class LoopProgram:
         if checking is Checking.ALL:
             return self.facts.parts or not bound.fit(self.facts.fits)
         return self.facts.volatile_parts or not bound.fit(self.facts.volatile_fits)
+
+    def checks_are_cheap(self, bound: BoundArguments, tasks: int) -> bool:
+        """Whether a run that checks every access, and so keeps a copy of what it writes, is hardly slower for it.
+
+        It is if rows are checked outside of inner loops, or are long, and the written tables are small beside the work.
+        """
+        tables, facts = bound.tables(), self.facts
+        written = sum(tables[position].storage.nbytes for position in facts.written)
+        rows = [tables[position].storage for position in facts.checked_in_loops]
+        are_long = all(storage.nbytes >= _LONG_ROW * len(storage) for storage in rows)
+        return not self.checks_parts(bound, Checking.ALL) and are_long and written <= _LINE * tasks
 
     def is_certain(self, bound: BoundArguments) -> bool:
         """Whether a run of a loop that reconnaissance has accepted is certain to complete."""

@@ -20,7 +20,7 @@ from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarAr
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.records.crowding import some_tasks
+from strads.schedule.records.crowding import shortened, some_tasks
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
@@ -179,13 +179,17 @@ class Recorder:
         with stoppable() as stop:
             team.run(run, on_interrupt=stop)
 
-    def copied_bytes(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> float:
-        """Return the bytes of rows that a task copies, averaged over a sample of tasks: 0 with ghosts."""
-        if not self.scratch or len(indices) == 0:
-            return 0.0
-        log = self._probe(bound, indices, team, self._row_dtype(bound), range(min(len(indices), _PROBE)))
-        row_bytes = [table.row_bytes for table in self.table_shapes(bound)]
-        return sum(row_bytes[tag >> 1] for tag in log.tags.tolist()) / len(log.counts)
+    def effort(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> tuple[float, float]:
+        """Return the accesses of a task and the bytes of rows that it copies, averaged over a sample of tasks.
+
+        With ghosts, tasks copy nothing.
+        """
+        log = self._probe_stretch(bound, indices, team, self._row_dtype(bound), range(min(len(indices), _PROBE)))
+        tasks = max(len(log.counts), 1)
+        if not self.scratch:
+            return len(log.rows) / tasks, 0.0
+        row_bytes = np.array([table.row_bytes for table in self.table_shapes(bound)], np.int64)
+        return len(log.rows) / tasks, row_bytes[log.tags >> 1].sum() / tasks
 
     def run_some(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> AccessRecords:
         """Record a sample of tasks from the whole loop.
@@ -196,10 +200,17 @@ class Recorder:
             If a task raises.
         """
         shapes, dtype = self.table_shapes(bound), self._row_dtype(bound)
-        logs = [self._probe(bound, indices, team, dtype, tasks) for tasks in some_tasks(len(indices))]
+        logs = [self._probe_stretch(bound, indices, team, dtype, tasks) for tasks in some_tasks(len(indices))]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
         rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
         return SparseRecords(shapes, offsets, rows, tags)
+
+    def _probe_stretch(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer], stretch: range
+    ) -> _Log:
+        """Record the first tasks of a stretch, not many more accesses than a crowded row is looked for in."""
+        first = self._probe(bound, indices, team, dtype, stretch[:1])
+        return self._probe(bound, indices, team, dtype, shortened(stretch, len(first.rows)))
 
     def _probe(
         self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, dtype: type[np.integer], tasks: range

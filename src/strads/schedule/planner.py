@@ -10,7 +10,7 @@ from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.crowding import crowded_row, some_tasks
+from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import as_sparse, chosen
 from strads.schedule.strategies.buckets import buckets
@@ -123,8 +123,7 @@ def build_plan(
         raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows of their own")
     if strategy != "auto":
         return _forced(problem, strategy)
-    some = np.concatenate([np.asarray(tasks) for tasks in some_tasks(records.tasks)])
-    crowded = crowded_row(chosen(records, some))
+    crowded = crowded_row(sample(records))
     if crowded is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
     middle = middle_of(records.tasks)

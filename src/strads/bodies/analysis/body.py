@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision, Effects
 from strads.bodies.analysis.inlining import Branch, inlined_ssa
@@ -63,6 +64,12 @@ class BodyAnalysis:
     is_certain
         Nothing volatile determines what the body touches, or whether it ends: reconnaissance needs no real values, and
         a run of a loop that it has accepted completes.
+    counters
+        Written tables to which it only adds integers.
+    existing
+        Tables of which every row that the body accesses certainly exists, by their sizes.
+    checked_in_loops
+        Tables with an access in a loop of the body to a row that may not exist.
     volatile_line
         First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
     certain_share
@@ -99,6 +106,9 @@ class BodyAnalysis:
     reads_count_as_writes: frozenset[int]
     rounding_decides: bool
     is_certain: bool
+    counters: frozenset[int] = frozenset()
+    existing: frozenset[int] = frozenset()
+    checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0
     certain_share: float = 1.0
     outcomes: tuple[Outcomes, ...] = ()
@@ -117,6 +127,7 @@ def analyse_body(
     tuples: Mapping[int, Any] = MappingProxyType({}),
     batch: TableKind | None = None,
     random: Collection[int] = (),
+    integers: Collection[int] = (),
 ) -> BodyAnalysis:
     """Analyse a loop body.
 
@@ -136,6 +147,8 @@ def analyse_body(
         What the first parameter is a minibatch of; in the facts it is an additional last argument.
     random
         Further parameters that are random numbers.
+    integers
+        Further parameters that are integers of at most 63 bits and a sign.
 
     Raises
     ------
@@ -170,10 +183,13 @@ def analyse_body(
         return found
 
     facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random).facts(), same)
+    if batch is None:
+        tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
+        facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
     unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
         other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, inlined.branches)
-        better = _spread(other.facts(), same)
+        better = replace(_spread(other.facts(), same), counters=facts.counters)
         is_exact = not better.volatile and not better.reads_count_as_writes
         if (is_exact and unexact) or (
             not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
@@ -267,6 +283,12 @@ class _Conclusion:
             reads_count_as_writes=frozenset(covered_by_reads),
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
+            existing=frozenset(self.kinds) - {access.argument for access in effects.accesses if not access.exists},
+            checked_in_loops=frozenset(
+                access.argument
+                for access in effects.accesses
+                if not access.exists and access.place[0] in self._in_loops
+            ),
             volatile_line=min((access.line for access in volatile), default=0),
             repeats=any(self._is_volatile(access) for access in logged),
             drawn=frozenset(a.argument for a in logged if a.sources & self.random),
@@ -464,6 +486,8 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),
         volatile_reads=all_with(facts.volatile_reads),
+        existing=all_with(facts.existing),
+        checked_in_loops=all_with(facts.checked_in_loops),
         reads_count_as_writes=all_with(facts.reads_count_as_writes),
         drawn=all_with(facts.drawn),
         near={p: facts.near[first] for p, first in enumerate(same) if first in facts.near},

@@ -173,7 +173,7 @@ def _calls_others(blocks: Mapping[int, Any]) -> bool:
     while before < len(functions):
         before = len(functions)
         for name, values in definitions.items():
-            if is_helper(_resolve(name, definitions)) or any(_names_function(value, functions) for value in values):
+            if is_helper(resolved(name, definitions)) or any(_names_function(value, functions) for value in values):
                 functions.add(name)
     used = {
         variable.name
@@ -204,7 +204,7 @@ def constants_of(function: Any) -> Iterator[tuple[Any, Any]]:
         definitions = _definitions(blocks)
         for block in blocks.values():
             for statement in block.find_insts(ir.Assign):
-                value = _resolve(statement.target.name, definitions)
+                value = resolved(statement.target.name, definitions)
                 if value is not None:
                     yield value, statement.loc
                 plain = value.py_func if isinstance(value, Dispatcher) else value
@@ -227,12 +227,12 @@ def _called(statement: Any, definitions: Mapping[str, list[Any]]) -> types.Funct
     call = statement.value
     if not isinstance(call, ir.Expr) or call.op != "call":
         return None
-    function = _resolve(call.func.name, definitions)
+    function = resolved(call.func.name, definitions)
     plain = function.py_func if isinstance(function, Dispatcher) else function
     return plain if isinstance(plain, types.FunctionType) and is_helper(plain) else None
 
 
-def _resolve(name: str, definitions: Mapping[str, list[Any]]) -> Any:
+def resolved(name: str, definitions: Mapping[str, list[Any]]) -> Any:
     """Return the global that a variable stands for, or None."""
     found = definitions.get(name, [])
     if len(found) != 1:
@@ -241,9 +241,9 @@ def _resolve(name: str, definitions: Mapping[str, list[Any]]) -> Any:
     if isinstance(definition, ir.Global | ir.FreeVar):
         return definition.value
     if isinstance(definition, ir.Var):
-        return _resolve(definition.name, definitions)
+        return resolved(definition.name, definitions)
     if isinstance(definition, ir.Expr) and definition.op == "getattr":
-        module = _resolve(definition.value.name, definitions)
+        module = resolved(definition.value.name, definitions)
         return getattr(module, definition.attr, None) if isinstance(module, types.ModuleType) else None
     return None
 

@@ -10,6 +10,7 @@ class Field:
     name: str
     depth: int = 0
     floating: bool = False
+    integer: bool = False  # its values are signed integers, or unsigned ones of at most 32 bits
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class TableKind:
     relaxed: bool = False
     readonly: bool = False
     floating: bool = False  # its values are floats
+    integer: bool = False  # they are signed integers, or unsigned ones of at most 32 bits
     keyed: bool = False  # a map: its rows are selected by keys
     ragged: bool = False  # its rows have different lengths
 

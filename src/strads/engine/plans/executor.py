@@ -44,9 +44,15 @@ class ExecutablePlan:
     """A plan as a worker needs it, in plain arrays."""
 
     plan: Plan
-    # (tasks,): the loop index k of the task at each plan position; None where that is the position itself
-    indices: NDArray[np.integer] | None
+    # (tasks,): the loop index k of the task at each plan position; None if that is the position itself; start and step
+    # if the tasks of a range run in its order
+    indices: NDArray[np.integer] | tuple[int, int] | None
     ownership: Ownership | None = None  # of the rows of guarded tables, if any
+
+    @property
+    def in_loop_order(self) -> bool:
+        """Whether all tasks run in the order of the loop, which is that of a range."""
+        return not isinstance(self.indices, np.ndarray)
 
     def lanes(self) -> NDArray[np.int32]:
         """Return the lane of each job: the replica of relaxed tables that it works on."""
@@ -103,6 +109,8 @@ def _index_at(indices: Any, position: int) -> Any:
 def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
     if isinstance(indices, types.NoneType):
         return lambda indices, position: np.int64(position)
+    if isinstance(indices, types.UniTuple):
+        return lambda indices, position: indices[0] + indices[1] * np.int64(position)
     return lambda indices, position: np.int64(indices[position])
 
 

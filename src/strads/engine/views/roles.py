@@ -23,8 +23,10 @@ class Role(Enum):
         """Return the role in a run of the tasks in loop order, which is the order of the tables themselves."""
         return Role.READ if self in (Role.SEGMENTED, Role.OFFSETS) else self
 
-    def under(self, checking: "Checking") -> "Role":
-        """Return the role in a run with the given checking."""
+    def under(self, checking: "Checking", *, exists: bool) -> "Role":
+        """Return the role in a run with the given checking; `exists` if every row that is accessed certainly does."""
+        if checking is Checking.ALL and exists:
+            return {Role.GUARDED: Role.WRITTEN, Role.CHECKED: Role.READ}.get(self, self)
         if checking is Checking.BOUNDS:
             return Role.CHECKED if self is Role.GUARDED else self
         if checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR, Role.RANDOM):

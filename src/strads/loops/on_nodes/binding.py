@@ -28,7 +28,7 @@ def bind(
 
     With `outcomes`, the program is the one whose reconnaissance chooses outcomes of branches.
     """
-    bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps)
+    bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
     with COMPILING:
         program = find_program(spec.body, bound, fastmath=spec.options.fastmath)
         chosen = program.with_outcomes(bound) if outcomes else None

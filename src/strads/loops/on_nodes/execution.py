@@ -134,7 +134,7 @@ class _Call:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [TransferBuffer(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
-        in_loop_order = loop.executable.indices is None
+        in_loop_order = loop.executable.in_loop_order
         self.roles = self.program.live_roles(loop.checking, in_loop_order=in_loop_order)
         segments = self.program.facts.segments
         self.in_order = InPlanOrder(node, loop, self.bound, self.roles, segments, self.shards, self.team)

@@ -106,8 +106,10 @@ def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
 
 def executable_plan(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> ExecutablePlan:
     """Return a node's part of a plan as its workers need it."""
-    is_in_order = spec.indices.is_counting and _is_counting(part.tasks)
-    return ExecutablePlan(part.plan, None if is_in_order else spec.indices.at(part.tasks), owned)
+    indices = spec.indices
+    if not indices.is_range or not _is_counting(part.tasks):
+        return ExecutablePlan(part.plan, indices.at(part.tasks), owned)
+    return ExecutablePlan(part.plan, None if indices.is_counting else (indices.start, indices.step), owned)
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:

@@ -75,7 +75,7 @@ class InPlanOrder:
         if self._roles[position] is Role.OFFSETS:
             return Offsets(read_only(self._loop.segments[position].ends), rows)
         if self._roles[position] is Role.ALIGNED:
-            data = argument.raw if self._lies_in_order(position) else self._loop.aligned[position][1]
+            data = self._in_place(argument) if self._lies_in_order(position) else self._loop.aligned[position][1]
             return Aligned(read_only(data), rows)
         segments = self._loop.segments[self._segments[position]]
         data, shift = self._loop.aligned[position][1], segments.shift
@@ -99,8 +99,20 @@ class InPlanOrder:
         loop.aligned[position] = content, self._rows(position, argument)
 
     def _lies_in_order(self, position: int) -> bool:
-        """Whether the rows of a table are already in plan order."""
-        return self._loop.executable.indices is None and position not in self._shards
+        """Whether the rows of a table are already in plan order: all of them, or a contiguous part."""
+        if not self._loop.executable.in_loop_order or position in self._shards:
+            return False
+        indices, rows = self._loop.spec.indices, len(self._bound.tables()[position].storage)
+        low, high = indices.bounds()
+        return indices.is_counting or (indices.step == 1 and low >= 0 and high < rows)
+
+    def _in_place(self, argument: TableArgument) -> Any:
+        """Return the rows from that of the first task on."""
+        start = self._loop.spec.indices.start
+        if isinstance(argument.storage, RaggedArray):
+            values, offsets = argument.raw
+            return values, offsets[start:]
+        return argument.raw[start:]
 
     def _indices(self) -> NDArray[np.integer]:
         return self._loop.spec.indices.at(self._loop.part.tasks)

@@ -19,6 +19,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, PlanError,
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.counting import able_counters, are_best_apart, hold_all_up
 from strads.loops.on_nodes.placing import Placed, check_near, executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import (
     find_chain,
@@ -51,6 +52,21 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     The facts of the loop on node 0; None elsewhere.
     """
     start = time.perf_counter()
+    bound, program = bind(node, spec, arguments)
+    counters = able_counters(spec, bound, program)
+    apart = replace(spec, counters=counters)
+    if are_best_apart(counters, bound, program):
+        return _prepare(node, apart, arguments, start)
+    facts = _prepare(node, spec, arguments, start)
+    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront")
+    if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, node, spec, bound, program)):
+        return facts
+    final = _prepare(node, apart, arguments, time.perf_counter())
+    return None if final is None or facts is None else final.after(facts)
+
+
+def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: float) -> LoopFacts | None:
+    """Prepare a loop whose preparation began at `start`."""
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)
@@ -111,7 +127,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         memory=memory,
         aligned=aligned,
     )
-    if executable.indices is None:
+    if executable.in_loop_order:
         loop.memory.clear()  # nothing has to be copied
     node.store[spec.name] = loop
     return facts
@@ -207,7 +223,7 @@ def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndice
     return program if recorder.scratch else finer
 
 
-def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
+def _notes(ahead: _Ahead, bound: BoundArguments, counters: frozenset[int]) -> list[str]:
     """Describe what is recorded or checked in an unusual way, and why."""
     facts, cast = ahead.program.facts, ahead.program.cast
     body = plain_function(ahead.program.body)
@@ -220,6 +236,9 @@ def _notes(ahead: _Ahead, bound: BoundArguments) -> list[str]:
             f"rows of {name} are drawn, and known only when a call begins: each call records and plans anew; "
             f"with rng.near({name}) the plan would last"
         )
+    counted = " and ".join(bound.arguments[position].name for position in sorted(counters))
+    if counted:
+        notes.append(f"integers are only added to {counted}: each thread adds to a copy of its own")
     guarded = ", ".join(bound.arguments[position].name for position in cast.with_role(Role.GUARDED))
     if ahead.checks_all:
         notes.append("checked in the run: every access, as nothing was recorded")
@@ -322,7 +341,7 @@ def _plan(
         plan = build_plan(records, threads=1, strategy="sequential")
         plan = replace(plan, reason=f"{ALONE}: {_ONE_THREAD}")
     near, plan = _pools(program, bound, records, plan, options.strategy)
-    plan.details["notes"] = [*_notes(ahead, bound), *notes_on_pools(program, bound, plan, near)]
+    plan.details["notes"] = [*_notes(ahead, bound, spec.counters), *notes_on_pools(program, bound, plan, near)]
     return placed_on_nodes(node, options, program, plan, records, near, shards, team.size)
 
 

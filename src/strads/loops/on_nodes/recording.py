@@ -19,6 +19,7 @@ from strads.schedule.records.crowding import crowded_row
 from strads.schedule.records.parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
+_MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
@@ -121,18 +122,30 @@ def is_checked_in_run(
     """
     try:
         recorder = program.compile_recorder(bound, indices)
-        copied = recorder.copied_bytes(bound, indices, team)
+        accesses, copied = recorder.effort(bound, indices, team)
     except TaskFailed:
+        return True
+    if accesses > _MANY_ACCESSES and program.checks_are_cheap(bound, len(indices)):
         return True
     row_bytes = [table.row_bytes for table in program.cast.table_shapes(bound)]
     is_cheap = not program.checks_parts(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
     return copied > _MOST_COPIED or (changes and (recorder.scratch or is_cheap))
 
 
-def find_crowded_row(program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> str | None:
-    """Name the written row that most tasks seem to touch; None if there is none, or if a task fails."""
+def find_crowded_row(
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    ignoring: frozenset[int] = frozenset(),
+) -> str | None:
+    """Name the written row that most tasks seem to touch; None if there is none, or if a task fails.
+
+    Tables whose positions are in `ignoring` do not count.
+    """
+    numbers = frozenset(program.cast.table_of[position] for position in ignoring)
     try:
-        return crowded_row(program.compile_recorder(bound, indices).run_some(bound, indices, team))
+        return crowded_row(program.compile_recorder(bound, indices).run_some(bound, indices, team), numbers)
     except TaskFailed:
         return None
 

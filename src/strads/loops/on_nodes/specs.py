@@ -1,7 +1,7 @@
 """A loop as the driver describes it to the nodes, and their replies."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class LoopSpec:
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
+    counters: frozenset[int] = frozenset()  # tables that threads only add integers to, each in a copy of its own
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,15 @@ class LoopFacts:
     def is_dealt(self) -> bool:
         """Whether another deal of rows to blocks gives another plan."""
         return is_dealt(self.plan)
+
+    def after(self, attempt: "LoopFacts") -> "LoopFacts":
+        """Return the facts with the time that an earlier attempt took."""
+        return replace(
+            self,
+            compile_seconds=self.compile_seconds + attempt.compile_seconds,
+            reconnaissance_seconds=self.reconnaissance_seconds + attempt.reconnaissance_seconds,
+            planning_seconds=self.planning_seconds + attempt.planning_seconds,
+        )
 
 
 @dataclass(frozen=True)

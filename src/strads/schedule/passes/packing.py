@@ -49,3 +49,10 @@ def pack(work: NDArray[np.int64], bins: int) -> tuple[NDArray[np.int32], NDArray
     bin_of, load = np.full(len(work), -1, np.int32), np.zeros(bins, np.int64)
     _pack(work, heavy, bin_of, load)
     return bin_of, load
+
+
+def cut(work: NDArray[np.int64], bins: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Cut a sequence of pieces into consecutive parts of about equal load; returns what `pack` does."""
+    bin_of, load = np.full(len(work), -1, np.int32), np.zeros(bins, np.int64)
+    _pack(work, np.empty(0, np.int64), bin_of, load)
+    return bin_of, load

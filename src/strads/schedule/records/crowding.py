@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.parts import as_sparse
+from strads.schedule.records.access import AccessRecords, SparseRecords
+from strads.schedule.records.parts import as_sparse, chosen
 
 CROWDED = 0.6  # of the tasks
 STRETCHES, STRETCH = 8, 64  # sampled ranges of consecutive tasks, spread over the loop
+FEWEST, ACCESSES = 2, 1 << 15  # tasks of a range at least, and accesses about at most
 
 
 def some_tasks(tasks: int) -> list[range]:
@@ -15,16 +16,33 @@ def some_tasks(tasks: int) -> list[range]:
     return [range(start, min(start + STRETCH, tasks)) for start in starts]
 
 
-def crowded_row(records: AccessRecords) -> str | None:
-    """Name the row that most tasks touch and some of them write; None if there is none."""
+def shortened(stretch: range, accesses: int) -> range:
+    """Return the first tasks of a stretch: fewer if the first one makes many accesses."""
+    return stretch[: max(FEWEST, ACCESSES // max(accesses, 1))]
+
+
+def sample(records: AccessRecords) -> SparseRecords:
+    """Return the records of a sample of the tasks."""
+    stretches = some_tasks(records.tasks)
+    first = chosen(records, np.array([stretch.start for stretch in stretches]))
+    tasks = [np.asarray(shortened(*pair)) for pair in zip(stretches, np.diff(first.offsets).tolist(), strict=True)]
+    return chosen(records, np.concatenate(tasks))
+
+
+def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:
+    """Name the row that most tasks touch and some of them write; None if there is none.
+
+    Rows of the tables `ignoring`, by their numbers in the records, do not count.
+    """
     if records.tasks == 0:
         return None
     sparse = as_sparse(records)
     task = np.repeat(np.arange(sparse.tasks), np.diff(sparse.offsets))
     row = sparse.rows.astype(np.int64) * 128 + (sparse.tags >> 1)
-    touched = np.unique(np.stack([row, task], axis=1), axis=0)[:, 0]
+    touched = np.unique(row * sparse.tasks + task) // sparse.tasks  # a row once for each task
     rows, counts = np.unique(touched, return_counts=True)
     counts = np.where(np.isin(rows, row[(sparse.tags & 1) == 1]), counts, 0)
+    counts = np.where(np.isin(rows % 128, list(ignoring)), 0, counts)
     if counts.max(initial=0) <= CROWDED * sparse.tasks:
         return None
     number, which = divmod(int(rows[np.argmax(counts)]), 128)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
-from strads.schedule.passes.packing import pack
+from strads.schedule.passes.packing import cut, pack
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.strategies.precedence import barriers, parallelism
 
@@ -14,12 +14,15 @@ from strads.schedule.strategies.precedence import barriers, parallelism
 def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
     """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`).
 
+    The jobs of an independent plan stay in the order of the loop, so that no data need to be copied into another.
+
     If the node of each job is given, every node has equally many lanes, numbered across nodes, and jobs stay on
     their nodes.
     """
     if lanes < 1:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
     _refuse_waiting_within_stage(plan)
+    in_order = plan.strategy == "independent"
     filled = np.flatnonzero(np.diff(plan.offsets))
     old_stages, work = plan.stage[filled], plan.work
     members: list[NDArray[np.intp]] = []  # old jobs of each new job; empty for a barrier
@@ -28,8 +31,9 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
     sizes: list[int] = []
     for number, old_stage in enumerate(np.unique(old_stages)):
         jobs = filled[slice(*np.searchsorted(old_stages, [old_stage, old_stage + 1]))]
-        bin_of, load = _packed(work[jobs], lanes, None if node_of is None else node_of[jobs], nodes)
-        used = [b for b in np.argsort(-load, kind="stable") if np.any(bin_of == b)]
+        bin_of, load = _packed(work[jobs], lanes, None if node_of is None else node_of[jobs], nodes, in_order)
+        heaviest_first = np.arange(lanes) if in_order else np.argsort(-load, kind="stable")
+        used = [b for b in heaviest_first if np.any(bin_of == b)]
         members += [jobs[bin_of == b] for b in used] + [np.empty(0, np.intp)]
         lane += [int(b) for b in used] + [-1]
         stage += [number] * (len(used) + 1)
@@ -38,16 +42,17 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
 
 
 def _packed(
-    work: NDArray[np.int64], lanes: int, node_of: NDArray[np.int32] | None, nodes: int
+    work: NDArray[np.int64], lanes: int, node_of: NDArray[np.int32] | None, nodes: int, in_order: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the lane of each job, and the work of each lane."""
+    pack_them = cut if in_order else pack
     if node_of is None:
-        return pack(work, lanes)
+        return pack_them(work, lanes)
     each = lanes // nodes
     bin_of, load = np.zeros(len(work), np.int32), np.zeros(lanes, np.int64)
     for node in range(nodes):
         here = node_of == node
-        local, load[node * each : (node + 1) * each] = pack(work[here], each)
+        local, load[node * each : (node + 1) * each] = pack_them(work[here], each)
         bin_of[here] = node * each + local
     return bin_of, load
 

@@ -1,0 +1,108 @@
+"""Loops over a part of their tables, whose rows are not copied; tasks with so many accesses that a sample suffices."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from serial import run_or_refuse
+
+import strads
+from strads import async_for
+from strads.loops.reconnaissance import Recorder
+from strads.schedule.records.access import SparseRecords, TableShape
+from strads.schedule.records.crowding import crowded_row, sample
+
+ROWS = 60
+
+
+def whole(rng, shape):
+    """Return small numbers whose sums and halves are exact."""
+    return rng.integers(-8, 8, shape).astype(float)
+
+
+def from_the_row(k, A, B, W):
+    W[k] = 0.5 * W[k] + A[k] + B[k, 1]
+
+
+def from_ragged_rows(k, R, A, W):
+    row = R[k]
+    for i in range(len(row)):
+        W[(k + i) % len(W)] += row[i] * A[k]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@given(start=st.integers(-4, 8), stop=st.integers(30, ROWS), step=st.integers(1, 3), seed=st.integers(0, 99))
+@settings(max_examples=15)
+def test_a_loop_over_a_part_of_the_rows(threads, start, stop, step, seed):
+    rng = np.random.default_rng(seed)
+    A, B = strads.dvector(whole(rng, ROWS)), strads.dvector(whole(rng, (ROWS, 2)))
+    W = strads.dvector(whole(rng, ROWS))
+    R = strads.dvector([whole(rng, n) for n in rng.integers(0, 4, ROWS)])
+    for _ in range(2):
+        assert run_or_refuse(range(start, stop, step), from_the_row, A, B, W, threads=threads) is None
+        assert run_or_refuse(range(start, stop, step), from_ragged_rows, R, A, W, threads=threads) is None
+
+
+def test_a_part_of_a_table_is_checked_against_its_rows():
+    A, B, W = strads.dvector(np.ones(ROWS)), strads.dvector(np.ones((ROWS, 2))), strads.dvector.zeros(ROWS)
+    for indices in (range(1, ROWS + 1), range(ROWS, ROWS + 3), range(-ROWS - 1, 2)):
+        with pytest.raises(strads.BodyIndexError):
+            async_for(indices, from_the_row, A, B, W, threads=2)
+        assert not W.to_numpy().any()
+
+
+def nearest_is_pulled(k, X, M):
+    best, which = np.inf, 0
+    for m in range(len(M)):
+        distance = 0.0
+        for f in range(len(M[m])):
+            distance += (X[k, f] - M[m, f]) ** 2
+        if distance < best:
+            best, which = distance, m
+    for m in range(len(M)):
+        pull = 0.3 * np.exp(-abs(m - which) / 2)
+        for f in range(len(M[m])):
+            M[m, f] += pull * (X[k, f] - M[m, f])
+
+
+def test_many_checked_accesses_of_a_task_are_not_recorded():
+    rng = np.random.default_rng(1)
+    X, M = rng.normal(size=(5000, 8)), rng.normal(size=(50, 8))
+    serial = M.copy()
+    tables = strads.dvector(X), strads.dvector(M)
+    stats = async_for(5000, nearest_is_pulled, *tables, threads=2, record_order=True)
+    assert "nothing was recorded" in stats.plan.explain()
+    plain = njit(nearest_is_pulled)
+    for k in stats.order:
+        plain(k, X, serial)
+    np.testing.assert_allclose(tables[1].to_numpy(), serial, rtol=1e-6)
+
+
+def by_column(k, X, r, w):
+    slope = 0.0
+    for i in range(len(r)):
+        slope += X[k, i] * r[i]
+    w[k] += slope
+    for i in range(len(r)):
+        r[i] = X[k, i] - r[i]
+
+
+def test_of_tasks_that_touch_all_rows_a_sample_is_recorded(monkeypatch):
+    rng = np.random.default_rng(2)
+    logged = []
+    probe = Recorder._probe
+    monkeypatch.setattr(Recorder, "_probe", lambda *args: logged.append(probe(*args)) or logged[-1])
+    X, r = strads.dvector(whole(rng, (64, 5000))), strads.dvector(whole(rng, 5000))
+    w = strads.dvector.zeros(64)
+    assert run_or_refuse(64, by_column, X, r, w, threads=2) is None
+    assert async_for(64, by_column, X, r, w, threads=2).plan.strategy == "sequential"
+    assert sum(len(log.counts) for log in logged) < 40
+    assert crowded_row(sample(of_all_rows(tasks=1000, rows=5000))) is not None
+    assert sample(of_all_rows(tasks=1000, rows=5000)).tasks < 100
+
+
+def of_all_rows(tasks, rows):
+    every = np.tile(np.arange(rows, dtype=np.int32), tasks)
+    offsets = np.arange(tasks + 1, dtype=np.int64) * rows
+    return SparseRecords((TableShape("r", rows, 8),), offsets, every, np.ones(len(every), np.uint8))

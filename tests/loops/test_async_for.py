@@ -278,6 +278,17 @@ def test_strategies_can_be_forced():
         async_for(3000, body, pairs, strads.dvector.zeros(500), strategy="independent")
 
 
+def test_what_could_serve_instead_is_found_from_records_that_are_still_there():
+    def body(k, t, W):
+        W[t[k].row] += t[k].x
+
+    t = np.zeros(30, [("a", "i4"), ("row", "i8"), ("x", "f8"), ("v", "f8", 2)])  # copied to where its rows are recorded
+    t["row"], t["v"] = np.arange(30) % 12, 1e300
+    for _ in range(3):
+        with pytest.raises(strads.PlanError, match="rotation or buckets or components"):
+            async_for(30, body, strads.dvector(t), strads.dvector.zeros(12), strategy="independent")
+
+
 def test_plans_are_kept_and_made_anew_when_they_must_be():
     def body(k, index, x, scale):
         x[index[k]] += scale

@@ -161,7 +161,8 @@ def _forced(problem: Problem, strategy: str) -> Plan:
     try:
         return STRATEGIES[strategy](problem)
     except PlanError as error:
-        able = [name for name in STRATEGIES if name != strategy and _serves(problem, name)]
+        trial = replace(problem, copy_in_order=None)  # which may overwrite the records
+        able = [name for name in STRATEGIES if name != strategy and _serves(trial, name)]
         raise PlanError(f"{strategy} cannot serve this loop: {error}. {' or '.join(able)} could") from error
 
 

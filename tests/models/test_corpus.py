@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -142,15 +143,38 @@ def test_word_numbers_on_nodes(runtime):
     assert dense(as_corpus(documents)).tolist() == [[0, 1, 0, 0, 2], [0] * 5, [1, 0, 0, 0, 0], [0, 0, 2, 0, 0]]
 
 
-@pytest.mark.parametrize(("bad", "limit"), [(-1, ""), (0.5, ""), (np.nan, ""), (np.inf, "largest"), (3e9, "largest")])
+@pytest.mark.parametrize(("bad", "limit"), [(-1, ""), (-0.5, ""), (np.nan, ""), (np.inf, "largest"), (3e9, "largest")])
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_array, np.array])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_what_is_no_count_is_refused_by_its_place(bad, limit, form, dtype):
     X = np.tile(COUNTS.astype(dtype), (5, 1))
     X[7, 3] = bad
-    shown = re.escape(f"{np.dtype(dtype).type(bad)}")
-    with pytest.raises(InputError, match=rf"row 7, column 3 of the counts is {shown}: counts are whole.*{limit}"):
+    shown = "NaN" if np.isnan(bad) else re.escape(f"{np.dtype(dtype).type(bad)}")
+    with pytest.raises(InputError, match=rf"row 7, column 3 of the counts is {shown}: counts are numbers.*{limit}"):
         as_corpus(form(X))
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_array, np.array])
+def test_fractional_counts_are_rounded_at_random_and_keep_their_mean(form):
+    X = np.tile([0.25, 3.0, 1.5, 0.0], (4000, 1)).astype("f4")
+    with pytest.warns(UserWarning, match=r"8000 fractional counts, such as 0.25 in row 0, column 0"):
+        found = dense(as_corpus(form(X)))
+    with pytest.warns(UserWarning, match="fractional"):
+        np.testing.assert_array_equal(found, dense(as_corpus(form(X))))
+    np.testing.assert_allclose(found.mean(0), X[0], atol=0.04)
+    assert [set(column) for column in found.T.tolist()] == [{0, 1}, {3}, {1, 2}, {0}]
+
+
+def test_columns_of_a_frame_are_words():
+    frame = pd.DataFrame(COUNTS, columns=["d", "b", "a", "c"])
+    corpus = as_corpus(frame)
+    assert corpus.vocabulary == ["d", "b", "a", "c"]
+    np.testing.assert_array_equal(dense(as_corpus(frame[["a", "c", "b", "d"]], corpus.vocabulary)), COUNTS)
+    np.testing.assert_array_equal(dense(as_corpus(pd.DataFrame(COUNTS))), COUNTS)  # numbers are no words
+    with pytest.warns(UserWarning, match="that the vocabulary does not have"):
+        as_corpus(frame.rename(columns={"a": "x"}), corpus.vocabulary, allow_empty=True)
+    with pytest.raises(InputError, match="twice"):
+        as_corpus(pd.DataFrame(COUNTS, columns=["a", "a", "b", "c"]))
 
 
 @pytest.mark.parametrize("bad", [-3, 2**31])
@@ -185,8 +209,8 @@ def test_too_large_sums():
     [
         (np.zeros((2, 3, 4)), "two axes, documents × words, not 3-D float64"),
         (np.arange(3), "not 1-D int64"),
-        (np.ones((2, 2), complex), "not 2-D complex128"),
-        (sp.csr_array(np.ones((2, 2), complex)), "not 2-D complex128"),
+        (np.ones((2, 2), complex), "Complex data not supported: .*not complex128"),
+        (sp.csr_array(np.ones((2, 2), complex)), "not complex128"),
         (np.array([["a", "b"]]), "not 2-D <U1"),
         (np.ma.masked_array(COUNTS, COUNTS > 2), "masked array"),
         ("one text", "this is one text, not a list of documents"),
@@ -251,7 +275,7 @@ def test_a_vocabulary_that_does_not_fit(length):
     for X in (COUNTS, sp.csr_array(COUNTS), corpus):
         with pytest.raises(InputError, match=fit):
             as_corpus(X, names)
-        with pytest.raises(InputError, match=f"counted in 4 words, but {length} are expected"):
+        with pytest.raises(InputError, match=f"X has 4 features, .* expecting {length} features"):
             as_corpus(X, n_words=length)
     with pytest.raises(InputError, match=fit):
         Corpus.from_counts(COUNTS, names)

@@ -5,6 +5,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn.linear_model
@@ -276,7 +277,6 @@ def test_not_finite_with_a_warm_start():
 
 
 def test_not_finite_columns_are_named():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(30)])
     model = Lasso(0.1).fit(frame, Y)
     assert model.feature_names_in_[3] == "gene 3"
@@ -402,7 +402,6 @@ def test_new_parameters_do_not_change_what_was_fitted():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_save_and_load(tmp_path, dtype):
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X.astype(dtype), columns=[f"gene {j}" for j in range(30)])
     model = ElasticNet(np.float64(0.1), l1_ratio=0.9, solver=CoordinateDescent(concurrency=4)).fit(frame, Y)
     model.save(tmp_path / "model.npz")

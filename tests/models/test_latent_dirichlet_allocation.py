@@ -5,11 +5,15 @@ import signal
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from planted import matched_cosines, planted_documents
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 import strads
 from strads.models import Corpus, LatentDirichletAllocation
@@ -92,12 +96,38 @@ def test_texts_their_topics_and_unseen_documents():
     np.testing.assert_allclose(mixtures[2], 0.5)
 
 
-def test_fit_transform_gives_the_mixtures_of_the_last_draw(planted):
+def test_fit_transform_is_transform_after_fit(planted):
     mixtures = planted_model().fit_transform(planted[0])
-    again = planted_model().fit(planted[0]).transform(planted[0])
+    np.testing.assert_array_equal(mixtures, planted_model().fit(planted[0]).transform(planted[0]))
     assert mixtures.shape == (planted[0].shape[0], 5)
     np.testing.assert_allclose(mixtures.sum(1), 1, rtol=1e-5)
-    assert np.abs(mixtures - again).mean() < 0.05
+
+
+def test_frames_in_a_pipeline(planted):
+    counts = planted[0][:300].toarray()
+    frame = pd.DataFrame(counts, columns=[f"w{number}" for number in range(200)])
+    model = planted_model(max_iter=5).set_output(transform="pandas").fit(frame)
+    mixtures = model.transform(frame)
+    assert list(mixtures.columns) == [f"latentdirichletallocation{topic}" for topic in range(5)]
+    pd.testing.assert_frame_equal(mixtures, model.transform(frame[frame.columns[::-1]]))
+    labels = counts[:, :100].sum(1) > counts[:, 100:].sum(1)
+    steps = make_pipeline(planted_model(max_iter=5), StandardScaler()).set_output(transform="pandas")
+    assert steps.fit_transform(frame, labels).shape == (300, 5)
+
+
+@pytest.mark.parametrize("generator", [None, np.random.RandomState])
+def test_random_state_may_be_a_generator(planted, generator, tmp_path):
+    random_state = generator and generator(1)
+    model = planted_model(max_iter=2, random_state=random_state).fit(planted[0])
+    first = model.components_
+    np.testing.assert_array_equal(model.transform(planted[0][:9]), model.transform(planted[0][:9]))
+    assert not np.array_equal(first, model.fit(planted[0]).components_)
+    if generator is not None:
+        again = planted_model(max_iter=2, random_state=generator(1)).fit(planted[0])
+        np.testing.assert_array_equal(first, again.components_)
+    model.partial_fit(planted[0][:50])
+    model.save(tmp_path / "model.npz")
+    assert LatentDirichletAllocation.load(tmp_path / "model.npz").random_state is None
 
 
 def test_perplexity_of_unseen_documents_falls_towards_that_of_the_truth(planted):
@@ -259,8 +289,8 @@ def test_wrong_parameters(parameters, message):
     ("documents", "options", "message"),
     [
         (np.array([[1, -2]]), {}, "-2"),
-        (np.array([[1, 0.5]]), {}, "0.5"),
-        (np.array([[1, np.nan]]), {}, "nan"),
+        (np.array([[1, -0.5]]), {}, "-0.5"),
+        (np.array([[1, np.nan]]), {}, "NaN"),
         (np.zeros((3, 4)), {}, "empty"),
         (np.array([[1, 2]]), {"vocabulary": ["one"]}, "1"),
     ],
@@ -275,6 +305,15 @@ def test_documents_too_long_for_so_many_topics():
     with pytest.raises(strads.InputError, match="document 1 has 70,000 tokens; with 60,000 topics at most 65,535"):
         LatentDirichletAllocation(60_000, n_workers=1).fit(documents)
     assert LatentDirichletAllocation(300, max_iter=1).fit(documents).topic_word_counts_.sum() == 70_003
+
+
+@pytest.mark.filterwarnings("ignore:.* fractional counts", "ignore:Skipping check check_array_api_input")
+def test_scikit_learns_own_checks():
+    reasons = {
+        "check_n_features_in_after_fitting": "partial_fit takes new words",
+        "check_transformer_data_not_an_array": "lists of numbers may be counts or word numbers: we ask which",
+    }
+    check_estimator(LatentDirichletAllocation(2, max_iter=5), expected_failed_checks=reasons, on_skip=None)
 
 
 def test_before_fit_and_other_widths(planted):

@@ -3,6 +3,7 @@
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -107,7 +108,6 @@ def test_history_and_saving(tmp_path):
 
 
 def test_files_keep_the_names_of_features(tmp_path):
-    pd = pytest.importorskip("pandas")
     X, y = data(2)
     X = pd.DataFrame(X, columns=list("abcdefghijkl"))
     LinearSVC().fit(X, y).save(tmp_path / "model.npz")

@@ -293,7 +293,7 @@ def test_bad_ratings(X, y, error, message):
         {"n_iter_no_change": 0},
         {"tol": -1e-3},
         {"random_state": -1},
-        {"random_state": None},
+        {"random_state": 1.5},
         {"n_jobs": 0},
         {"n_jobs": 1.5},
     ],

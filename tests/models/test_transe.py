@@ -191,7 +191,7 @@ def test_clone_and_not_fitted():
         ({"normalization": "unit"}, "normalization='unit'"),
         ({"learning_rate": float("nan")}, "learning_rate=nan"),
         ({"n_jobs": 0}, "n_jobs=0"),
-        ({"random_state": None}, "random_state=None"),
+        ({"random_state": 1.5}, "random_state=1.5"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, message):

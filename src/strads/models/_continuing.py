@@ -15,6 +15,7 @@ from strads.cluster.interrupts import interrupted_later
 from strads.errors import ArgumentError, InputError
 from strads.models._file_contents import Number
 from strads.models._iterative import IterativeEstimator
+from strads.models._parameters import recorded_seed
 from strads.models.model_files import plain
 from strads.rng.philox import mixed_key
 
@@ -34,7 +35,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
     """
 
     _must_agree: ClassVar[tuple[str, ...]] = ()  # parameters that decide what the tables hold
-    random_state: int
+    random_state: int | np.random.RandomState | None
 
     _calls = 0  # calls of `fit` and `partial_fit` that the model stems from
     _made_with: dict[str, Any]  # values of these parameters in those calls
@@ -63,7 +64,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
 
     def _call_seed(self, origin: Self | None) -> int:
         """Return the seed of a call: `random_state`, or, for one that goes on, a number unrelated to earlier ones."""
-        seed = int(self.random_state)
+        seed = recorded_seed(self.random_state)
         if origin is None:
             return seed
         return int(mixed_key(np.uint64(seed), np.uint64(_CALL), np.uint64(origin._calls))) >> 1  # below 2⁶³

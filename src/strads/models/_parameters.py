@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from strads.checkpoints import record
 from strads.errors import ArgumentError
 
 
@@ -60,8 +61,11 @@ def check_verbose(estimator: Any) -> None:
 
 def check_seed(estimator: Any) -> None:
     """Reject a `random_state` that is neither a whole number, 0 or more, nor None, nor a `RandomState`."""
-    if estimator.random_state is not None and not isinstance(estimator.random_state, np.random.RandomState):
-        check_whole_numbers(estimator, "random_state", least=0)
+    if estimator.random_state is None or isinstance(estimator.random_state, np.random.RandomState):
+        return
+    check_whole_numbers(estimator, "random_state", least=0)
+    if estimator.random_state >= 1 << 63:
+        raise ArgumentError(f"random_state={estimator.random_state}: give a number below 2**63")
 
 
 def seed_of(random_state: Any) -> int:
@@ -69,6 +73,18 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31))
+
+
+def recorded_seed(random_state: Any) -> int:
+    """As `seed_of`; a program that is restarted from a checkpoint gets the seed that was drawn before."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(record(seed_of, random_state))
+
+
+def fixed_seed(random_state: Any) -> int:
+    """Return the seed of what a fitted model computes, the same every time: `random_state`, or 0 for a generator."""
+    return int(random_state) if isinstance(random_state, numbers.Integral) else 0
 
 
 def is_number(value: Any) -> bool:

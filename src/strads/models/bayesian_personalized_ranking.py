@@ -11,7 +11,7 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers
+from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers, recorded_seed
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.identified import IdIndexes
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
@@ -50,8 +50,8 @@ class BayesianPersonalizedRanking(Recommender):
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each.
-    random_state : int, default 0
-        Seed of all random numbers.
+    random_state : int, RandomState or None, default 0
+        Seed; None: another one at each fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
@@ -96,7 +96,7 @@ class BayesianPersonalizedRanking(Recommender):
         verify_negative_samples: bool = True,
         n_workers: int | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ):
         self.factors = factors
@@ -179,7 +179,7 @@ class BayesianPersonalizedRanking(Recommender):
         indexes = IdIndexes.of(origin)
         likes, held_out = _with_validation(user_items, validation, indexes)
         check_rankable(likes, verify=self.verify_negative_samples)
-        start_seed = int(self.random_state)
+        start_seed = recorded_seed(self.random_state)
         known = None
         if origin is not None:
             start_seed, known = origin._start_seed, origin._factors
@@ -235,7 +235,7 @@ class BayesianPersonalizedRanking(Recommender):
         numbered = indexes.number(given)
         users, items = distinct_pairs(numbered[0].rows, numbered[1].rows)
         if origin is None:
-            likes, seed = KnownLikes(Likes.none(0, 0), ItemLog()), int(self.random_state)
+            likes, seed = KnownLikes(Likes.none(0, 0), ItemLog()), recorded_seed(self.random_state)
             online = OnlineRanking(RankingFactors.none(int(self.factors)), likes, seed)
         else:
             likes, seed = self._likes, self._start_seed
@@ -277,9 +277,7 @@ class BayesianPersonalizedRanking(Recommender):
             if self.n_workers > MOST_WORKERS:
                 raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
         check_n_jobs(self.n_jobs)
-        check_whole_numbers(self, "random_state", least=0)
-        if self.random_state >= 1 << 63:
-            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
+        check_seed(self)
 
     def _publish(self, learnt: RankingFactors) -> None:
         self._factors, self._online = learnt, None

@@ -9,14 +9,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
-from strads.checkpoints import data_digest, preparing, record
+from strads.checkpoints import data_digest, preparing
 from strads.errors import ArgumentError, InputError
 from strads.models._continuing import CALLS, ContinuedEstimator
 from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_n_jobs, check_whole_numbers
+from strads.models._parameters import (
+    check_choice,
+    check_n_jobs,
+    check_seed,
+    check_whole_numbers,
+    fixed_seed,
+    recorded_seed,
+)
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.corpora.documents import NothingGiven
 from strads.models.kernels.lda_tables import MAX_TOPICS
@@ -33,7 +40,7 @@ _SAMPLERS = ("auto", "sparse", "dense")
 _LEARNT = ("no", "symmetric", "asymmetric")
 
 
-class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
+class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ContinuedEstimator):
     """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
 
     Repeatedly draws the topic of every token from its distribution given all others,
@@ -69,8 +76,8 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each of them.
-    random_state : int, default 0
-        Seed.
+    random_state : int, RandomState or None, default 0
+        Seed; None: another one at each fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
@@ -137,7 +144,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         synchronizations: int | None = None,
         evaluate_every: int = 1,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ):
         self.n_components = n_components
@@ -170,8 +177,9 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         Parameters
         ----------
         X
-            Counts as a SciPy sparse matrix or ndarray, documents × words; texts; lists of words; a dvector of word
-            numbers; or a `Corpus`, which also reads files.
+            Counts, documents × words, as a SciPy sparse matrix, an ndarray, or a data frame whose columns are named by
+            the words; texts; lists of words; a dvector of word numbers; or a `Corpus`, which also reads files.
+            Fractional counts are rounded at random, with a warning.
         y
             Ignored.
         init
@@ -195,7 +203,26 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         After Ctrl-C the current iteration is completed; the model then holds what was learnt, and can be used and
         saved. After the loss of a node it does not: call `save` in `on_iteration` to keep intermediate results.
         """
-        self._fit(X, init, vocabulary, on_iteration, transform=False)
+        priors = self._check_parameters()
+        origin = self._origin(init)
+        corpus = as_corpus(X, vocabulary)
+        if origin is not None:
+            documents = origin._further(corpus)
+            solver: GibbsSolver = self._further_solver(documents, origin, self.n_workers)
+            n_words, words = documents.n_words, origin._words_with(documents)
+            self._forget()
+        else:
+            self._forget()
+            training = self._training_on(corpus, priors, self.n_workers, recorded_seed(self.random_state))
+            solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
+            n_words, words = corpus.n_words, corpus.vocabulary
+        data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
+        del corpus
+        with solver:
+            self._begin_call(origin)
+            self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
+            self.start_seconds_ = solver.training.start_seconds
+            self._train(solver, on_iteration, seconds=self.start_seconds_, data=data)
         return self
 
     def fit_transform(
@@ -207,41 +234,9 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         vocabulary: Iterable[str] | None = None,
         on_iteration: OnIteration | None = None,
     ) -> NDArray[np.float32]:
-        """Fit to documents and return their topic mixtures according to the last draw, (documents, K), float32."""
-        mixtures = self._fit(X, init, vocabulary, on_iteration, transform=True)
-        assert mixtures is not None
-        return mixtures
-
-    def _fit(
-        self,
-        X: Any,
-        init: "LatentDirichletAllocation | None",
-        vocabulary: Iterable[str] | None,
-        on_iteration: OnIteration | None,
-        *,
-        transform: bool,
-    ) -> NDArray[np.float32] | None:
-        priors = self._check_parameters()
-        origin = self._origin(init)
+        """Fit to documents, and return what `transform` returns of them."""
         corpus = as_corpus(X, vocabulary)
-        if origin is not None:
-            documents = origin._further(corpus)
-            solver: GibbsSolver = self._further_solver(documents, origin, self.n_workers)
-            n_words, words = documents.n_words, origin._words_with(documents)
-            self._forget()
-        else:
-            self._forget()
-            training = self._training_on(corpus, priors, self.n_workers, int(self.random_state))
-            solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
-            n_words, words = corpus.n_words, corpus.vocabulary
-        data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
-        del corpus
-        with solver:
-            self._begin_call(origin)
-            self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
-            self.start_seconds_ = solver.training.start_seconds
-            self._train(solver, on_iteration, seconds=self.start_seconds_, data=data)
-            return record(solver.training.mixtures) if transform else None
+        return self.fit(corpus, init=init, on_iteration=on_iteration).transform(corpus)
 
     def _training_on(
         self, corpus: Corpus, priors: Priors, workers: int | None, seed: int, earlier: EarlierCounts | None = None
@@ -332,14 +327,13 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
 
     def _check_parameters(self) -> Priors:
         check_whole_numbers(self, "n_components", "max_iter")
-        check_whole_numbers(self, "evaluate_every", "random_state", least=0)
+        check_whole_numbers(self, "evaluate_every", least=0)
+        check_seed(self)
         for name in ("n_workers", "synchronizations"):
             if getattr(self, name) is not None:
                 check_whole_numbers(self, name)
         if (self.n_workers or 0) > MOST_WORKERS:
             raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
-        if self.random_state >= 1 << 63:
-            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
         if self.n_components > MAX_TOPICS:
             raise ArgumentError(f"n_components={self.n_components}: {MAX_TOPICS} topics are possible")
         check_choice(self, "sampler", _SAMPLERS)
@@ -396,7 +390,8 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         Parameters
         ----------
         X
-            As in `fit`. Texts may have unknown words: they are left out, and a warning gives their number.
+            As in `fit`. The columns of a data frame are matched by name. Unknown words are left out; a warning gives
+            their number.
 
         Returns
         -------
@@ -404,7 +399,7 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
             Rows sum to 1; an empty document has the mixture of the prior.
         """
         self._check_fitted()
-        return infer_topics(self._corpus(X), self._counts, self._priors, int(self.random_state), self._team())
+        return infer_topics(self._corpus(X), self._counts, self._priors, fixed_seed(self.random_state), self._team())
 
     def perplexity(self, X: Any) -> float:
         """Perplexity of the documents' words: exp(−mean log p(word)), by document completion (Wallach et al. 2009).
@@ -422,8 +417,19 @@ class LatentDirichletAllocation(TransformerMixin, ContinuedEstimator):
         total, tokens = self._completion(X)
         return total / tokens
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """For scikit-learn: topics are named `latentdirichletallocation0` and so on."""
+        return len(self.doc_topic_prior_)
+
     def _completion(self, X: Any) -> tuple[float, int]:
-        seed = int(self.random_state)
+        seed = fixed_seed(self.random_state)
         total, tokens = completion(self._corpus(X), self._counts, self._priors, seed, self._team())
         if tokens == 0:
             raise InputError("no token is left to score: give more documents, with words that the model knows")

@@ -17,8 +17,10 @@ from strads.models._parameters import (
     check_choice,
     check_n_jobs,
     check_positive,
+    check_seed,
     check_share,
     check_whole_numbers,
+    recorded_seed,
 )
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
 from strads.models.factorization.factor_tables import FactorTables, InitialFactors
@@ -85,8 +87,8 @@ class MatrixFactorization(FactorPredictor):
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to `predict` only.
-    random_state : int, default 0
-        Seed of the initial factors, of the order of ratings and of the held-out sample.
+    random_state : int, RandomState or None, default 0
+        Seed of the initial factors, the order of ratings and the held-out sample; None: another one at each fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
@@ -158,7 +160,7 @@ class MatrixFactorization(FactorPredictor):
         tol: float = 1e-4,
         remember_ratings: bool = True,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ):
         self.n_components = n_components
@@ -313,9 +315,7 @@ class MatrixFactorization(FactorPredictor):
         check_choice(self, "learning_rate_schedule", _SCHEDULES)
         check_share(self, "validation_fraction")
         check_n_jobs(self.n_jobs)
-        check_whole_numbers(self, "random_state", least=0)
-        if self.random_state >= 1 << 63:
-            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
+        check_seed(self)
 
     def _split(self, given: Interactions, validation: Any, indexes: IdIndexes) -> tuple[dvector, dvector | None]:
         """Return ratings and held-out ratings in terms of rows; the indexes get the ids of both."""
@@ -330,13 +330,14 @@ class MatrixFactorization(FactorPredictor):
         if not self.early_stopping:
             return ratings, None
         data = ratings.to_numpy()
-        is_held = held_out(len(data), self.validation_fraction, self.random_state, "ratings")
+        is_held = held_out(len(data), self.validation_fraction, recorded_seed(self.random_state), "ratings")
         return dvector(data[~is_held], copy=False), dvector(data[is_held], copy=False)
 
     def _first(self, data: NDArray[Any]) -> tuple[float, InitialFactors]:
         """Return what the first ratings determine for good: μ, and how factors start."""
         scale = float(data["score"].mean(dtype=np.float64))
-        initial = InitialFactors.of(int(self.n_components), scale, biases=self.biases, seed=int(self.random_state))
+        seed = recorded_seed(self.random_state)
+        initial = InitialFactors.of(int(self.n_components), scale, biases=self.biases, seed=seed)
         return scale if self.biases else 0.0, initial
 
     def _start(self, data: NDArray[Any], indexes: IdIndexes, origin: "MatrixFactorization | None") -> FactorTables:

@@ -9,7 +9,14 @@ from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._file_contents import Table
 from strads.models._iterative import IterativeEstimator, OnIteration
-from strads.models._parameters import check_choice, check_n_jobs, check_positive, check_whole_numbers
+from strads.models._parameters import (
+    check_choice,
+    check_n_jobs,
+    check_positive,
+    check_seed,
+    check_whole_numbers,
+    recorded_seed,
+)
 from strads.models.kernels.aligned import padded
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective
 from strads.models.kernels.translations import BALL, FREE, SPHERE
@@ -65,8 +72,8 @@ class TransE(IterativeEstimator):
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to the rest.
-    random_state : int, default 0
-        Seed of the initial vectors, of the order of triples and of negatives.
+    random_state : int, RandomState or None, default 0
+        Seed of the initial vectors, the order of triples and the negatives; None: another one at each fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
@@ -119,7 +126,7 @@ class TransE(IterativeEstimator):
         learning_rate: float = 0.2,
         learning_rate_schedule: str = "linear",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ):
         self.n_components = n_components
@@ -183,9 +190,10 @@ class TransE(IterativeEstimator):
         shares = np.full(len(kinds), 0.5, np.float32)
         if self.negatives == "bernoulli":
             shares = tail_shares(triples, len(kinds))
+        seed = recorded_seed(self.random_state)
         size = len(ends), len(kinds), int(self.n_components)
-        start = initial_vectors(*size, float(self.margin), int(self.random_state))
-        with TranslationSolver(triples, start, shares, self._settings(), self._threads) as solver:
+        start = initial_vectors(*size, float(self.margin), seed)
+        with TranslationSolver(triples, start, shares, self._settings(seed), self._threads) as solver:
             self._train(solver, on_iteration, data=data_digest(triples))
         return self
 
@@ -200,9 +208,9 @@ class TransE(IterativeEstimator):
         check_positive(self, "margin", "learning_rate")
         check_positive(self, "adversarial_temperature", or_zero=True)
         check_n_jobs(self.n_jobs)
-        check_whole_numbers(self, "random_state", least=0)
+        check_seed(self)
 
-    def _settings(self) -> Settings:
+    def _settings(self, seed: int) -> Settings:
         objective = Objective(
             _LOSSES[self.loss],
             int(self.norm),
@@ -216,7 +224,7 @@ class TransE(IterativeEstimator):
             negatives=int(self.n_negatives),
             learning_rate=float(self.learning_rate),
             decay_epochs=int(self.max_iter) if self.learning_rate_schedule == "linear" else 0,
-            seed=int(self.random_state),
+            seed=seed,
         )
 
     def _publish(self, learnt: Translations) -> None:

@@ -15,7 +15,14 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED, ContinuedEstimator
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_n_jobs, check_positive, check_whole_numbers, is_number
+from strads.models._parameters import (
+    check_n_jobs,
+    check_positive,
+    check_seed,
+    check_whole_numbers,
+    is_number,
+    recorded_seed,
+)
 from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
 from strads.models.embeddings.training import MOST_WORKERS, Text, Vectors, Word2VecSolver
@@ -73,8 +80,8 @@ class Word2Vec(ContinuedEstimator):
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each.
-    random_state : int, default 0
-        Seed.
+    random_state : int, RandomState or None, default 0
+        Seed; None: another one at each fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
 
@@ -139,7 +146,7 @@ class Word2Vec(ContinuedEstimator):
         deterministic: bool = True,
         n_workers: int | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ):
         self.vector_size = vector_size
@@ -194,7 +201,8 @@ class Word2Vec(ContinuedEstimator):
         origin = self._origin(init)
         sentences = as_sentences(X, self.max_vocab_size)
         words = self._words_of(sentences, origin)
-        start, epochs, start_seed = self._start(words, origin), int(self.epochs), self._seed_of_rows(origin)
+        start_seed, epochs = self._seed_of_rows(origin), int(self.epochs)
+        start = self._start(words, origin, start_seed)
         seed = self._call_seed(origin)
         self._forget()
         with self._solver_of(sentences, words, start, epochs, seed) as solver:
@@ -230,8 +238,10 @@ class Word2Vec(ContinuedEstimator):
             return self
         if origin is not None and words.counts.sum() == origin.word_counts_.sum():
             return self
-        start, start_seed = self._start(words, origin), self._seed_of_rows(origin)
-        with preparing(), self._solver_of(sentences, words, start, 1, self._call_seed(origin)) as solver:
+        start_seed = self._seed_of_rows(origin)
+        start = self._start(words, origin, start_seed)
+        seed = self._call_seed(origin)
+        with preparing(), self._solver_of(sentences, words, start, 1, seed) as solver:
             epoch = solver.run_epoch(1)
             assert epoch.objective is not None
             self._check_finite(epoch.objective)
@@ -250,11 +260,10 @@ class Word2Vec(ContinuedEstimator):
         return extended(origin._words, sentences, self.min_count, self.max_final_vocab)
 
     def _seed_of_rows(self, origin: "Word2Vec | None") -> int:
-        return int(self.random_state) if origin is None else origin._start_seed
+        return recorded_seed(self.random_state) if origin is None else origin._start_seed
 
     def _check_parameters(self) -> None:
         check_whole_numbers(self, "vector_size", "window", "min_count", "negative", "epochs")
-        check_whole_numbers(self, "random_state", least=0)
         for name in ("max_vocab_size", "max_final_vocab", "n_workers"):
             if getattr(self, name) is not None:
                 check_whole_numbers(self, name)
@@ -269,8 +278,7 @@ class Word2Vec(ContinuedEstimator):
             raise ArgumentError(f"sample={self.sample}: give a share of the text below 1, or 0 for no subsampling")
         if not is_number(self.ns_exponent):
             raise ArgumentError(f"ns_exponent={self.ns_exponent!r}: give a number")
-        if self.random_state >= 1 << 63:
-            raise ArgumentError(f"random_state={self.random_state}: give a number below 2**63")
+        check_seed(self)
         if (self.n_workers or 0) > MOST_WORKERS:
             raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
         if self.sg not in (0, 1):
@@ -278,14 +286,14 @@ class Word2Vec(ContinuedEstimator):
         if not self.deterministic and not cluster.current().is_local:
             raise ArgumentError("deterministic=False shares memory: it needs a single process, not several nodes")
 
-    def _start(self, words: WordCounts, origin: "Word2Vec | None") -> Vectors:
+    def _start(self, words: WordCounts, origin: "Word2Vec | None", seed: int) -> Vectors:
         """Return a model's vectors, and of new words word vectors drawn from ±0.5 / d, context vectors of 0."""
         size = int(self.vector_size)
         inputs, outputs = np.zeros((2, len(words), size), np.float32)
         known = 0 if origin is None else len(origin.vectors_)
         if origin is not None:
             inputs[:known], outputs[:known] = origin.vectors_, origin._outputs
-        key = np.uint64(mixed_key(np.uint64(self._seed_of_rows(origin)), np.uint64(_INITIAL), np.uint64(0)))
+        key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_INITIAL), np.uint64(0)))
         draw_rows(inputs[known:], known, size, -0.5 / size, 0.5 / size, key)
         return Vectors(inputs, outputs)
 

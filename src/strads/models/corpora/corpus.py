@@ -305,9 +305,9 @@ def as_corpus(
     Parameters
     ----------
     X
-        A Corpus; counts, documents × words, as a SciPy sparse matrix or an ndarray; an iterable of texts, or of lists
-        of words; or a dvector of ragged integers, the word numbers of each document. The result may share memory
-        with X.
+        A Corpus; counts, documents × words, as a SciPy sparse matrix, an ndarray, or a data frame, whose columns are
+        named by the words; an iterable of texts, or of lists of words; or a dvector of ragged integers, the word
+        numbers of each document. The result may share memory with X.
     vocabulary : sequence of str, optional
         The words by number. For counts, those of the columns. For texts, lists of words, and a Corpus with a vocabulary
         of its own, only these words are counted; a warning gives the number of tokens of other words.
@@ -327,7 +327,10 @@ def as_corpus(
         check_fits(names, n_words)
     corpus = _convert(X, names, n_words)
     if n_words is not None and corpus.n_words != n_words:
-        raise InputError(f"the documents are counted in {corpus.n_words} words, but {n_words} are expected")
+        raise InputError(
+            f"X has {corpus.n_words} features, but LatentDirichletAllocation is expecting {n_words} features as input: "
+            "one for each word"
+        )
     return corpus if allow_empty else _filled(corpus)
 
 
@@ -349,6 +352,9 @@ def _convert(X: Any, vocabulary: list[str] | None, n_words: int | None) -> Corpu
         return Corpus(*counts, vocabulary)
     if scipy.sparse.issparse(X):
         return Corpus(*counts_of_sparse(X), vocabulary)
+    if hasattr(X, "columns") and hasattr(X, "to_numpy") and all(isinstance(name, str) for name in X.columns):
+        corpus = Corpus(*counts_of_dense(X.to_numpy()), list(X.columns))
+        return corpus if vocabulary is None else corpus.in_vocabulary(vocabulary)
     if hasattr(X, "__array__"):
         X = np.asanyarray(X)
         if X.dtype.kind not in "OUST" or X.ndim != 1:
@@ -366,7 +372,8 @@ def _filled(corpus: Any) -> Any:
     if corpus.n_documents == 0:
         raise NothingGiven("there are no documents")
     if len(corpus.counts) == 0:
-        raise NothingGiven(f"all {corpus.n_documents} documents are empty")
+        shape = f": 0 feature(s) (shape=({corpus.n_documents}, 0)) while a minimum of 1 is required."
+        raise NothingGiven(f"all {corpus.n_documents} documents are empty{'' if corpus.n_words else shape}")
     return corpus
 
 

@@ -1,5 +1,6 @@
 """Word counts of documents, from matrices and word numbers: checked, and converted to one format."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
 from strads.models._sparse_input import refuse_corrupt
+from strads.models.corpora.vocabulary import outside
 
 LARGEST = int(np.iinfo(np.int32).max)
-_ADVICE = "counts are whole numbers, 0 or more"
+_ADVICE = "numbers, 0 or more"
 
 
 class Counts(NamedTuple):
@@ -37,7 +39,13 @@ def counts_of_sparse(matrix: Any) -> Counts:
     ArgumentError
         If it does not have two axes, or does not hold real numbers.
     InputError
-        At the first negative, fractional, NaN or infinite entry, or one (or a sum) above 2³¹ − 1.
+        At the first negative, NaN or infinite entry, or one (or a sum) above 2³¹ − 1.
+
+    Warns
+    -----
+    UserWarning
+        If entries are fractional. Each is rounded to one of its neighbours at random, so that its mean is the entry;
+        the same matrix is rounded in the same way every time.
     """
     _check_kind(matrix.dtype, matrix.ndim)
     _check_shape(*matrix.shape)
@@ -45,10 +53,10 @@ def counts_of_sparse(matrix: Any) -> Counts:
     if matrix.format != "csr":
         matrix = matrix.tocoo()
         rows, columns = matrix.row, matrix.col
-        _check_values(matrix.data, lambda k: (rows[k], columns[k]))
-        return counts_of_entries(rows, columns, matrix.data, matrix.shape)
+        values = _whole(matrix.data, lambda k: (rows[k], columns[k]))
+        return counts_of_entries(rows, columns, values, matrix.shape)
     offsets, words, values = matrix.indptr, matrix.indices, matrix.data[: matrix.indptr[-1]]
-    _check_values(values, lambda k: (np.searchsorted(offsets, k, side="right") - 1, words[k]))
+    values = _whole(values, lambda k: (np.searchsorted(offsets, k, side="right") - 1, words[k]))
     words = words[: len(values)]
     if rises_within(words, offsets) and (len(values) == 0 or values.min() > 0):
         return _narrowed(offsets, words, values, matrix.shape[1])
@@ -61,11 +69,16 @@ def counts_of_dense(array: NDArray[Any]) -> Counts:
     """Counts of an ndarray of shape (documents, words); see `counts_of_sparse` for what is rejected."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError("a masked array has missing counts: fill them first with array.filled(0)")
+    if array.dtype == object and array.ndim == 2:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"counts are {_ADVICE}: argument must be a number ({error})") from None
     _check_kind(array.dtype, array.ndim)
     _check_shape(*array.shape)
-    _check_values(array.reshape(-1), lambda k: divmod(k, array.shape[1]))
-    rows, columns = np.nonzero(array)
-    return counts_of_entries(rows, columns, array[rows, columns], array.shape)
+    whole = _whole(array.reshape(-1), lambda k: divmod(k, array.shape[1])).reshape(array.shape)
+    rows, columns = np.nonzero(whole)
+    return counts_of_entries(rows, columns, whole[rows, columns], array.shape)
 
 
 def counts_of_word_numbers(
@@ -167,8 +180,11 @@ def _narrowed(offsets: NDArray[Any], words: NDArray[Any], counts: NDArray[Any], 
 
 
 def _check_kind(dtype: np.dtype, axes: int) -> None:
+    if dtype.kind == "c":
+        raise ArgumentError(f"Complex data not supported: counts are {_ADVICE}, not {dtype}")
     if axes != 2 or dtype.kind not in "biuf":
-        raise ArgumentError(f"counts are numbers in two axes, documents × words, not {axes}-D {dtype}")
+        reshape = "; Reshape your data: one row for each document" if axes == 1 else ""
+        raise ArgumentError(f"counts are numbers in two axes, documents × words, not {axes}-D {dtype}{reshape}")
 
 
 def _check_shape(n_documents: int, n_words: int) -> None:
@@ -177,18 +193,43 @@ def _check_shape(n_documents: int, n_words: int) -> None:
             raise InputError(f"the counts have {number} {what}; {LARGEST} are possible")
 
 
-def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]]) -> None:
-    """Reject values that are not counts; `place` gives the row and column of a value."""
+def _whole(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]]) -> NDArray[Any]:
+    """Return values as whole numbers, themselves if they are; `place` gives the row and column of a value.
+
+    Raises
+    ------
+    InputError
+        If one is not a count.
+    """
     if values.dtype.kind == "b" or len(values) == 0:
-        return
+        return values
     if values.dtype == np.float16:  # in which the largest count is infinite
         values = values.astype(np.float32)
-    wrong = (values < 0) | (values > LARGEST)
+    wrong = ~((values >= 0) & (values <= LARGEST))  # also true for NaN
     if values.dtype.kind == "f":
-        wrong |= values != np.floor(values)  # also true for NaN
         wrong |= values >= LARGEST + 1.0  # the limit, rounded up to float32
     if wrong.any():
         k = int(np.argmax(wrong))
         row, column = place(k)
+        shown = "NaN" if np.isnan(values[k]) else values[k]
         limit = f"; the largest is {LARGEST}" if values[k] > LARGEST else ""
-        raise InputError(f"row {row}, column {column} of the counts is {values[k]}: {_ADVICE}{limit}")
+        what = "Negative values in data: " if values[k] < 0 else ""
+        raise InputError(f"{what}row {row}, column {column} of the counts is {shown}: counts are {_ADVICE}{limit}")
+    return _rounded(values, place) if values.dtype.kind == "f" else values
+
+
+def _rounded(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]]) -> NDArray[Any]:
+    """Round fractional values at random to a neighbour, with a probability that keeps the mean."""
+    whole = np.floor(values)
+    share = values - whole
+    fractional = np.flatnonzero(share)
+    if len(fractional) == 0:
+        return values
+    row, column = place(int(fractional[0]))
+    warnings.warn(
+        f"{len(fractional)} fractional counts, such as {values[fractional[0]]:g} in row {row}, column {column}: "
+        "each is rounded at random to a neighbouring whole number; multiply small ones first, or count words",
+        stacklevel=outside(),
+    )
+    whole[fractional] += np.random.default_rng(0).random(len(fractional)) < share[fractional]
+    return np.minimum(whole, LARGEST)

@@ -79,11 +79,11 @@ def warn_of_unknown(tokens: int, examples: str = "") -> None:
     """Warn of tokens that are left out."""
     which = "1 token is of a word" if tokens == 1 else f"{tokens} tokens are of words"
     warnings.warn(
-        f"{which} that the vocabulary does not have, and left out{examples}", UserWarning, stacklevel=_outside()
+        f"{which} that the vocabulary does not have, and left out{examples}", UserWarning, stacklevel=outside()
     )
 
 
-def _outside() -> int:
+def outside() -> int:
     """Stack level of the user's code, relative to the caller of this function, as counted by `warnings.warn`."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:

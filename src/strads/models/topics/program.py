@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.lda_counts import add_to_words, count_documents, dense_document_counts, random_topics
+from strads.models.kernels.lda_counts import add_to_words, count_documents, random_topics
 from strads.models.kernels.lda_dense import DenseScratch, dense_scratch, sample_dense
 from strads.models.kernels.lda_random import job_key
 from strads.models.kernels.lda_sparse import SparseScratch, sample_sparse, sparse_scratch
@@ -65,10 +65,6 @@ class DocumentPart:
         key = np.uint64(job_key(seed, 0, worker, 0))
         random_topics(self.tokens, 0, len(self.tokens.topics), len(self.totals), key)
         count_documents(self.tokens, self.documents)
-
-    def document_counts(self, topics: int) -> NDArray[np.int64]:
-        """Return n_dk, (documents, K)."""
-        return dense_document_counts(self.documents, topics)
 
 
 class WordBlock:

@@ -166,10 +166,6 @@ class TopicTraining:
         totals: NDArray[np.int64] = self._engine.each_node(_totals)[0]
         return totals
 
-    def mixtures(self) -> NDArray[np.float32]:
-        """Return θ_dk = (n_dk + α_k) / (n_d + Σα) of the documents, shape (documents, K), float32."""
-        return np.concatenate(self._engine.each_worker(_mixtures))
-
     def bytes_by_node(self) -> list[int]:
         """Return the bytes of tokens and tables on each node."""
         node_of = place_workers(self._grid.workers, cluster.current().cluster.size)
@@ -248,9 +244,3 @@ def _prior_sums(
 
 def _word_prior_sum(program: WordRotation, block: WordBlock, beta: float) -> float:
     return word_prior_sum(block.words, beta, len(program.totals))
-
-
-def _mixtures(program: WordRotation, part: DocumentPart) -> NDArray[np.float32]:
-    weights = part.document_counts(len(program.totals)) + program.priors.alpha
-    weights /= weights.sum(1, keepdims=True)
-    return weights.astype(np.float32)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import sklearn.linear_model as peers
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from strads.errors import ArgumentError, InputError
@@ -55,8 +55,8 @@ def test_logistic_regression_agrees_with_scikit_learn(form):
     for place, (train, test) in enumerate(folds.split(X, LABELS)):
         for step, C in enumerate(Cs):
             model = LogisticRegression(C=C, tol=1e-9, class_weight="balanced").fit(X[train], LABELS[train])
-            assert own.scores_[place, step] == pytest.approx(model.score(X[test], LABELS[test]))
-    assert Cs[np.argmax(own.scores_.mean(0))] == own.C_
+            assert own.scores_[place, 0, step] == pytest.approx(model.score(X[test], LABELS[test]))
+    assert Cs[np.argmax(own.scores_[:, 0].mean(0))] == own.C_
     assert own.classes_.tolist() == ["high", "low"]
     assert own.score(form(X), LABELS) > 0.85
     assert own.predict_proba(X).shape == (90, 2)
@@ -105,8 +105,8 @@ def test_chooses_what_a_grid_search_does(ratios, scoring, classes):
     ).fit(X, labels)
     shape = (len(ratios or [1.0]), len(Cs))
     assert np.allclose(own.scores_.reshape(4, -1).mean(0).reshape(shape), means_of(search, ratios, Cs), atol=1e-4)
-    assert own.scores_.shape == ((4, 3) if ratios is None else (4, 2, 3))
-    assert own.C_[0] in Cs
+    assert own.scores_.shape == (4, len(ratios or [1]), 3)
+    assert own.C_ in Cs
     assert own.l1_ratio_ in (ratios or [1.0])
     assert own.scores_.reshape(4, *shape).mean(0).max() == pytest.approx(search.best_score_, abs=1e-4)
     expected = own.best_estimator_.score(X, labels) if scoring is None else -log_loss(labels, own.predict_proba(X))
@@ -121,6 +121,47 @@ def means_of(search, ratios, Cs):
         for each, mean in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
     }
     return np.array([[scores[ratio, C] for C in Cs] for ratio in ratios or [1.0]])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_without_refit_the_best_models_of_the_folds_are_averaged(classes, tmp_path):
+    labels = np.argmax(X[:, :classes], axis=1)
+    folds, Cs, ratios = KFold(3), [0.01, 0.1, 1.0], [0.0, 1.0]
+    own = LogisticRegressionCV(Cs=Cs, l1_ratios=ratios, cv=folds, refit=False, tol=1e-10).fit(X, labels)
+    rows = 1 if classes == 2 else 3
+    assert own.coefs_paths_.shape == (3, 2, 3, rows, X.shape[1] + 1)
+    assert own.n_iter_.shape == own.scores_.shape == (3, 2, 3)
+    assert own.l1_ratios_.tolist() == ratios
+    coef, chosen = 0.0, []
+    for fold, (train, _) in enumerate(folds.split(X)):
+        place, step = np.unravel_index(np.argmax(own.scores_[fold]), (2, 3))
+        model = LogisticRegression(C=Cs[step], l1_ratio=ratios[place], tol=1e-10).fit(X[train], labels[train])
+        np.testing.assert_allclose(own.coefs_paths_[fold, place, step, :, :-1], model.coef_, atol=1e-3)
+        coef = coef + model.coef_ / 3
+        chosen.append((Cs[step], ratios[place]))
+    np.testing.assert_allclose(own.coef_, coef, atol=1e-3)
+    np.testing.assert_allclose((own.C_, own.l1_ratio_), np.mean(chosen, axis=0))
+    own.best_estimator_.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(LogisticRegression.load(tmp_path / "model.npz").predict(X), own.predict(X))
+
+
+def test_groups_stay_together():
+    groups = np.arange(90) // 6
+    model = LassoCV(alphas=5, cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    same = LassoCV(alphas=5, cv=list(GroupKFold(3).split(X, Y, groups))).fit(X, Y)
+    np.testing.assert_array_equal(model.mse_path_, same.mse_path_)
+    with pytest.raises(InputError, match="groups"):
+        LassoCV(cv=GroupKFold(3)).fit(X, Y)
+
+
+def test_ridge_among_the_penalties():
+    alphas = [0.01, 0.1, 1.0]
+    model = ElasticNetCV(l1_ratio=[0.0, 0.5], alphas=alphas, cv=3, tol=1e-10).fit(X, Y)
+    for fold, (train, test) in enumerate(KFold(3).split(X)):
+        for step, alpha in enumerate(model.alphas_):
+            found = ElasticNet(alpha, l1_ratio=0.0).fit(X[train], Y[train]).predict(X[test])
+            assert model.mse_path_[0, step, fold] == pytest.approx(np.mean((found - Y[test]) ** 2))
+    assert model.alphas_.tolist() == alphas[::-1]
 
 
 def test_bad_scores():

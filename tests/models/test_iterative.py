@@ -179,7 +179,7 @@ def test_after_the_loss_of_a_node_nothing_is_learnt():
     model = SquareRoots().fit([9.0])
     with pytest.raises(strads.NodeFailure):
         model.fit([4.0], fails_in=3, error=strads.NodeFailure("node 1 is lost"))
-    with pytest.raises(NotFittedError, match="this SquareRoots is not fitted yet: call fit first"):
+    with pytest.raises(NotFittedError, match="This SquareRoots instance is not fitted yet"):
         model.predict()
 
 

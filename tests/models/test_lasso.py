@@ -373,7 +373,7 @@ def test_bad_parameters_of_a_solver(parameters):
 
 def test_prediction_needs_a_fit_and_the_same_columns():
     for use in (lambda m: m.predict(X), lambda m: m.sparse_coef_, lambda m: m.save("nowhere.npz")):
-        with pytest.raises(NotFittedError, match="call fit first"):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
             use(Lasso())
     model = Lasso(0.1).fit(X, Y)
     with pytest.raises(strads.InputError, match="29 features"):

@@ -211,6 +211,27 @@ def test_warm_start():
     assert np.allclose(model.coef_, LogisticRegression(C=1.01, tol=1e-9).fit(X, Y).coef_, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_warm_starts_go_on_from_the_coefficients(l1_ratio, classes, fit_intercept):
+    labels = np.digitize(Z, [-0.5, 0.5]) if classes == 3 else Y
+    far = X + 1e6 * fit_intercept * (np.arange(X.shape[1]) == 1)  # a column that is moved towards 0
+    options = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "tol": 1e-9}
+    expected = LogisticRegression(**options).fit(far, labels)
+    model = LogisticRegression(**options, warm_start=True, max_iter=3).fit(far, labels)
+    near = model.history_[-1]["objective"]
+    model.fit(far, labels)
+    assert model.history_[0]["objective"] <= near * (1 + 1e-9)
+    model.set_params(max_iter=1000).fit(far, labels)
+    np.testing.assert_allclose(model.predict_proba(far), expected.predict_proba(far), atol=1e-3)
+    assert model.fit(far, labels).n_iter_.tolist() == [1]
+    if classes == 3 or l1_ratio == 0.0:
+        with pytest.raises(strads.InputError, match="warm_start=True, and the earlier fit had"):
+            model.fit(far[:, 1:], labels)
+
+
 def test_a_warm_start_that_is_worse_than_0():
     model = LogisticRegression(C=1.0, warm_start=True).fit(X, Y)
     far = model.fit(1e6 * X, Y)
@@ -321,7 +342,7 @@ def test_a_class_without_weight():
 
 def test_conventions_of_scikit_learn():
     check_estimator(LogisticRegression())
-    with pytest.raises(NotFittedError, match="call fit first"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         LogisticRegression().predict_proba(X)
 
 

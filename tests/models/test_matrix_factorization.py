@@ -313,7 +313,7 @@ def test_bad_validation():
 
 def test_predict_needs_a_fitted_model_and_known_ids(fitted):
     for use in (lambda m: m.predict([[0, 0]]), lambda m: m.recommend(0), lambda m: m.save("nowhere.npz")):
-        with pytest.raises(NotFittedError, match="call fit first"):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
             use(small())
     with pytest.raises(strads.InputError, match=r"row 1: user id 300 was not in the training data: ids are 0 … 299"):
         fitted.predict([[0, 0], [300, 0]])

@@ -149,7 +149,7 @@ class LinearRun(SamplesRun):
             last = model.history_[-1]
             seconds, samples = seconds + last["seconds"], samples + last["samples"]
             record = last | {"iteration": len(self._steps) + 1, "seconds": seconds, "samples": samples}
-            record |= {self.strength: float(getattr(model, self.strength)), "iterations": model.n_iter_}
+            record |= {self.strength: float(getattr(model, self.strength)), "iterations": int(np.max(model.n_iter_))}
             self._steps.append(record | self.measured(model))
             if self._is_better(self._steps[-1]):
                 best[:] = [copy.copy(model)]

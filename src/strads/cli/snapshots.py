@@ -2,7 +2,9 @@
 
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 _SHARE = 0.02  # fraction of the time spent on snapshots
 _FIRST = 2.0  # seconds of training before the first one
@@ -11,7 +13,7 @@ _FIRST = 2.0  # seconds of training before the first one
 class Savable(Protocol):
     """A model that can be saved."""
 
-    n_iter_: int
+    n_iter_: Any
 
     def save(self, path: Path) -> None:
         """Write the model to a file."""
@@ -51,7 +53,7 @@ class Snapshots:
             return
         start = time.monotonic()
         try:
-            self.take(self._model.n_iter_)
+            self.take(int(np.max(self._model.n_iter_)))
         except OSError as error:
             self.problem = error
             self._wait_from(start)

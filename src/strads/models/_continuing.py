@@ -89,15 +89,19 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         """Context in which a `partial_fit` changes the model: Ctrl-C is deferred, and fitted is what comes out."""
         with interrupted_later(cluster.current().cluster):
             if not self._is_fitted:
-                self.history_, self.n_iter_ = [], 0
+                self.history_, self._iterations = [], 0
             yield
             self._is_fitted = True
 
     def _add_record(self, seconds: float, samples: int, **figures: float) -> None:
         """Add a batch to the history, counting on from the last record; of a long history the last records are kept."""
         last = self.history_[-1] if self.history_ else {"seconds": 0.0, "samples": 0}
-        self.n_iter_ += 1
-        record = {"iteration": self.n_iter_, "seconds": last["seconds"] + seconds, "samples": last["samples"] + samples}
+        self._iterations += 1
+        record = {
+            "iteration": self._iterations,
+            "seconds": last["seconds"] + seconds,
+            "samples": last["samples"] + samples,
+        }
         self.history_.append(record | figures)
         del self.history_[:-_MOST_RECORDS]
 
@@ -117,7 +121,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         self._check_fitted()
         found, arrays = self._saved()
         parameters = plain({name: value for name, value in self.get_params().items() if name != "n_jobs"})
-        header = [type(self).__name__, self.n_iter_, parameters, found]
+        header = [type(self).__name__, self._iterations, parameters, found]
         total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         for name, array in sorted(arrays.items()):
             total.update(f"{name} {array.dtype.str} {array.shape}".encode())

@@ -27,6 +27,8 @@ from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 from strads.progress import Shown, showing
 
+NOT_FITTED = "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
 
@@ -158,7 +160,7 @@ class IterativeEstimator(BaseEstimator, ABC):
     n_jobs: int | None = None
     verbose: bool = False
     history_: list[IterationRecord]
-    n_iter_: int
+    _iterations: int
 
     shown: ClassVar[Shown] = Shown()
 
@@ -248,7 +250,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             If a node is lost; with it what was learnt, so the estimator is not fitted.
         """
         check_verbose(self)
-        self.history_, self.n_iter_ = [], 0
+        self.history_, self._iterations = [], 0
         self._forget()
         session = current_session()
         self._training = training = _Training(solver, self._patience())
@@ -303,7 +305,7 @@ class IterativeEstimator(BaseEstimator, ABC):
                 )
             )
             self.history_.append(record)
-            self.n_iter_ = number
+            self._iterations = number
             self._is_current = False
             if stopping.look(record, on_iteration) or is_last:
                 break
@@ -378,7 +380,12 @@ class IterativeEstimator(BaseEstimator, ABC):
             self._publish(self._training.solver.learnt())
             self._is_fitted = self._is_current = True
         if not self._is_fitted:
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise NotFittedError(NOT_FITTED.format(type(self).__name__))
+
+    @property
+    def n_iter_(self) -> Any:
+        """Number of iterations."""
+        return self._iterations
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._is_fitted
@@ -401,13 +408,13 @@ class IterativeEstimator(BaseEstimator, ABC):
         if not self._is_fitted:
             return None
         more = {name: getattr(self, name) for name in self._not_in_files if hasattr(self, name)}
-        return save([*self._saved(), self.n_iter_, more])
+        return save([*self._saved(), self._iterations, more])
 
     def restore_state(self, tree: Tree, load: Load) -> None:
         """Restore what was learnt."""
         self._is_fitted = self._is_current = tree is not None
         if tree is not None:
-            *saved, self.n_iter_, more = load(tree)
+            *saved, self._iterations, more = load(tree)
             self._restore(*saved)
             self.__dict__.update(more)
 
@@ -420,7 +427,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         """
         self._check_fitted()
         parameters, arrays = self._saved()
-        shared = {"params": plain(self.get_params()), "n_iter": self.n_iter_, "history": self.history_}
+        shared = {"params": plain(self.get_params()), "n_iter": self._iterations, "history": self.history_}
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in"] = self.feature_names_in_.astype(str)
         save_model(path, type(self).__name__, shared | parameters, arrays)
@@ -439,7 +446,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             check_contents({"n_iter": _ITERATIONS} | dict(cls._contents), parameters, arrays)
             model = cls(**restored(parameters["params"], cls._parameter_classes))
             model._check_parameters()
-            model.n_iter_, model.history_ = parameters["n_iter"], _checked_history(parameters["history"])
+            model._iterations, model.history_ = parameters["n_iter"], _checked_history(parameters["history"])
             model._restore(parameters, arrays)
             if "feature_names_in" in arrays:
                 model.feature_names_in_ = arrays["feature_names_in"].astype(object)

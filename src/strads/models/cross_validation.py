@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import column_or_1d
 
 from strads.errors import ArgumentError, InputError
+from strads.models._iterative import NOT_FITTED
 from strads.models._parameters import check_share, check_verbose, check_whole_numbers, is_number
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
@@ -28,6 +29,7 @@ from strads.models.regression.inputs import (
     as_targets,
     refuse_not_finite,
 )
+from strads.models.regression.linear_classifier import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import alpha_max, lasso_path, logistic_path
 from strads.progress import Shown, showing
@@ -66,8 +68,11 @@ class CrossValidated(BaseEstimator):
         """Return, for each combination of other parameters, those and the strengths to try."""
 
     @abstractmethod
-    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
-        """Return a score for each of the values, in their order, of what is learnt from a fold; higher is better."""
+    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> tuple[Array, Any]:
+        """Return a score for each of the values, in their order, of what is learnt from a fold; higher is better.
+
+        With it, what `_publish` needs of the fold.
+        """
 
     @abstractmethod
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
@@ -79,6 +84,7 @@ class CrossValidated(BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         on_fold: Callable[[dict[str, Any]], object] | None = None,
     ) -> Self:
         """Choose the penalty, and fit with it to all data.
@@ -89,6 +95,8 @@ class CrossValidated(BaseEstimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or float, optional
             Used in fits and in scores.
+        groups : array of shape (n_samples,), optional
+            For a `cv` that keeps groups together, such as `GroupKFold`.
         on_fold
             Called with a record of each fold: `iteration`, from 1; `seconds`, and `samples` (fits) so far; `score`.
 
@@ -109,40 +117,59 @@ class CrossValidated(BaseEstimator):
         weights = as_sample_weights(sample_weight, X.shape[0])
         rows = X.tocsr() if scipy.sparse.issparse(X) else X
         try:
-            folds = list(check_cv(self.cv, targets, classifier=is_classifier(self)).split(rows, targets))
+            folds = list(check_cv(self.cv, targets, classifier=is_classifier(self)).split(rows, targets, groups))
         except ValueError as error:
             raise InputError(f"cv={self.cv!r}: {error}") from error
         if not all(weights[part].any() for fold in folds for part in fold):
             raise InputError("sample_weight: all samples of a fold have weight 0: choose other folds with cv")
         grids = self._grids(X, targets, weights)
         scores = np.empty((len(grids), len(grids[0][1]), len(folds)))
+        learnt = np.empty((len(grids), len(folds)), object)
         start = time.perf_counter()
         with ExitStack() as display:
             if self.verbose:
                 on_fold = display.enter_context(showing(self.shown, len(grids) * len(folds), on_fold))
             for number, (place, fold) in enumerate(np.ndindex(len(grids), len(folds)), 1):
                 train, test = (Fold(rows[part], targets[part], weights[part]) for part in folds[fold])
-                found = scores[place, :, fold] = self._scores(train, test, *grids[place])
+                found, learnt[place, fold] = self._scores(train, test, *grids[place])
+                scores[place, :, fold] = found
                 if on_fold is not None:
                     seconds, fits = time.perf_counter() - start, number * scores.shape[1]
                     on_fold({"iteration": number, "seconds": seconds, "samples": fits, "score": float(found.max())})
         means = np.average(scores, axis=2, weights=[weights[test].sum() for _, test in folds])
         place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
         options, values = grids[place]
-        best = self._chosen(options, float(values[step])).fit(given, y, sample_weight)
+        best = self._final(self._chosen(options, float(values[step])), grids, scores, learnt, (given, y, sample_weight))
         for name in self._taken_over:
             setattr(self, name, getattr(best, name))
         self.best_estimator_ = best
-        self._publish(grids, scores, place, step)
+        self._publish(grids, scores, learnt, place, step)
         return self
 
+    def _final(
+        self,
+        chosen: Any,
+        grids: list[tuple[dict[str, Any], Array]],
+        scores: Array,
+        learnt: NDArray[Any],
+        data: tuple[Any, Any, Any],
+    ) -> PenalizedLinearModel:
+        """Return the final estimator: the chosen one, fitted to all data."""
+        fitted: PenalizedLinearModel = chosen.fit(*data)
+        return fitted
+
     @abstractmethod
-    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
-        """Set attributes from the scores, of shape (combinations, values, folds), and from the best of them."""
+    def _publish(
+        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
+    ) -> None:
+        """Set attributes from the scores, of shape (combinations, values, folds), and from the best of them.
+
+        `learnt`, of shape (combinations, folds), is what `_scores` returned.
+        """
 
     def _best(self) -> Any:
         if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise NotFittedError(NOT_FITTED.format(type(self).__name__))
         return self.best_estimator_
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -161,7 +188,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     Parameters
     ----------
     l1_ratio : float or list of floats, default 0.5
-        Values to choose from, each above 0 and at most 1.
+        Values to choose from, from 0 to 1; 0 needs `alphas`.
     eps : float, default 1e-3
         The smallest alpha, relative to the largest.
     alphas : int or array of shape (n,), default 100
@@ -178,7 +205,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     alpha_, l1_ratio_ : float
         What was chosen: the smallest mean squared error over the folds.
     alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratio, n_alphas)
-        The values tried, in decreasing order.
+        The values tried, in decreasing order; the latter if several l1_ratios each have their own.
     mse_path_ : ndarray of shape (n_alphas, n_folds) or (n_l1_ratio, n_alphas, n_folds)
         Mean squared errors of the folds.
     best_estimator_ : ElasticNet or Lasso
@@ -246,19 +273,27 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
             grids.append((options, values))
         return grids
 
-    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
-        path = lasso_path(train.X, train.y, alphas=values, sample_weight=train.weights, **options)
-        predictors = np.asarray(test.X @ path.sparse_coefs.toarray()) + path.intercepts
-        return -np.asarray(np.average((predictors - test.y[:, None]) ** 2, axis=0, weights=test.weights))
+    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> tuple[Array, None]:
+        if options["l1_ratio"] == 0 or not values.all():
+            models = [ElasticNet(float(value), **options).fit(*train) for value in values]
+            predictors = np.stack([model.predict(test.X) for model in models], axis=1)
+        else:
+            path = lasso_path(train.X, train.y, alphas=values, sample_weight=train.weights, **options)
+            predictors = np.asarray(test.X @ path.sparse_coefs.toarray()) + path.intercepts
+        return -np.average((predictors - test.y[:, None]) ** 2, axis=0, weights=test.weights), None
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return ElasticNet(value, **options)
 
-    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
+    def _publish(
+        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
+    ) -> None:
         self.alpha_, self.l1_ratio_ = float(grids[place][1][step]), float(grids[place][0]["l1_ratio"])
         self.alphas_, self.mse_path_ = np.array([values for _, values in grids]), -scores
         if is_number(self.l1_ratio):
-            self.alphas_, self.mse_path_ = self.alphas_[0], self.mse_path_[0]
+            self.mse_path_ = self.mse_path_[0]
+        if is_number(self.l1_ratio) or not is_number(self.alphas):
+            self.alphas_ = self.alphas_[0]
 
 
 class LassoCV(ElasticNetCV):
@@ -324,6 +359,9 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         A scorer of scikit-learn, such as "roc_auc" or "neg_log_loss"; None: the accuracy, with sample weights.
     l1_ratios : list of floats, optional
         Values to choose from, in place of `l1_ratio`.
+    refit : bool, default True
+        Whether the best parameters over all folds are fitted to all data. Otherwise the coefficients, intercepts and
+        parameters of the best model of each fold are averaged.
     penalty, l1_ratio, class_weight, fit_intercept, standardize, solver, max_iter, tol
         As of `LogisticRegression`; `tol` holds for every fit.
     verbose : bool, default False
@@ -331,22 +369,26 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
 
     Attributes
     ----------
-    C_, l1_ratio_ : ndarray of shape (1,), float
+    C_, l1_ratio_ : float
         What was chosen: the largest mean score over the folds, of equal ones the smallest C.
-    Cs_ : ndarray of shape (n_Cs,)
-        The values tried, in increasing order.
-    scores_ : ndarray of shape (n_folds, n_Cs) or, with `l1_ratios`, (n_folds, n_l1_ratios, n_Cs)
+    Cs_, l1_ratios_ : ndarray of shape (n_Cs,), (n_l1_ratios,)
+        The values tried, those of C in increasing order.
+    scores_ : ndarray of shape (n_folds, n_l1_ratios, n_Cs)
         Scores of the folds.
+    coefs_paths_ : ndarray of shape (n_folds, n_l1_ratios, n_Cs, 1 or n_classes, n_features [+ 1])
+        Coefficients of the folds, with `fit_intercept` followed by the intercept.
+    n_iter_ : ndarray of shape (n_folds, n_l1_ratios, n_Cs)
+        Iterations of the folds.
     best_estimator_ : LogisticRegression
         Fitted with these to all data; its `save` writes it to a file.
-    classes_, coef_, intercept_, dual_gap_, n_iter_, history_
+    classes_, coef_, intercept_, dual_gap_, history_
         Of `best_estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, if X was a data frame with names.
     """
 
-    _taken_over = (*CrossValidated._taken_over, "classes_")
+    _taken_over = ("coef_", "intercept_", "dual_gap_", "history_", "classes_")
 
     def __init__(
         self,
@@ -361,6 +403,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         solver: Any = None,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
+        refit: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-6,
         verbose: bool = False,
@@ -375,6 +418,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self.solver = solver
         self.cv = cv
         self.scoring = scoring
+        self.refit = refit
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
@@ -420,11 +464,14 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
             given = np.logspace(-4, 4, int(given))
         return [(options | {"l1_ratio": ratio}, _as_sorted("Cs", given)) for ratio in ratios]
 
-    def _scores(self, train: Fold, test: Fold, options: dict[str, Any], values: Array) -> Array:
+    def _scores(
+        self, train: Fold, test: Fold, options: dict[str, Any], values: Array
+    ) -> tuple[Array, list[LogisticRegression]]:
+        models = self._models(train, options, values)
         if self.scoring is None:
-            return np.array([model.score(*test) for model in self._models(train, options, values)])
+            return np.array([model.score(*test) for model in models]), models
         scorer = self._scorer()
-        return np.array([scorer(model, test.X, test.y) for model in self._models(train, options, values)], np.float64)
+        return np.array([scorer(model, test.X, test.y) for model in models], np.float64), models
 
     def _models(self, train: Fold, options: dict[str, Any], values: Array) -> list[LogisticRegression]:
         """Return the models of all values: a path, or each on its own where there are no paths."""
@@ -438,11 +485,42 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return LogisticRegression(C=value, **options)
 
-    def _publish(self, grids: list[tuple[dict[str, Any], Array]], scores: Array, place: int, step: int) -> None:
+    def _final(
+        self,
+        chosen: Any,
+        grids: list[tuple[dict[str, Any], Array]],
+        scores: Array,
+        learnt: NDArray[Any],
+        data: tuple[Any, Any, Any],
+    ) -> PenalizedLinearModel:
+        if self.refit:
+            return super()._final(chosen, grids, scores, learnt, data)
+        best = [divmod(int(np.argmax(scores[..., fold])), scores.shape[1]) for fold in range(scores.shape[2])]
+        models = [learnt[place, fold][step] for fold, (place, step) in enumerate(best)]
+        mean = copy.copy(models[0])
+        mean.set_params(
+            C=float(np.mean([model.C for model in models])),
+            l1_ratio=float(np.mean([model.l1_ratio for model in models])),
+        )
+        mean.coef_ = np.mean([dense(model.coef_) for model in models], axis=0)
+        mean.intercept_ = np.mean([model.intercept_ for model in models], axis=0)
+        mean.dual_gap_, mean.history_ = np.inf, []
+        return mean
+
+    def _publish(
+        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
+    ) -> None:
+        best: Any = self.best_estimator_
+        self.C_, self.l1_ratio_ = float(best.C), float(best.l1_ratio)
         self.Cs_, self.scores_ = grids[0][1], np.moveaxis(scores, 2, 0)
-        if self.l1_ratios is None:
-            self.scores_ = self.scores_[:, 0]
-        self.C_, self.l1_ratio_ = np.array([self.Cs_[step]]), float(grids[place][0]["l1_ratio"])
+        self.l1_ratios_ = np.array([options["l1_ratio"] for options, _ in grids])
+        self.n_iter_ = np.array([[[model.n_iter_[0] for model in models] for models in fold] for fold in learnt.T])
+        self.coefs_paths_ = np.array([[[self._row(model) for model in models] for models in fold] for fold in learnt.T])
+
+    def _row(self, model: LogisticRegression) -> NDArray[Any]:
+        """Return the coefficients of each class, with `fit_intercept` followed by the intercept."""
+        coef = dense(model.coef_)
+        return np.hstack([coef, model.intercept_[:, None]]) if self.fit_intercept else coef
 
 
 def _as_sorted(name: str, values: Any) -> Array:

@@ -72,7 +72,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     synchronizations : int, optional
         How often per iteration workers exchange their changes of n_k; by default n_workers / 4.
     evaluate_every : int, default 1
-        Number of iterations between computations of the log-likelihood; 0: never.
+        Number of iterations between computations of the log-likelihood; 0 or −1: never.
     n_jobs : int or None, default None
         Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
         training uses the threads that `strads.init` has assigned to each of them.
@@ -327,7 +327,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _check_parameters(self) -> Priors:
         check_whole_numbers(self, "n_components", "max_iter")
-        check_whole_numbers(self, "evaluate_every", least=0)
+        check_whole_numbers(self, "evaluate_every", least=-1)
         check_seed(self)
         for name in ("n_workers", "synchronizations"):
             if getattr(self, name) is not None:

@@ -219,7 +219,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         self.coef_ = np.array([solution.coef for solution in found]).astype(dtype, copy=False)
         self.intercept_ = np.array([solution.intercept for solution in found]).astype(dtype, copy=False)
         self.dual_coef_ = np.array([solution.variables for solution in found])
-        self.n_iter_ = max(solution.progress.iteration for solution in found)
+        self._iterations = max(solution.progress.iteration for solution in found)
         self.dual_gap_ = max(solution.gap for solution in found)
 
     @property

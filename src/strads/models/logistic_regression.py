@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, InputError
 from strads.models._file_contents import Number, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive
@@ -55,9 +55,8 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
     fit_intercept, standardize, solver, max_iter, tol, warm_start
-        As of `ElasticNet`. Without an ℓ1 norm, or with more than two classes, `standardize` and `solver` are refused,
-        `warm_start` has no effect, and without any penalty `tol` is for the gradient, as in
-        `MultinomialLogisticRegression`.
+        As of `ElasticNet`. Without an ℓ1 norm, or with more than two classes, `standardize` and `solver` are refused.
+        Without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
@@ -69,7 +68,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         w, of the dtype of X if that is float32 or float64, else float64.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         b; 0 without `fit_intercept`.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,)
         Number of iterations.
     dual_gap_ : float
         The final duality gap: an upper bound on the suboptimality of the objective. Infinite without a penalty.
@@ -187,6 +186,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         weights = as_sample_weights(sample_weight, X.shape[0])
         totals = np.bincount(codes, weights, count).astype(np.float64)
         weights = weights * as_class_factors(self.class_weight, self.classes_, totals)[codes]
+        first = self._first(count, X.shape[1])
         self._forget("coef_")
         if not self._is_free:
             weights *= float(self.C)
@@ -199,10 +199,31 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
             weights,
             ridge=ridge,
             is_sparse=not self.is_smooth,
+            first=first,
             on_iteration=on_iteration,
             start=start,
             stacklevel=4,
         )
+
+    def _first(self, classes: int, features: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return, with `warm_start`, the coefficients of an earlier fit as those of a softmax."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        coef, rows = dense(self.coef_), 1 if classes == 2 else classes
+        if coef.shape != (rows, features):
+            raise InputError(
+                f"warm_start=True, and the earlier fit had coefficients of shape {coef.shape}, but X and y ask for "
+                f"{(rows, features)}: fit a new estimator"
+            )
+        intercept = np.broadcast_to(getattr(self, "intercept_", 0.0), rows)  # a user may have set the former alone
+        if classes == 2:
+            return np.vstack([-coef, coef]) / 2, np.repeat(intercept, 2) * [-0.5, 0.5]
+        return coef, intercept
+
+    @property
+    def n_iter_(self) -> NDArray[np.int32]:
+        """Number of iterations."""
+        return np.array([self._iterations], np.int32)
 
     def _publish(self, learnt: Any) -> None:
         if isinstance(learnt, Minimum):

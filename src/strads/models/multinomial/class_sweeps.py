@@ -91,8 +91,10 @@ class ClassSweeps(Solver):
         self._weights = self._blocks.weights[:, None]
         self._labels = np.zeros((self._blocks.samples, self._blocks.classes))
         self._labels[np.arange(self._blocks.samples), self._blocks.codes] = 1.0
-        self._coefficients = problem.start.copy()
+        self._coefficients = problem.begin.copy()
         self._z = np.zeros_like(self._labels)  # X W, without the intercepts
+        if problem.first is not None:
+            self._z += X @ problem.first[:-1]
         self._look()
         refuse_overflow(self._slopes)
 

@@ -26,6 +26,7 @@ def fit_softmax(
     *,
     ridge: float,
     is_sparse: bool = False,
+    first: tuple[NDArray[Any], NDArray[Any]] | None = None,
     on_iteration: OnIteration | None,
     start: float,
     stacklevel: int = 3,
@@ -43,6 +44,8 @@ def fit_softmax(
         That of `RidgeProblem`.
     is_sparse
         Whether the penalty is the ℓ1 norm.
+    first
+        Coefficients of shape (n_classes, n_features) and intercepts of shape (n_classes,) to begin from, instead of 0.
     start
         When fitting began, as `time.perf_counter()`.
     stacklevel
@@ -57,7 +60,11 @@ def fit_softmax(
     X, shift = centre_far_columns(X, weights) if settings.fit_intercept else (X, NO_SHIFT)
     with one_blas_thread():
         blocks = RowBlocks(X, codes.astype(np.int32), weights, len(settings.classes_), model._threads)
-        problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift)
+        begin = None
+        if first is not None:
+            intercepts = shift.inside(*first) if settings.fit_intercept else np.zeros(len(first[1]))
+            begin = np.vstack([first[0].T, intercepts]).astype(np.float64)
+        problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift, begin)
         with (ClassSweeps if is_sparse else PreconditionedLbfgs)(problem, float(settings.tol)) as solver:
             data = data_digest(X, codes, weights)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
@@ -66,7 +73,7 @@ def fit_softmax(
         has_gap = ridge > 0.0 or is_sparse
         what = "the relative duality gap" if has_gap else "the gradient, relative to that at the start,"
         warnings.warn(
-            f"{type(model).__name__} did not converge in {model.n_iter_} iterations: {what} is "
+            f"{type(model).__name__} did not converge in {len(model.history_)} iterations: {what} is "
             f"{model._verdict['reached']:.2g}, above tol={settings.tol:g}: increase max_iter={model.max_iter} or tol, "
             "scale the features, or penalize more",
             ConvergenceWarning,

@@ -44,11 +44,11 @@ class PreconditionedLbfgs(Solver):
         self._pairs: deque[tuple[Array32, Array32, float]] = deque(maxlen=_MEMORY)
         self.is_converged = False
         for self._single in (problem.blocks.work >= _WORTH_SINGLE, False):
-            self._start = self._point = self._evaluate(problem.start)
-            if self._is_finite(self._point):
+            self._start, self._point = self._evaluate(problem.start), self._evaluate(problem.begin)
+            if self._is_finite(self._start) and self._is_finite(self._point):
                 break
-        refuse_overflow(self._point.gradient)
-        self._steepest = max(float(np.abs(self._point.gradient).max()), 1e-300)
+        refuse_overflow(self._start.gradient)
+        self._steepest = max(float(np.abs(self._start.gradient).max()), 1e-300)
         self._map = precondition(problem)
         self._slope = self._map.gradient(self._point.gradient)
         self._gap = problem.gap(self._point, self._start)

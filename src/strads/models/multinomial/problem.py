@@ -72,6 +72,8 @@ class RidgeProblem:
         Whether b is fitted; otherwise it is 0.
     shift
         By how much columns were moved towards 0.
+    first
+        Coefficients to begin from; None: `start`.
     """
 
     checkpointed = ("blocks",)
@@ -80,6 +82,12 @@ class RidgeProblem:
     ridge: float
     fit_intercept: bool
     shift: Shift = NO_SHIFT
+    first: NDArray[np.float64] | None = None
+
+    @property
+    def begin(self) -> NDArray[np.float64]:
+        """The coefficients to begin from."""
+        return self.start if self.first is None else self.first
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64]:

@@ -148,7 +148,7 @@ class PenalizedLinearModel(IterativeEstimator):
         warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype, stacklevel + 1)
         if not stopped and not self._verdict["converged"]:
             warnings.warn(
-                f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
+                f"{type(self).__name__} did not converge in {self._iterations} iterations: the duality gap is "
                 f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: "
                 + ("only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase")
                 + f" max_iter={self.max_iter}, tol or the penalty",

@@ -239,7 +239,9 @@ def _follow(
             solution = model._solve(X, regression, strength, start, stacklevel=4).solution()
         start = solution.coef, solution.intercept
         columns.append(scipy.sparse.csc_array(solution.coef.reshape(-1, 1)))
-        steps.append((getattr(model, name), regression.intercept(solution), model.dual_gap_, model.n_iter_))
+        steps.append(
+            (getattr(model, name), regression.intercept(solution), model.dual_gap_, int(np.max(model.n_iter_)))
+        )
         if on_step is not None and wants_to_stop(on_step(model)):
             break
     coefs = scipy.sparse.csc_array(scipy.sparse.hstack(columns, format="csc"))

@@ -217,7 +217,7 @@ def test_bad_input_is_named():
         LinearSVC().fit(np.where(X > 2.0, np.nan, X), y)
     with pytest.raises(InputError, match="contains NaN"):
         LinearSVC().fit(X, y).predict(np.where(X > 2.0, np.nan, X))
-    with pytest.raises(InputError, match="80 rows, but y has 79"):
+    with pytest.raises(InputError, match="X has 80 rows, but y has 79"):
         LinearSVC().fit(X, y[:79])
     with pytest.raises(InputError, match="too large to compute with: row 0"):
         LinearSVC().fit(1e200 * X, y)

@@ -352,6 +352,8 @@ def test_conventions_of_scikit_learn():
     ("parameters", "peer"),
     [
         ({"l1_ratio": 0.0, "C": 0.3}, {"C": 0.3}),
+        ({"l1_ratio": 0.4, "C": 0.5}, {"l1_ratio": 0.4, "C": 0.5}),
+        ({"l1_ratio": 0.9, "fit_intercept": False}, {"l1_ratio": 0.9, "fit_intercept": False}),
         ({"C": 0.3, "class_weight": "balanced"}, {"l1_ratio": 1.0, "C": 0.3, "class_weight": "balanced"}),
         ({"penalty": "l1", "fit_intercept": False}, {"l1_ratio": 1.0, "fit_intercept": False}),
         ({"penalty": None}, {"C": np.inf}),
@@ -381,7 +383,6 @@ def test_several_classes(parameters, peer, form, tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"l1_ratio": 0.5}, "l1_ratio=0.5, of 3 classes: give 0 or 1"),
         ({"standardize": True}, "standardize=True is for two classes"),
         ({"solver": WorkingSet()}, "is for two classes"),
     ],

@@ -40,7 +40,8 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
     second class and −1 for the first: the objective of scikit-learn's `LogisticRegression`. b is not penalized (unlike
     liblinear). Stops as soon as the duality gap certifies the required accuracy.
 
-    With more than two classes the loss is that of `MultinomialLogisticRegression`, and the penalty ‖W‖₁, ½‖W‖² or none.
+    With more than two classes the loss is that of `MultinomialLogisticRegression`, and the norms are
+    those of all classes' coefficients.
 
     Parameters
     ----------
@@ -181,8 +182,6 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         count = len(self.classes_)
         if count > 2:
             self._refuse_options("for two classes")
-            if 0.0 < self.l1_ratio < 1.0 and not self.is_smooth:
-                raise ArgumentError(f"l1_ratio={self.l1_ratio!r}, of {count} classes: give 0 or 1")
         weights = as_sample_weights(sample_weight, X.shape[0])
         totals = np.bincount(codes, weights, count).astype(np.float64)
         weights = weights * as_class_factors(self.class_weight, self.classes_, totals)[codes]
@@ -191,14 +190,15 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         if not self._is_free:
             weights *= float(self.C)
         # Two classes are a softmax with ±w/2, of which the squares add up to half of ‖w‖².
-        ridge = (2.0 if count == 2 else 1.0) if self.is_smooth and not self._is_free else 0.0
+        l1 = 0.0 if self.is_smooth else float(self.l1_ratio)
+        ridge = 0.0 if self._is_free else (2.0 if count == 2 else 1.0) * (1.0 - l1)
         fit_softmax(
             self,
             X,
             codes,
             weights,
             ridge=ridge,
-            is_sparse=not self.is_smooth,
+            l1=l1,
             first=first,
             on_iteration=on_iteration,
             start=start,

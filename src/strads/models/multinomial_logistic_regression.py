@@ -157,8 +157,8 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         totals = np.bincount(codes, weights, len(self.classes_)).astype(np.float64)
         weights *= float(self.C) * as_class_factors(self.class_weight, self.classes_, totals)[codes]
         self._forget("coef_")
-        ridge, is_sparse = float(self.penalty == "l2"), self.penalty == "l1"
-        fit_softmax(self, X, codes, weights, ridge=ridge, is_sparse=is_sparse, on_iteration=on_iteration, start=start)
+        ridge, l1 = float(self.penalty == "l2"), float(self.penalty == "l1")
+        fit_softmax(self, X, codes, weights, ridge=ridge, l1=l1, on_iteration=on_iteration, start=start)
         return self
 
     def _publish(self, learnt: Minimum) -> None:

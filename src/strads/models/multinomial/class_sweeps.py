@@ -1,4 +1,4 @@
-"""The ℓ1 penalty: proximal Newton steps on working sets, each by sweeps over the classes.
+"""Penalties with an ℓ1 norm: proximal Newton steps on working sets, each by sweeps over the classes.
 
 The quadratic model of the loss couples all coefficients: its Hessian is Σ_i c_i (diag P_i − P_i P_iᵀ) ⊗ x_i x_iᵀ. With
 the coefficients of the other classes fixed it is least squares with the weights c P_k (1 − P_k), so those of one class
@@ -48,8 +48,8 @@ class _Chunk:
         Number of the class.
     rows
         Their rows in the array of a working set's coefficients, the intercept's included.
-    l1
-        1, and 0 for the intercept.
+    l1, ridge
+        Of each; 0 for the intercept.
     gram
         Their part of the Hessian, of shape (m, m).
     """
@@ -57,19 +57,23 @@ class _Chunk:
     number: int
     rows: NDArray[np.int64]
     l1: Array
+    ridge: Array
     gram: Array
 
 
 class ClassSweeps(Solver):
-    """Minimizes Σ_i c_i (log Σ_k exp Z_ik − Z_{i, y_i}) + Σ_jk |W_jk| to a relative duality gap of `tol`.
+    """Minimizes Σ_i c_i (log Σ_k exp Z_ik − Z_{i, y_i}) + l1 Σ_jk |W_jk| + ridge/2 ‖W‖² to a relative gap of `tol`.
 
     Used within `one_blas_thread`. An epoch is a working set.
 
     Parameters
     ----------
     problem : RidgeProblem
-        The loss; without a ridge.
+        The loss and the ridge.
+    l1 : float
+        Above 0.
     tol : float
+        Of the duality gap.
 
     Attributes
     ----------
@@ -84,8 +88,8 @@ class ClassSweeps(Solver):
 
     checkpointed = ("_problem", "_coefficients", "_z", "_slopes", "_objective", "_gap")
 
-    def __init__(self, problem: RidgeProblem, tol: float):
-        self._problem, self._blocks, self._tol = problem, problem.blocks, tol
+    def __init__(self, problem: RidgeProblem, l1: float, tol: float):
+        self._problem, self._blocks, self._l1, self._tol = problem, problem.blocks, l1, tol
         X = self._blocks.X
         self._columns = X.tocsc() if sp.issparse(X) else X
         self._weights = self._blocks.weights[:, None]
@@ -159,14 +163,22 @@ class ClassSweeps(Solver):
         self._coefficients[-1] = b
 
     def _look(self) -> None:
-        """Compute the loss's gradient with respect to W, the objective and the duality gap."""
+        """Compute the gradient of loss and ridge with respect to W, the objective and the duality gap.
+
+        For the dual, the ridge is further samples, one for each coefficient (Zou and Hastie 2005, lemma 1).
+        """
+        W, ridge = self._coefficients[:-1], self._problem.ridge
         found = self._blocks.evaluate(self._coefficients)
-        self._slopes = found.gradient[:-1]
-        self._objective = found.loss + float(np.abs(self._coefficients[:-1]).sum())
-        scale = min(1.0, 1.0 / max(float(np.abs(self._slopes).max()), 1e-300))
+        self._slopes = found.gradient[:-1] + ridge * W
+        self._objective = found.loss + self._penalty(W)
+        scale = min(1.0, self._l1 / max(float(np.abs(self._slopes).max()), 1e-300))
         shares = self._shares(scale * self._residuals(self._z, self._coefficients[-1])[0])
         entropies = xlogy(shares, np.divide(shares, self._weights, out=np.ones_like(shares), where=shares > 0.0))
-        self._gap = max(self._objective + float(entropies.sum()), 0.0)  # negative only by rounding
+        dual = -float(entropies.sum()) - 0.5 * scale**2 * ridge * float(np.vdot(W, W))
+        self._gap = max(self._objective - dual, 0.0)  # negative only by rounding
+
+    def _penalty(self, W: Array) -> float:
+        return self._l1 * float(np.abs(W).sum()) + 0.5 * self._problem.ridge * float(np.vdot(W, W))
 
     def _choose(self) -> NDArray[np.bool_]:
         """Return which coefficients form the working set: the support, and those with the largest slopes."""
@@ -201,10 +213,10 @@ class ClassSweeps(Solver):
             shares = np.ascontiguousarray(self._shares(r).T)
             chunks = [self._chunk(k, rows, columns, shares[k]) for k, rows in sets]
             end, images = self._minimize_model(chunks, columns, np.ascontiguousarray(r.T), shares, begin)
-            norm = float(np.abs(begin[:-1]).sum())
-            promised = float(np.vdot(r, images)) + float(np.abs(end[:-1]).sum()) - norm
+            penalty = self._penalty(begin[:-1])
+            promised = float(np.vdot(r, images)) + self._penalty(end[:-1]) - penalty
             images -= end[-1] - begin[-1]  # of W alone
-            length = self._search_line(begin, end, images, loss + norm, promised)
+            length = self._search_line(begin, end, images, loss + penalty, promised)
             if length == 0.0:
                 return number > 0
             self._coefficients[used] = begin + length * (end - begin)
@@ -223,9 +235,9 @@ class ClassSweeps(Solver):
     def _chunk(self, number: int, rows: NDArray[np.int64], columns: Columns, shares: Array) -> _Chunk:
         weights = self._blocks.weights
         curvature = shares * (1.0 - np.divide(shares, weights, out=np.zeros_like(shares), where=weights > 0.0))
-        l1 = np.ones(len(rows))
+        is_penalized = np.ones(len(rows))
         if self._problem.fit_intercept:
-            l1[-1] = 0.0
+            is_penalized[-1] = 0.0
         roots = np.sqrt(np.maximum(curvature, 0.0))[:, None]
         if isinstance(columns, DenseColumns):
             scaled = columns.values[:, rows] * roots
@@ -239,7 +251,9 @@ class ClassSweeps(Solver):
             gram = (scaled.T @ scaled).toarray()
         diagonal = np.einsum("jj->j", gram)
         diagonal += _RIDGE * diagonal + 1e-14 * float(weights.sum())
-        return _Chunk(number, rows, l1, np.ascontiguousarray(gram))
+        return _Chunk(
+            number, rows, self._l1 * is_penalized, self._problem.ridge * is_penalized, np.ascontiguousarray(gram)
+        )
 
     def _minimize_model(
         self, chunks: list[_Chunk], columns: Columns, slopes: Array, shares: Array, begin: Array
@@ -269,7 +283,8 @@ class ClassSweeps(Solver):
                 vector = -slopes[k] - shares[k] * (images[k] - mean)
                 local_columns.correlate(columns, vector, rows, 0, len(rows), pull)
                 old, new = w[rows, k], w[rows, k]
-                covariance_sweeps(chunk.gram, pull, new, chunk.l1, np.zeros(len(rows)), False, _INNER_SWEEPS)
+                pull -= chunk.ridge * old
+                covariance_sweeps(chunk.gram, pull, new, chunk.l1, chunk.ridge, False, _INNER_SWEEPS)
                 step = new - old
                 moving = np.flatnonzero(step)
                 if not len(moving):
@@ -291,7 +306,7 @@ class ClassSweeps(Solver):
             tried = begin + length * (end - begin)
             _, loss = self._residuals(self._z + length * images, tried[-1])
             slack = 1e-15 * abs(objective)
-            if loss + float(np.abs(tried[:-1]).sum()) <= objective + 1e-4 * length * min(promised, 0.0) + slack:
+            if loss + self._penalty(tried[:-1]) <= objective + 1e-4 * length * min(promised, 0.0) + slack:
                 return length
             length *= 0.5
         return 0.0

@@ -25,7 +25,7 @@ def fit_softmax(
     weights: NDArray[np.float64],
     *,
     ridge: float,
-    is_sparse: bool = False,
+    l1: float = 0.0,
     first: tuple[NDArray[Any], NDArray[Any]] | None = None,
     on_iteration: OnIteration | None,
     start: float,
@@ -42,8 +42,8 @@ def fit_softmax(
         The class of each sample, from 0, and the factor of its loss.
     ridge
         That of `RidgeProblem`.
-    is_sparse
-        Whether the penalty is the ℓ1 norm.
+    l1
+        Factor of the ℓ1 norm of the coefficients in the penalty.
     first
         Coefficients of shape (n_classes, n_features) and intercepts of shape (n_classes,) to begin from, instead of 0.
     start
@@ -65,12 +65,13 @@ def fit_softmax(
             intercepts = shift.inside(*first) if settings.fit_intercept else np.zeros(len(first[1]))
             begin = np.vstack([first[0].T, intercepts]).astype(np.float64)
         problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift, begin)
-        with (ClassSweeps if is_sparse else PreconditionedLbfgs)(problem, float(settings.tol)) as solver:
+        tol = float(settings.tol)
+        with ClassSweeps(problem, l1, tol) if l1 else PreconditionedLbfgs(problem, tol) as solver:
             data = data_digest(X, codes, weights)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
     warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
     if not (model._verdict["is_converged"] or stopped):
-        has_gap = ridge > 0.0 or is_sparse
+        has_gap = ridge > 0.0 or l1 > 0.0
         what = "the relative duality gap" if has_gap else "the gradient, relative to that at the start,"
         warnings.warn(
             f"{type(model).__name__} did not converge in {len(model.history_)} iterations: {what} is "

@@ -91,7 +91,9 @@ class PreconditionedLbfgs(Solver):
                 for coefficients in (self._point.coefficients, self._problem.start)
             )
             gap = self._problem.gap(point, start)
-        return self._problem.minimum(self._point.coefficients, gap, self._reached(gap))
+        coefficients = self._point.coefficients
+        # What all classes share changes no prediction, and only adds to the penalty.
+        return self._problem.minimum(coefficients - coefficients.mean(1, keepdims=True), gap, self._reached(gap))
 
     def _certify(self) -> None:
         """Go on in double precision, with better intercepts."""

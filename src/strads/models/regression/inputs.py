@@ -309,7 +309,10 @@ def _as_column(y: Any, samples: int) -> NDArray[Any]:
     with _by_name():
         y = column_or_1d(y, warn=True)
     if len(y) != samples:
-        raise InputError(f"X has {samples} rows, but y has {len(y)} entries: give one a row")
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: X has {samples} rows, but y has {len(y)} "
+            "entries"
+        )
     return y
 
 

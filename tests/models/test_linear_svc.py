@@ -250,3 +250,56 @@ def test_samples_that_depend_on_each_other_are_not_updated_together():
         (model := LinearSVC(concurrency=50, C=1e6, fit_intercept=False)).fit(same, labels)
     with pytest.raises(NotFittedError):
         model.predict(same)
+
+
+# -- penalty l1 --------------------------------------------------------------------------------------------
+
+
+def l1_objective(model, X, labels, strengths):
+    intercept = np.ravel(model.intercept_)[0]
+    z = X @ model.coef_.ravel() + intercept
+    weight = abs(intercept) / model.intercept_scaling if model.fit_intercept else 0.0
+    return np.abs(model.coef_).sum() + weight + strengths @ np.maximum(1.0 - labels * z, 0.0) ** 2
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("C", [0.02, 1.0])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"intercept_scaling": 10.0}])
+def test_l1_reaches_liblinears_objective(kind, C, options):
+    X, y = data(3, kind)
+    labels, weights = np.where(y == "perhaps", 1.0, -1.0), np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    model = LinearSVC(C, penalty="l1", tol=1e-9, **options).fit(X, y, weights)
+    peer = Peer(penalty="l1", dual=False, C=C, tol=1e-9, max_iter=1_000_000, random_state=0, **options)
+    peer.fit(X, y, weights)
+    dense_X = X.toarray() if kind == "sparse" else X
+    found, best = (l1_objective(each, dense_X, labels, C * weights) for each in (model, peer))
+    assert found - best <= model.dual_gap_ + 1e-9 * best
+    assert 0 < np.count_nonzero(model.coef_) < 12 or C == 1.0
+
+
+def test_l1_of_several_classes_warm_starts_and_files(tmp_path):
+    X, y = data(5, classes=3)
+    model = LinearSVC(0.1, penalty="l1", warm_start=True).fit(X, y)
+    assert model.coef_.shape == (3, 12)
+    assert np.mean(model.coef_ == 0.0) > 0.2
+    assert model.fit(X, y).n_iter_ == 1
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(LinearSVC.load(tmp_path / "model.npz").predict(X), model.predict(X))
+    with pytest.raises(InputError, match="warm_start=True, and the earlier fit had coefficients"):
+        model.fit(X[:, 1:], y)
+    for wrong in ({"loss": "hinge"}, {"concurrency": 4}):
+        with pytest.raises(ArgumentError, match='penalty="l1" needs'):
+            LinearSVC(penalty="l1", **wrong).fit(X, y)
+    with pytest.raises(ArgumentError, match="penalty='l0'"):
+        LinearSVC(penalty="l0").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs"):
+        LinearSVC(penalty="l1", max_iter=2, tol=1e-12).fit(X, y)
+    with pytest.raises(InputError, match="contains NaN"):
+        LinearSVC(penalty="l1").fit(np.where(X > 2.0, np.nan, X), y)
+
+
+@pytest.mark.few(1)
+@pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
+def test_scikit_learns_own_checks_of_l1():
+    check_estimator(LinearSVC(penalty="l1", tol=1e-10), on_skip=None)

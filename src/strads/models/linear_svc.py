@@ -1,4 +1,4 @@
-"""Linear support vector machines: Newton's method on the primal, or coordinate descent on the dual."""
+"""Linear support vector machines: Newton's method on the primal, coordinate descent on the dual, or working sets."""
 
 import time
 import warnings
@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin
 
 from strads.checkpoints import data_digest
-from strads.errors import InputError
+from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import (
     check_choice,
@@ -24,11 +24,15 @@ from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
     as_design,
+    as_features,
     as_rows,
     as_sample_weights,
+    refuse_not_finite,
 )
-from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+from strads.models.regression.linear_classifier import LARGEST, LinearClassifier, dense
 from strads.models.regression.one_vs_rest import OneVsRest
+from strads.models.regression.problem import Problem
+from strads.models.regression.sparse_support_vectors import SparseSupportVectorSolver, sparse_problem, with_constant
 from strads.models.regression.support_vector_solver import SupportVectorSolver
 from strads.models.regression.support_vectors import DualCoordinateDescent, DualProblem, DualSolution
 
@@ -36,7 +40,7 @@ _LOSSES = ("hinge", "squared_hinge")
 
 
 class LinearSVC(LinearClassifierMixin, LinearClassifier):
-    """Minimizes ½‖w‖² + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
+    """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
     Dense data with no more features than samples, and 2,000 at most, take Newton's method on the primal with the
     squared hinge (Keerthi and DeCoste 2005), whatever the scales of features. Other data take coordinate descent on the
@@ -48,6 +52,8 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
     ----------
     C : float, default 1.0
         Inverse strength of the regularization.
+    penalty : {"l2", "l1"}, default "l2"
+        "l1" gives sparse coefficients, by working sets as in `Lasso`; it needs the squared hinge loss.
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
     fit_intercept : bool, default True
         Whether to append a constant feature to every sample; as in liblinear, its weight is regularized as well.
@@ -68,7 +74,8 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
     n_jobs : int or None, default None
         Threads on one machine, useful with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
     warm_start : bool, default False
-        Whether `fit` starts from the dual variables of the previous fit, if it had as many samples and classes.
+        Whether `fit` starts from the dual variables of the previous fit, which must have had as many samples and
+        classes; with `penalty="l1"` from its coefficients.
     random_state : int, RandomState or None, default 0
         Seed of the draws; None: another one at each fit. With the same seed the result is bitwise identical on one
         machine, and on equally many nodes and threads.
@@ -85,7 +92,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
     dual_gap_ : float
         The final duality gap, with several classes the largest: an upper bound on the suboptimality of the objective.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
-        The dual variables times y_i, from which `warm_start` starts; not saved to files.
+        The dual variables times y_i, from which `warm_start` starts; not saved to files. Not with `penalty="l1"`.
     history_ : list of dict
         One record per evaluation of the gap: `class_index`; `iteration`, epochs of this class, 0 at the start;
         `seconds` and `samples` (entries of X touched) of training so far; `objective`; `gap`; `relative_gap`, which is
@@ -98,6 +105,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         self,
         C: float = 1.0,
         *,
+        penalty: str = "l2",
         loss: str = "squared_hinge",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -111,6 +119,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         verbose: bool = False,
     ):
         self.C = C
+        self.penalty = penalty
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -163,30 +172,13 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         """
         start = time.perf_counter()
         self._check_parameters()
-        X = as_rows(self, X)
+        is_sparse = self.penalty == "l1"
+        X = as_features(self, X) if is_sparse else as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         strengths = self._strengths(codes, float(self.C) * as_sample_weights(sample_weight, X.shape[0]))
-        design = as_design(X.T, self._team())
-        _, squares = design.moments(np.ones(X.shape[1]))
-        if not np.isfinite(squares).all():
-            raise InputError(
-                f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
-            )
-        variables = self._begin(len(strengths), X.shape[0])
-        seed = seed_of(self.random_state)
-        dual = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, seed)
-        problems = [
-            DualProblem(
-                design,
-                squares,
-                np.where(codes == positive, 1.0, -1.0),
-                strength,
-                self._constant,
-                self.loss == "squared_hinge",
-            )
-            for positive, strength in strengths
-        ]
-        with OneVsRest(SupportVectorSolver(dual), problems, float(self.tol), variables) as run:
+        solver, problems = (self._sparse if is_sparse else self._smooth)(X, codes, strengths)
+        variables = self._begin(len(strengths), problems[0].design.shape[1])
+        with OneVsRest(solver, problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
             data = data_digest(X, codes, [strength for _, strength in strengths])
@@ -201,24 +193,62 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
             )
         return self
 
-    def _begin(self, problems: int, samples: int) -> list[NDArray[np.float64] | None]:
+    def _smooth(
+        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
+    ) -> tuple[SupportVectorSolver, list[DualProblem]]:
+        design = as_design(X.T, self._team())
+        _, squares = design.moments(np.ones(X.shape[1]))
+        if not np.isfinite(squares).all():
+            raise InputError(
+                f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
+            )
+        seed = seed_of(self.random_state)
+        dual = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, seed)
+        return SupportVectorSolver(dual), [
+            DualProblem(
+                design,
+                squares,
+                np.where(codes == positive, 1.0, -1.0),
+                strength,
+                self._constant,
+                self.loss == "squared_hinge",
+            )
+            for positive, strength in strengths
+        ]
+
+    def _sparse(
+        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
+    ) -> tuple[SparseSupportVectorSolver, list[Problem]]:
+        refuse_not_finite(self, X)
+        design = with_constant(X, self._constant, self._team())
+        return SparseSupportVectorSolver(self._constant, int(self.max_iter)), [
+            sparse_problem(design, np.where(codes == positive, 1.0, -1.0), strength) for positive, strength in strengths
+        ]
+
+    def _begin(self, problems: int, count: int) -> list[NDArray[np.float64] | None]:
         """Return the starting point of each problem, and discard the results of an earlier fit."""
-        earlier = self.__dict__.get("dual_coef_")
+        is_sparse = self.penalty == "l1"
+        earlier, what = self.__dict__.get("coef_" if is_sparse else "dual_coef_"), "dual variables"
+        if is_sparse and earlier is not None:
+            earlier, what = dense(earlier), "coefficients"
+            if self._constant:
+                earlier = np.column_stack([earlier, self.intercept_ / self._constant])
         self._forget("dual_coef_", "coef_")
         if not self.warm_start or earlier is None:
             return [None] * problems
-        if earlier.shape != (problems, samples):
+        if earlier.shape != (problems, count):
             raise InputError(
-                f"warm_start=True, and the earlier fit had dual variables of shape {earlier.shape}, but {problems} "
-                f"problems of {samples} samples are to be solved: fit a new estimator"
+                f"warm_start=True, and the earlier fit had {what} of shape {earlier.shape}, but {problems} "
+                f"problems of {count} {'features' if is_sparse else 'samples'} are to be solved: fit a new estimator"
             )
-        return list(earlier)
+        return list(earlier.astype(np.float64))
 
     def _publish(self, learnt: tuple[list[DualSolution], np.dtype[Any]]) -> None:
         found, dtype = learnt
         self.coef_ = np.array([solution.coef for solution in found]).astype(dtype, copy=False)
         self.intercept_ = np.array([solution.intercept for solution in found]).astype(dtype, copy=False)
-        self.dual_coef_ = np.array([solution.variables for solution in found])
+        if self.penalty != "l1":
+            self.dual_coef_ = np.array([solution.variables for solution in found])
         self._iterations = max(solution.progress.iteration for solution in found)
         self.dual_gap_ = max(solution.gap for solution in found)
 
@@ -242,7 +272,10 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         check_positive(self, "tol")
         check_whole_numbers(self, "max_iter", "concurrency")
         check_seed(self)
+        check_choice(self, "penalty", ("l2", "l1"))
         check_choice(self, "loss", _LOSSES)
+        if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
+            raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')
         check_n_jobs(self.n_jobs)
 
     def decision_function(self, X: Any) -> NDArray[Any]:

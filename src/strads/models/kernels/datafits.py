@@ -138,6 +138,42 @@ class Logistic(Samples):
 
 
 @njit(nogil=True, cache=True)
+def _squared_hinge_loss(y: float, weight: float, z: float) -> float:
+    return weight * max(1.0 - y * z, 0.0) ** 2
+
+
+@njit(nogil=True, cache=True)
+def _squared_hinge_negative_gradient(y: float, weight: float, z: float) -> float:
+    return 2.0 * weight * y * max(1.0 - y * z, 0.0)
+
+
+@njit(nogil=True, cache=True)
+def _squared_hinge_curvature(y: float, weight: float, z: float) -> float:
+    return 2.0 * weight if y * z < 1.0 else 0.0
+
+
+class SquaredHinge(Samples):
+    """f(y, z) = max(0, 1 − y z)² with y in {−1, 1}."""
+
+    is_quadratic = False
+    curvature_bound = 2.0
+    loss, negative_gradient, curvature = (
+        _squared_hinge_loss,
+        _squared_hinge_negative_gradient,
+        _squared_hinge_curvature,
+    )
+
+    def centred(self) -> tuple["SquaredHinge", float]:
+        """Return this loss, and 0: labels have no distance from 0."""
+        return self, 0.0
+
+    def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
+        """Return the largest dual objective of the multiples of u: f*(−y a) = a²/4 − a; see `Quadratic.best_dual`."""
+        squares = np.divide(u**2, self.weights, out=np.zeros_like(u), where=self.weights > 0.0)
+        return highest_dual(float(u @ self.y), 0.5 * float(squares.sum()) + ridge, excess)
+
+
+@njit(nogil=True, cache=True)
 def _half_deviance_at_0(y: float) -> float:
     """Return the part of the half deviance that does not depend on the predictor."""
     return y * log(y) - y if y > 0.0 else 0.0
@@ -185,7 +221,7 @@ class SquaredNorm(NoResponse):
     is_quadratic = True
 
 
-Datafit = Quadratic | Logistic | Poisson
+Datafit = Quadratic | Logistic | SquaredHinge | Poisson
 
 
 def loss_at(datafit: Datafit, i: int, z: float) -> float:

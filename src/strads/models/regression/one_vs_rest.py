@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from strads.checkpoints import Load, Save, Tree
 from strads.models._iterative import Epoch, Solver
-from strads.models.regression.support_vector_solver import SupportVectorSolver
-from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
+from strads.models.regression.support_vectors import DualSolution, SupportVectorDescent
 
 
 class OneVsRest(Solver):
@@ -18,8 +17,9 @@ class OneVsRest(Solver):
 
     Parameters
     ----------
-    solver : SupportVectorSolver
-    problems : list of DualProblem
+    solver : SupportVectorSolver or SparseSupportVectorSolver
+    problems : list of DualProblem or Problem
+        As the solver needs them.
     tol : float
         Duality gap to reach, relative to the objective at w = 0.
     variables : list of arrays of shape (samples,), or None
@@ -28,8 +28,8 @@ class OneVsRest(Solver):
 
     def __init__(
         self,
-        solver: SupportVectorSolver,
-        problems: Sequence[DualProblem],
+        solver: Any,
+        problems: Sequence[Any],
         tol: float,
         variables: Sequence[NDArray[np.float64] | None],
     ):

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz fuzz-files replicas crashes lint types clean
+.PHONY: demo test test-all fuzz fuzz-files replicas peers crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,12 @@ BATCHES ?= 1000
 KILLS ?= 50
 replicas: $(VENV)/.installed
 	$(BIN)/python tests/replicas --seed $(SEED) --batches $(BATCHES) --kills $(KILLS)
+
+# Tests of scikit-learn, celer and skglm with our classes in place of theirs; SUITES=… chooses some.
+SUITES ?=
+peers: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet celer skglm
+	$(BIN)/python tests/peers $(SUITES)
 
 # Programs killed at random moments and continued, on threads, MPI and Ray; KILLS=… chooses how many on threads.
 KILLS ?= 300

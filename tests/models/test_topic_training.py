@@ -7,7 +7,7 @@ from planted import planted_documents
 import strads
 from strads.cluster.messages import decode, encode
 from strads.models.corpora.corpus import as_corpus
-from strads.models.kernels.lda_counts import dense_word_counts
+from strads.models.kernels.lda_counts import dense_document_counts, dense_word_counts
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import WordBlock
 from strads.models.topics.training import TopicTraining
@@ -87,7 +87,7 @@ def check_counts(training, corpus, by_word):
     for part in parts:
         expected = np.zeros((len(part.lengths), 6), int)
         np.add.at(expected, (part.tokens.documents, part.tokens.topics), 1)
-        np.testing.assert_array_equal(part.document_counts(6), expected)
+        np.testing.assert_array_equal(dense_document_counts(part.documents, 6), expected)
         np.testing.assert_array_equal(expected.sum(1), part.lengths)
 
 

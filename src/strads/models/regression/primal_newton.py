@@ -16,6 +16,7 @@ from strads.models.regression.support_vectors import DualProblem, DualSolution, 
 _REBUILD = 0.5  # share of the samples whose loss has become, or is no longer, 0: fewer are added to the Hessian
 _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
 _HALVINGS = 40
+_ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
 _REGULAR = 1e-13  # added to the diagonal, and ten times as much as long as rounding errors make a factor fail
 
 Array = NDArray[np.float64]
@@ -27,7 +28,8 @@ class PrimalNewton(SupportVectorDescent):
     The objective is piecewise quadratic: the Hessian I + 2 Xᵀ C X of the samples with a loss changes by few of them
     from step to step. Its condition does not matter, since its diagonal is scaled: columns may be of any size. Columns
     far from 0 are moved there, to D = X − m: with β = c v + mᵀw the predictor is D w + β, and only the penalty of
-    v = (β − mᵀw)/c knows of m; in the Hessian it is a matrix of rank 1.
+    v = (β − mᵀw)/c knows of m; in the Hessian it is a matrix of rank 1. v is kept beside w and β, and changed by the
+    steps of both: the difference of β and mᵀw would be rounding errors where m is large.
 
     Parameters
     ----------
@@ -42,7 +44,9 @@ class PrimalNewton(SupportVectorDescent):
         y_i a_i to start from.
     """
 
-    checkpointed = ("_theta", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_slopes", "_progress")
+    checkpointed = (
+        *("_theta", "_v", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_slopes", "_progress"),
+    )
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class PrimalNewton(SupportVectorDescent):
         self._m = np.zeros(features)
         self._m[self._shift.columns] = self._shift.amounts
         self._theta, self._z = np.zeros(features + 1), np.zeros(len(D))  # w and β, and the predictor
+        self._v = 0.0  # the weight of the constant feature
         self._steps = self._read = 0
         self._is_stuck = False
         self._limit = ExitStack()
@@ -68,7 +73,8 @@ class PrimalNewton(SupportVectorDescent):
         if variables is not None:
             signed = problem.start(variables)
             self._theta[:-1] = self._transposed(signed) + self._m * signed.sum()
-            self._theta[-1] = self._c**2 * signed.sum() + self._m @ self._theta[:-1]
+            self._v = self._c * float(signed.sum())
+            self._theta[-1] = self._c * self._v + self._m @ self._theta[:-1]
             self._z = D @ self._theta[:-1] + self._theta[-1]
         self._hessian = np.zeros((features + 1, features + 1))  # of the loss
         self._is_active = np.zeros(len(D), np.bool_)
@@ -87,9 +93,8 @@ class PrimalNewton(SupportVectorDescent):
             self._steps += 1
             missing = self._missing()
         gradient = self._slopes = self._gradient(missing)
-        inner, outer = gradient[:-1] + self._m * gradient[-1], self._c * gradient[-1]
-        objective = self._objective(missing, self._theta)
-        gap = min(0.5 * float(inner @ inner + outer**2), objective)  # the dual objective is 0 at 0
+        objective = self._objective(missing)
+        gap = min(self._distance(gradient), objective)  # the dual objective is 0 at 0
         self._progress = Progress(self._steps, self._read, objective, gap, int(np.count_nonzero(missing)))
         return self._progress
 
@@ -102,8 +107,9 @@ class PrimalNewton(SupportVectorDescent):
         """Return w, the constant and the variables that were evaluated last."""
         problem = self._problem
         variables = 2.0 * problem.strengths * problem.labels * self._missing()
-        constant = self._c * self._v(self._theta) if self._c else 0.0
-        return DualSolution(self._theta[:-1], constant, self._progress, problem.null_objective, self._goal, variables)
+        return DualSolution(
+            self._theta[:-1], self._c * self._v, self._progress, problem.null_objective, self._goal, variables
+        )
 
     def _transposed(self, vector: Array) -> Array:
         self._read += self._D.size
@@ -113,12 +119,8 @@ class PrimalNewton(SupportVectorDescent):
         """max(0, 1 − y_i z_i)."""
         return np.maximum(1.0 - self._problem.labels * self._z, 0.0)
 
-    def _v(self, theta: Array) -> float:
-        """The weight of the constant feature."""
-        return float(theta[-1] - self._m @ theta[:-1]) / self._c if self._c else 0.0
-
-    def _objective(self, missing: Array, theta: Array) -> float:
-        w, v = theta[:-1], self._v(theta)
+    def _objective(self, missing: Array) -> float:
+        w, v = self._theta[:-1], self._v
         return 0.5 * (float(w @ w) + v * v) + float(self._problem.strengths @ missing**2)
 
     def _gradient(self, missing: Array) -> Array:
@@ -127,26 +129,36 @@ class PrimalNewton(SupportVectorDescent):
         gradient = np.zeros(len(self._theta))
         gradient[:-1] = self._theta[:-1] - self._transposed(u)
         if self._c:
-            v = self._v(self._theta)
-            gradient[:-1] -= self._m * (v / self._c)
-            gradient[-1] = v / self._c - u.sum()
+            gradient[:-1] -= self._m * (self._v / self._c)
+            gradient[-1] = self._v / self._c - u.sum()
         return gradient
 
+    def _distance(self, gradient: Array) -> float:
+        """Half the squared norm of the gradient with respect to w and v."""
+        inner, outer = gradient[:-1] + self._m * gradient[-1], self._c * gradient[-1]
+        return 0.5 * float(inner @ inner + outer**2)
+
     def _step(self, missing: Array, gradient: Array) -> None:
-        """Take a Newton step, shortened until the objective decreases enough."""
+        """Take a Newton step, shortened until the objective decreases enough, or the gradient if that can't be seen."""
         self._update_hessian(missing > 0.0)
         step = self._solve(-gradient)
         image = self._D @ step[:-1] + step[-1]
         self._read += self._D.size
-        start, slope = self._objective(missing, self._theta), float(gradient @ step)
-        theta, z, length = self._theta, self._z, 1.0
+        start, slope = self._objective(missing), float(gradient @ step)
+        change = float(step[-1] - self._m @ step[:-1]) / self._c if self._c else 0.0
+        theta, v, z, length = self._theta, self._v, self._z, 1.0
         for _ in range(_HALVINGS):
-            self._theta, self._z = theta + length * step, z + length * image
-            reached = self._objective(self._missing(), self._theta)
+            self._theta, self._v, self._z = theta + length * step, v + length * change, z + length * image
+            found = self._missing()
+            if -slope <= _ROUNDING * start:
+                if self._distance(self._gradient(found)) < self._distance(gradient):
+                    return
+                break
+            reached = self._objective(found)
             if reached <= start + _SUFFICIENT * length * slope or (length == 1.0 and reached < start):
                 return
             length *= 0.5
-        self._theta, self._z = theta, z
+        self._theta, self._v, self._z = theta, v, z
         self._is_stuck = True  # in rounding errors
 
     def _update_hessian(self, is_active: NDArray[np.bool_]) -> None:

@@ -22,7 +22,7 @@ def body(k, columns, values, b, x):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Equations in about 12 unknowns near each other, as those of a finite-element mesh, and a few anywhere."""
     rng = np.random.default_rng(seed)
-    n, unknowns = int(2_400_000 * scale), int(800_000 * scale)
+    n, unknowns = int(3_300_000 * scale), int(1_100_000 * scale)
     lengths = rng.integers(8, 17, n)
     owner = np.repeat(np.arange(n), lengths)
     near = owner * unknowns // n + rng.integers(-50, 51, len(owner))

@@ -22,7 +22,7 @@ def body(k, weights, values, best):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """400 items, their values near their weights."""
     rng = np.random.default_rng(seed)
-    items, width = 400, int(300_000 * scale) + 1
+    items, width = 400, int(900_000 * scale) + 1
     weights = rng.integers(1, max(2, width // 30), items)
     values = weights + rng.integers(0, 100, items)
     best = strads.dvector.zeros((items + 1, width), "i4")

@@ -28,7 +28,7 @@ def body(k, offsets, neighbours, position, force, cutoff):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A shaken lattice, numbered along the lattice."""
     rng = np.random.default_rng(seed)
-    side = max(6, round(100 * scale ** (1 / 3)))
+    side = max(6, round(130 * scale ** (1 / 3)))
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
     position = (1.1 * lattice + rng.normal(0, 0.08, lattice.shape)).astype("f4")
     steps = np.stack(np.meshgrid(*[np.arange(-2, 3)] * 3, indexing="ij"), -1).reshape(-1, 3)

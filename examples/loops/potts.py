@@ -26,7 +26,7 @@ def body(k, spins, proposals, uniform, width, coupling):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A grid of random states."""
     rng = np.random.default_rng(seed)
-    width = max(8, int(3000 * scale**0.5))
+    width = max(8, int(3700 * scale**0.5))
     spins = strads.dvector(rng.integers(0, STATES, width * width, "i1"), copy=False)
     proposals = strads.dvector.zeros(width * width, "i1")
     uniform = strads.dvector.zeros(width * width)

@@ -20,7 +20,7 @@ def body(k, offsets, columns, values, diagonal, b, x):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """The lower half of a grid's matrix with nine neighbours each, row by row of the grid."""
     rng = np.random.default_rng(seed)
-    side = max(8, int(2200 * scale**0.5))
+    side = max(8, int(4000 * scale**0.5))
     n = side * side
     cells = np.arange(n)
     before = np.stack([cells - side - 1, cells - side, cells - side + 1, cells - 1], 1)

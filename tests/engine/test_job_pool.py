@@ -15,7 +15,7 @@ def make_plan(jobs: int, edges: set[tuple[int, int]]) -> Plan:
     return Plan(
         strategy="test",
         reason="",
-        order=np.arange(jobs),
+        permutation=None,
         offsets=np.arange(jobs + 1),
         stage=np.zeros(jobs, np.int32),
         predecessors=predecessors,

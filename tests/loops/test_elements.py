@@ -8,6 +8,7 @@ import pytest
 
 import strads
 from strads.errors import BodyIndexError
+from strads.schedule import planner
 
 
 def sweep(k, u, f):
@@ -87,6 +88,39 @@ def test_grids_are_no_chains() -> None:
     assert stats.parallelism > 4
     by_row = strads.async_for(range(40 * 60), of_rows, u, f, order="sequential", strategy="wavefront")
     assert by_row.parallelism < 2
+
+
+@pytest.mark.parametrize("body", [sweep, from_the_end, both_ways, two_names, of_rows, in_a_loop, by_values])
+def test_long_loops_are_planned_by_ranges_of_rows(body: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SMALLEST_PART", 128)
+    u, f = tables(40, 60)
+    expected, fixed = u.to_numpy().copy(), f.to_numpy().copy()
+    tasks = 38 * 58 if body is sweep else 40 * 60
+    arguments = (u, f, u) if body is two_names else (u, f)
+    for _ in range(3):
+        stats = strads.async_for(range(tasks), body, *arguments, order="sequential", threads=2, fastmath=False)
+        in_python(body, tasks, expected, fixed, *[expected] * (body is two_names))
+    np.testing.assert_array_equal(u.to_numpy(), expected)
+    if body is sweep:
+        assert stats.strategy == "wavefront"
+        assert stats.plan.permutation is None
+
+
+def test_a_loop_that_is_regular_in_its_middle_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(k, sources, x):
+        x[k] = x[sources[k]] + x[max(k - 60, 0)] + 1
+
+    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    n = 4800
+    sources = np.maximum(np.arange(n) - 61, 0)
+    sources[:1000] = np.random.default_rng(0).integers(0, 1 + np.arange(1000))
+    expected = np.zeros(n, np.int64)
+    in_python(body, n, sources, expected)
+    x = strads.dvector.zeros(n, "i8")
+    for _ in range(2):
+        x[:] = 0.0
+        strads.async_for(n, body, strads.dvector(sources), x, order="sequential", threads=2, fastmath=False)
+        np.testing.assert_array_equal(x.to_numpy(), expected)
 
 
 def test_a_long_alignment_runs_in_parallel_by_itself() -> None:

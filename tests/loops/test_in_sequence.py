@@ -91,6 +91,24 @@ def test_what_only_its_order_makes_right_runs_in_its_order(runtime, name):
     assert np.array_equal(plain[-1].to_numpy(), expected[-1])
 
 
+def test_a_first_call_does_not_wait_for_a_plan_that_takes_longer(monkeypatch):
+    def body(k, x, sources):
+        x[k] = 1
+        for source in sources[k]:
+            x[k] += x[source] % 3
+
+    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    n = 8000
+    plain = strads.dvector(np.random.default_rng(0).integers(0, np.maximum(np.arange(n) // 2, 1)[:, None], (n, 20)))
+    expected, found = sequential(body, n, zeros(n, "i8"), plain)[0], []
+    x = zeros(n, "i8")
+    for _ in range(3):
+        stats = async_for(n, body, x, plain, threads=2, order="sequential")
+        assert np.array_equal(x.to_numpy(), expected)
+        found.append((stats.strategy, "a first call" in stats.plan.explain()))
+    assert found == [("sequential", True), ("wavefront", False), ("wavefront", False)]
+
+
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_what_the_middle_of_a_loop_tells_holds_on_nodes_too(order, monkeypatch):
     def body(k, x, sources, total):

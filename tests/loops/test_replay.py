@@ -224,4 +224,4 @@ def by_row_block(plan):
     jobs = np.argsort(np.asarray(plan.details["cells"])[:, 0], kind="stable")
     pieces = [plan.order[plan.offsets[job] : plan.offsets[job + 1]] for job in jobs]
     lengths = [len(piece) for piece in pieces]
-    return {"order": np.concatenate(pieces), "offsets": np.cumsum([0, *lengths], dtype=np.int64)}
+    return {"permutation": np.concatenate(pieces), "offsets": np.cumsum([0, *lengths], dtype=np.int64)}

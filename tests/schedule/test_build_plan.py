@@ -21,8 +21,10 @@ from strads.schedule import (
 )
 from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.planner import STRATEGIES
-from strads.schedule.strategies import wavefront
+from strads.schedule.planner import STRATEGIES, plan_of_ranges
+from strads.schedule.records.parts import as_sparse
+from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, new_hints, ranges_of
+from strads.schedule.strategies import chunks, levels
 
 
 def same(one: Plan, other: Plan) -> bool:
@@ -286,7 +288,8 @@ def writes(records: AccessRecords, task: int) -> list[bool]:
 @settings(max_examples=100, deadline=None)
 @given(any_loops(), st.sampled_from(["wavefront", "sequential", "auto"]), st.sampled_from([3.0, 3000.0]))
 def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecords, strategy: str, job: float) -> None:
-    with patch.multiple(wavefront, SMALLEST_JOB=job, WAITING=job / 3, WINDOWS=(16, 64)):
+    small = {"SMALLEST_JOB": job, "WAITING": job / 3, "WINDOWS": (16, 64)}
+    with patch.multiple(levels, **small), patch.object(chunks, "SMALLEST_CHUNK", job):
         plan = build_plan(records, threads=2, strategy=strategy, in_order=True)
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
@@ -303,10 +306,32 @@ def test_tasks_that_only_read_a_row_do_not_wait_for_each_other() -> None:
 @settings(max_examples=50, deadline=None)
 @given(any_loops(), st.sampled_from([0, 1, 256]))
 def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords, readers: int) -> None:
-    with patch.multiple(wavefront, CHUNKS=(16, 64), SMALLEST_JOB=0.1, MOST_READERS=readers):
+    with patch.multiple(chunks, CHUNKS=(16, 64), SMALLEST_CHUNK=0.1, MOST_READERS=readers):
         plan = build_plan(records, threads=2, strategy="wavefront")
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_loops(), st.sampled_from([1, 3, 50]), st.sampled_from([7, 1000]))
+def test_ranges_of_rows_tell_all_dependences(records: AccessRecords, size: int, piece: int) -> None:
+    sparse = as_sparse(records)
+    bounds = np.append(np.arange(0, sparse.tasks, size), sparse.tasks)
+    ranges, hints, chunk = RowRanges.empty(len(bounds) - 1), new_hints(), 0
+    for first in range(0, sparse.tasks, piece):
+        end = min(first + piece, sparse.tasks)
+        accesses = slice(sparse.offsets[first], sparse.offsets[end])
+        counts = np.diff(sparse.offsets[first : end + 1]).astype(np.int32)
+        logged = sparse.rows[accesses], sparse.tags[accesses], first_rows(sparse.tables)
+        chunk = add_accesses(bounds, chunk, first, counts, *logged, ranges.arrays, hints)
+        if chunk < 0:
+            assert ranges_of(sparse, bounds) is None
+            return
+    assert ranges.work.sum() == sparse.tasks + len(sparse.rows)
+    plan = plan_of_ranges(bounds, ranges, in_order=True, worthwhile=0.0)
+    if plan is not None:
+        verify_plan(plan, records)
+        assert conflicts_in_loop_order(plan, records)
 
 
 def test_of_a_long_loop_whose_order_counts_the_middle_is_looked_at_first() -> None:

@@ -57,6 +57,7 @@ class _KeptLoop:
         return (
             self.cluster is call.cluster
             and self.key == call.key
+            and not self.facts.is_put_off
             and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
             and self._holds_for(contents(call.arguments, self.facts.deciding))
             and self.indices == call.indices
@@ -232,13 +233,16 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     # they have been the same in two calls is reconnaissance worthwhile.
     deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
     changes = outdated is not None and outdated.contents != deciding
-    in_sequence = outdated is not None and outdated.facts.plan.strategy == "sequential"
+    earlier = None if outdated is None or outdated.facts.is_put_off else outdated.facts.plan
+    in_sequence = earlier is not None and earlier.strategy == "sequential"
     alone = "so it ran before its rows changed" if in_sequence and call.options.strategy == "auto" else ""
     if wanders and _runs_alone(call):
         alone = "a task has left the rows that were recorded for it"
     held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
     name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
-    spec = LoopSpec(name, body, call.indices, call.options, call.overlaps, held, alone, changes, call.deal, replaces)
+    is_first = outdated is None and not wanders
+    loop = name, body, call.indices, call.options, call.overlaps, held
+    spec = LoopSpec(*loop, alone, is_first, changes, call.deal, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
     facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)

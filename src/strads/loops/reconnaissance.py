@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.crowding import shortened, some_tasks
+from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, new_hints
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
@@ -157,6 +159,43 @@ class Recorder:
                 return UniformRecords(shapes, tables, writes, rows, checked=True)
         each = 1 + int(1.25 * probe.counts.mean()) if tasks else 1
         return self._run_sparse(bound, indices, team, shapes, dtype, each)
+
+    def ranges(
+        self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, bounds: NDArray[np.int64]
+    ) -> RowRanges | None:
+        """Record only the ranges of rows that chunks of consecutive tasks touch; None if some chunk touches too many.
+
+        Raises
+        ------
+        TaskFailed
+            If a task raises. Nothing has been written.
+        """
+        dtype, first_row = self._row_dtype(bound), first_rows(self.table_shapes(bound))
+        found = RowRanges.empty(len(bounds) - 1)
+        units = iter(pairwise(_units(bounds, self._chunk)))  # shared by the threads
+        fits = [True]
+
+        def record(thread: int) -> None:
+            copies, hints = _Copies(), new_hints()
+            log = self._new_log(self._chunk, 4 * self._chunk, dtype)
+            for chunk, last in units:
+                end = int(bounds[last])
+                for first in range(int(bounds[chunk]), end, self._chunk):
+                    count = min(self._chunk, end - first)
+                    used = self._call(bound, indices, first, count, log, copies)
+                    if used > len(log.rows):
+                        log = self._new_log(self._chunk, 2 * used, dtype)
+                        copies.forget()
+                        used = self._call(bound, indices, first, count, log, copies)
+                    accesses = log.counts[:count], log.rows[:used], log.tags[:used]
+                    chunk = add_accesses(bounds, chunk, first, *accesses, first_row, found.arrays, hints)
+                    fits[0] &= chunk >= 0
+                    if not fits[0]:
+                        return
+
+        with stoppable() as stop:
+            team.run(record, on_interrupt=stop)
+        return found if fits[0] else None
 
     def check(self, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> None:
         """Run all tasks without keeping the records, only to check that no index is out of range.
@@ -388,6 +427,12 @@ class Recorder:
     def _row_dtype(self, bound: BoundArguments) -> type[np.integer]:
         longest = max((shape.rows for shape in self.table_shapes(bound)), default=0)
         return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
+
+
+def _units(bounds: NDArray[np.int64], size: int) -> list[int]:
+    """Group chunks, given by the bounds of their tasks, into units of about `size` tasks, or of one large chunk."""
+    last = len(bounds) - 1
+    return np.unique(np.append(np.searchsorted(bounds, np.arange(0, bounds[-1], size)), last)).tolist()
 
 
 def _row_shape(argument: TableArgument) -> tuple[int, ...]:

@@ -1,9 +1,12 @@
 """A plan: which tasks of a loop run concurrently, in which order, under which conditions (DESIGN §4.4)."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from strads.schedule.passes.parallel import index_dtype
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Plan:
 
     strategy: str
     reason: str
-    order: NDArray[np.integer]  # (tasks,): position in the loop's indices of the task at each plan position
+    permutation: NDArray[np.integer] | None  # (tasks,): see `order`; None: tasks keep the order of the loop
     offsets: NDArray[np.int64]  # (jobs + 1,): job j runs order[offsets[j]:offsets[j + 1]]
     stage: NDArray[np.int32]  # (jobs,)
     predecessors: NDArray[np.int32]  # (jobs,): number of direct predecessors of each job
@@ -41,6 +44,13 @@ class Plan:
     details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
 
+    @cached_property
+    def order(self) -> NDArray[np.integer]:
+        """Position in the loop's indices of the task at each plan position; shape (tasks,)."""
+        if self.permutation is not None:
+            return self.permutation
+        return np.arange(self.tasks, dtype=index_dtype(self.tasks))
+
     @property
     def jobs(self) -> int:
         """Number of jobs, including barriers."""
@@ -49,7 +59,7 @@ class Plan:
     @property
     def tasks(self) -> int:
         """Number of tasks."""
-        return len(self.order)
+        return int(self.offsets[-1])
 
     @property
     def work(self) -> NDArray[np.int64]:

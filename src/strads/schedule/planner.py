@@ -4,15 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strads.errors import PlanError
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.cost import BYTES
 from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import as_sparse, chosen
+from strads.schedule.records.row_ranges import RowRanges
 from strads.schedule.strategies.buckets import buckets
 from strads.schedule.strategies.components import components
 from strads.schedule.strategies.dealing import Deal
@@ -21,7 +24,7 @@ from strads.schedule.strategies.locked import locked
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.rotation import ENOUGH, rotation
-from strads.schedule.strategies.wavefront import wavefront
+from strads.schedule.strategies.wavefront import foreseen_chunks, wavefront, wavefront_of_ranges
 
 
 def in_sequence(problem: Problem) -> Plan:
@@ -44,7 +47,9 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
     "locked": locked,
 }
 IN_ORDER = ("independent", "wavefront", "sequential")  # strategies whose result is that of the sequential loop
+_KEPT = "tasks read what earlier ones wrote, so the loop's order is kept"
 ALONE = "one job runs the loop in its order"
+PLANNED = 20.0  # nanoseconds of planning for an access
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
@@ -126,13 +131,17 @@ def build_plan(
     crowded = crowded_row(sample(records))
     if crowded is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
-    middle = middle_of(records.tasks)
-    chained = chain(chosen(records, np.asarray(middle)), in_order=in_order, certain=certain) if middle else None
+    middle = middle_of(records.tasks) if records.rows.size else range(0)
+    chained = (
+        chain(chosen(records, np.arange(middle.start, middle.stop)), in_order=in_order, certain=certain)
+        if middle
+        else None
+    )
     if chained is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {chained}")
     if not in_order and feeds_forward(records):
         plan = _choose(problem, in_order=True, streams=streams)
-        return replace(plan, reason=f"{plan.reason}; tasks read what earlier ones wrote, so the loop's order is kept")
+        return replace(plan, reason=f"{plan.reason}; {_KEPT}")
     return _choose(problem, in_order=in_order, streams=streams)
 
 
@@ -155,6 +164,53 @@ def chain(part: AccessRecords, *, in_order: bool, certain: float) -> str | None:
     if build_plan(part, threads=2, in_order=True, certain=certain).strategy != "sequential":
         return None
     return f"its order counts, and {part.tasks:,} tasks of its middle can hardly run together"
+
+
+def is_dear(part: AccessRecords, *, in_order: bool) -> bool:
+    """Whether a plan for a loop whose order counts takes longer than the loop, as far as the tasks of its middle tell.
+
+    That is, whether rows are so short that an access takes less time than a planner's passes over its record. The
+    arguments are those of `chain`.
+    """
+    part = as_sparse(part)
+    row_bytes = np.array([table.row_bytes for table in part.tables])[part.tags >> 1].mean()
+    return bool(row_bytes / BYTES < PLANNED) and (in_order or feeds_forward(part))
+
+
+def regular_chunks(
+    part: AccessRecords, begin: int, tasks: int, *, in_order: bool, certain: float
+) -> NDArray[np.int64] | None:
+    """Return chunks by whose ranges of rows a loop whose order counts can be planned, as far as its middle tells.
+
+    Parameters
+    ----------
+    part
+        Records of some tasks, from `begin` on.
+    tasks
+        Number of tasks of the whole loop.
+    in_order, certain
+        As for `build_plan` and `chain`.
+
+    Returns
+    -------
+    int64 array of shape (chunks + 1,), or None
+        Bounds of the chunks.
+    """
+    part = as_sparse(part)
+    if not (in_order or feeds_forward(part)):
+        return None
+    problem = Problem.of(part, 2, 0, sequential, certain=certain)
+    if problem.rows == 0 or _serves(problem, "independent"):
+        return None
+    return foreseen_chunks(problem, part, begin, tasks, WORTHWHILE)
+
+
+def plan_of_ranges(
+    bounds: NDArray[np.int64], ranges: RowRanges, *, in_order: bool, worthwhile: float = WORTHWHILE
+) -> Plan | None:
+    """Plan a loop by the ranges of rows that its chunks touch; None if it must be recorded in full to be planned."""
+    plan = wavefront_of_ranges(bounds, ranges, worthwhile)
+    return plan if plan is None or in_order else replace(plan, reason=f"{plan.reason}; {_KEPT}")
 
 
 def _forced(problem: Problem, strategy: str) -> Plan:

@@ -77,6 +77,6 @@ def _take_over(loop: NodeLoop, mine: Part) -> None:
     loop.attached = None
     loop.segments.clear()
     for position, (_, rows) in loop.aligned.items():
-        if isinstance(rows, np.ndarray) and len(rows) == len(loop.part.tasks):
+        if isinstance(rows, np.ndarray) and len(rows) == loop.part.plan.tasks:
             loop.memory[position] = rows
     loop.aligned.clear()

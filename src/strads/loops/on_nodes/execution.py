@@ -71,7 +71,7 @@ def run(
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],
-        len(loop.part.tasks),
+        loop.part.plan.tasks,
         traffic.bytes_sent,
         traffic.messages_sent,
         execution.compute_seconds,

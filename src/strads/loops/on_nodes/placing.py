@@ -52,7 +52,7 @@ def placed_on_nodes(
         near = _carried_over(near, original, plan)
         plan.details["near"] = _by_name(near, program, records)
         owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
-        return plan, {}, [(NodePlan(plan, plan.order, np.arange(plan.jobs), (), ()), owned, near)]
+        return plan, {}, [(NodePlan(plan, None, np.arange(plan.jobs), (), ()), owned, near)]
     plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, lanes)
     near = _carried_over(near, original, plan)
     plan.details["near"] = _by_name(near, program, records)
@@ -107,7 +107,7 @@ def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
 def executable_plan(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> ExecutablePlan:
     """Return a node's part of a plan as its workers need it."""
     indices = spec.indices
-    if not indices.is_range or not _is_counting(part.tasks):
+    if not indices.is_range or not (part.in_loop_order or _is_counting(part.tasks)):
         return ExecutablePlan(part.plan, indices.at(part.tasks), owned)
     return ExecutablePlan(part.plan, None if indices.is_counting else (indices.start, indices.step), owned)
 

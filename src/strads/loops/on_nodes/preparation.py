@@ -22,10 +22,11 @@ from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, c
 from strads.loops.on_nodes.counting import able_counters, are_best_apart, hold_all_up
 from strads.loops.on_nodes.placing import Placed, check_near, executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import (
-    find_chain,
     find_crowded_row,
     is_checked_in_run,
+    plan_by_ranges,
     record,
+    record_middle,
     record_with_outcomes,
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
@@ -33,13 +34,14 @@ from strads.loops.program import LoopProgram
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.planner import ALONE, build_plan
+from strads.schedule.planner import ALONE, build_plan, chain, is_dear
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import concatenated, nothing_recorded
 from strads.schedule.records.pools import Pools
 from strads.schedule.strategies.dealing import is_dealt
 
 _ALL_ROWS = "its order counts, and rng.near draws from all rows"
+_FIRST_CALL = "a first call, which takes less time than a plan would; if there is a second one, it makes a plan"
 _ONE_THREAD = "one thread could only follow its order"
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
@@ -91,7 +93,7 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
         if largest in spec.contents and not ahead.alone:
             copy_in_order = _plan_order_copy(program, bound.tables()[largest].dense, memory[largest], spec)
         plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
-        if copy_in_order is not None and plan.order is copy_in_order.order:
+        if copy_in_order is not None and plan.permutation is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
         kept = whole if spec.options.keep_records or is_dealt(plan) else None
         facts = LoopFacts(
@@ -103,6 +105,7 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile),
             checks_all=ahead.checks_all,
+            is_put_off=ahead.alone == _FIRST_CALL,
             compile_seconds=ahead.compile_seconds,
             reconnaissance_seconds=recorded - start - ahead.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
@@ -138,7 +141,8 @@ class _Ahead:
     """What is known about a loop before it runs.
 
     `program`, `memory`: the compiled program, and memory for copies of tables. `alone`: why it has to run as one job,
-    else empty. `checks_all`: nothing was recorded or checked. `failure`: the error of the attempt.
+    else empty. `plan`: the plan, if it was made without records. `checks_all`: nothing was recorded or checked.
+    `failure`: the error of the attempt.
     """
 
     program: LoopProgram
@@ -146,6 +150,7 @@ class _Ahead:
     compile_seconds: float
     records: AccessRecords
     alone: str
+    plan: Plan | None = None
     checks_all: bool = False
     failure: StradsError | None = None
 
@@ -185,11 +190,20 @@ def _look_ahead(
     if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
         alone = alone or _ONE_THREAD
     if may_be_alone and not alone:
-        crowded = find_crowded_row(program, bound, indices, team)
-        alone = crowded or find_chain(program, bound, indices, team, in_order=in_order) or ""
+        alone = find_crowded_row(program, bound, indices, team) or ""
+    nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
+    middle = record_middle(program, bound, indices, team) if may_be_alone and not alone else None
+    if middle is not None and middle.rows.size:
+        by_ranges = not outcomes and not spec.options.micro_sync
+        plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, in_order=in_order)
+        if plan is not None:
+            return _Ahead(program, {}, seconds, nothing, "", plan)
+        alone = chain(middle, in_order=in_order, certain=program.facts.certain_share) or ""
+        if not alone and spec.is_first and not bound.sums_floats and is_dear(middle, in_order=in_order):
+            alone = _FIRST_CALL
+    del middle
     memory = _room_for_copies(node, spec, program, bound, shards)
     known = partial(_Ahead, program, memory, seconds)
-    nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
         return known(nothing, alone, checks_all=True)
     keep = not (alone and may_be_alone)
@@ -321,7 +335,7 @@ def _plan(
     """Plan and place the loop: returns the plan, the preferred layout of tables, and each node's part."""
     options, threads = spec.options, node.size * team.size
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
-    plan = build_plan(
+    plan = ahead.plan or build_plan(
         records,
         threads=threads,
         strategy="sequential" if ahead.alone else options.strategy,

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 from strads.cluster import Node, ThreadTeam
 from strads.dds.shard import Shard, complete
 from strads.engine.views.keyed import NO_SUCH_KEY
-from strads.engine.views.roles import Checking
+from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyError, BodyIndexError, BodyKeyError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
-from strads.schedule.planner import chain, middle_of
+from strads.schedule.plan import Plan
+from strads.schedule.planner import middle_of, plan_of_ranges, regular_chunks
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.crowding import crowded_row
 from strads.schedule.records.parts import nothing_recorded
@@ -150,21 +151,43 @@ def find_crowded_row(
         return None
 
 
-def find_chain(
-    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, *, in_order: bool
-) -> str | None:
-    """Explain why, judging by a sample, an ordered loop has to run on one thread; None if it need not.
-
-    With `in_order` the order always counts; otherwise only if tasks produce inputs of later ones.
-    """
+def record_middle(
+    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam
+) -> AccessRecords | None:
+    """Record the tasks in the middle of a long loop; None if it is not long, or if a task fails."""
     middle = middle_of(len(indices))
     if not middle:
         return None
     try:
-        records = program.compile_recorder(bound, indices).run(bound, indices.part(middle.start, middle.stop), team)
+        return program.compile_recorder(bound, indices).run(bound, indices.part(middle.start, middle.stop), team)
     except TaskFailed:
         return None
-    return chain(records, in_order=in_order, certain=program.facts.certain_share)
+
+
+def plan_by_ranges(
+    program: LoopProgram,
+    bound: BoundArguments,
+    indices: LoopIndices,
+    team: ThreadTeam,
+    middle: AccessRecords,
+    *,
+    in_order: bool,
+) -> Plan | None:
+    """Plan a long loop whose order counts from the ranges of rows that its chunks touch: records would fill the memory.
+
+    None if tasks in the `middle` of the loop are not as regular, or if a task fails.
+    """
+    if program.cast.near or program.cast.has_relaxed or program.cast.with_role(Role.GUARDED) or bound.sums_floats:
+        return None  # ownership needs all records, and sums depend on the jobs, which would differ on a cluster
+    certain, begin = program.facts.certain_share, middle_of(len(indices)).start
+    bounds = regular_chunks(middle, begin, len(indices), in_order=in_order, certain=certain)
+    if bounds is None:
+        return None
+    try:
+        ranges = program.compile_recorder(bound, indices).ranges(bound, indices, team, bounds)
+    except TaskFailed:
+        return None
+    return None if ranges is None else plan_of_ranges(bounds, ranges, in_order=in_order)
 
 
 class _OnlyGhostsFailed(Exception):

@@ -69,6 +69,7 @@ class LoopSpec:
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
     alone: str = ""  # why it has to run in order as one job, else empty
+    is_first: bool = False  # whether no loop with the same key has been prepared
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
@@ -93,6 +94,8 @@ class LoopFacts:
         Whether values that the loop changes select rows.
     checks_all
         Whether nothing was recorded, and the run checks every access.
+    is_put_off
+        Whether the first call runs in sequence only because planning takes longer: the next one is planned.
     compile_seconds, reconnaissance_seconds, planning_seconds
         Times of the three phases.
     """
@@ -105,6 +108,7 @@ class LoopFacts:
     deciding: frozenset[int]
     is_volatile: bool
     checks_all: bool
+    is_put_off: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float

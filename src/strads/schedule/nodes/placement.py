@@ -77,8 +77,8 @@ class NodePlan:
     plan
         Jobs of this node: first the departures, then its share of the plan's jobs and barriers in their order, and
         last the arrivals. Departures, barriers and arrivals are empty jobs.
-    tasks
-        Position of each task in the loop's indices, in the order of `plan`.
+    positions
+        Position of each task in the loop's indices, in the order of `plan`; None: that of `plan.order`.
     jobs
         Number of each job in the whole plan; −1 for departures and arrivals.
     departures, arrivals
@@ -86,10 +86,20 @@ class NodePlan:
     """
 
     plan: Plan
-    tasks: NDArray[np.integer]
+    positions: NDArray[np.integer] | None
     jobs: NDArray[np.int64]
     departures: tuple[Move, ...]
     arrivals: tuple[Move, ...]
+
+    @property
+    def tasks(self) -> NDArray[np.integer]:
+        """Position of each task in the loop's indices; shape (tasks,)."""
+        return self.plan.order if self.positions is None else self.positions
+
+    @property
+    def in_loop_order(self) -> bool:
+        """Whether the tasks are known to be all of the loop, in its order."""
+        return self.positions is None and self.plan.permutation is None
 
 
 def moves_of(
@@ -270,7 +280,7 @@ def _node_plan(
     predecessors, successor_offsets, successors = _successors(np.concatenate(pairs), len(numbers), first_arrival)
     part = replace(
         plan,
-        order=np.arange(len(tasks), dtype=plan.order.dtype),
+        permutation=None,
         offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         stage=np.where(numbers >= 0, plan.stage[numbers], 0).astype(np.int32) if plan.jobs else plan.stage,
         predecessors=predecessors,

@@ -17,6 +17,8 @@ def feeds_forward(records: AccessRecords) -> bool:
     This holds for dynamic programming, substitution and recurrences, but not for sweeps over a grid or a graph, which
     read rows of both, nor for anything that accumulates.
     """
+    if records.rows.size == 0:
+        return False
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the writer, from 1; 0: none

@@ -126,7 +126,7 @@ def _plan(jobs: Sequence[Job | None], rounds: Sequence[int]) -> Plan:
     return Plan(
         strategy="schedule",
         reason="the program's schedule",
-        order=np.empty(0, np.int64),
+        permutation=None,
         offsets=np.zeros(len(jobs) + 1, np.int64),
         stage=np.array(rounds, np.int32),
         predecessors=np.bincount(pairs[:, 1], minlength=len(jobs)).astype(np.int32),

@@ -45,7 +45,8 @@ def independent(problem: Problem) -> Plan:
     """
     _refuse_crowded_tables(problem)
     touches = problem.touches
-    row, task = _first_conflict(touches, problem.tasks, np.zeros(problem.rows // 64 + 1, np.uint64))
+    seen = np.zeros(problem.rows // 64 + 1, np.uint64)
+    row, task = _first_conflict(touches, problem.tasks, seen) if len(touches.rows) else (-1, -1)
     if row >= 0:
         end = (task + 1) * touches.arity if touches.arity > 0 else int(touches.offsets[task + 1])
         access = int(np.argmax(touches.rows[:end] == row))

@@ -94,13 +94,15 @@ def _merged(
     tasks = np.array([old_tasks[jobs].sum() for jobs in members], np.int64)
     sequence = np.concatenate([*members, np.empty(0, np.intp)])
     positions = [slice(int(plan.offsets[job]), int(plan.offsets[job + 1])) for job in sequence]
-    order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
+    order = None
+    if plan.permutation is not None or np.any(np.diff(sequence) < 0):
+        order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
     precedence = barriers(sizes, after_last=True)
     details = {key: value for key, value in plan.details.items() if key != "cells"}
     return replace(
         plan,
         reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
-        order=order,
+        permutation=order,
         offsets=np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
         stage=stage,
         predecessors=precedence.predecessors,

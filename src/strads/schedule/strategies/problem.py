@@ -22,6 +22,10 @@ from strads.schedule.strategies.precedence import Precedence, parallelism
 FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
 
+# The tasks of all groups, one group after the other, None if in loop order; and the bounds of the groups among them.
+Groups = tuple[NDArray[np.integer] | None, NDArray[np.int64]]
+
+
 @dataclass(frozen=True)
 class Problem:
     """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
@@ -87,7 +91,7 @@ class Problem:
         """Number of rows of all written tables."""
         return int(self.first_row[-1])
 
-    def pieces(self) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    def pieces(self) -> Groups:
         """Return the loop cut into jobs of consecutive tasks, which balance if the tasks' times differ."""
         return self.contiguous_groups(min(max(self.tasks // SMALLEST_JOB, FEWEST_JOBS), MOST_JOBS))
 
@@ -137,15 +141,15 @@ class Problem:
         self,
         strategy: str,
         reason: str,
-        groups: tuple[NDArray[np.integer], NDArray[np.int64]],
+        groups: Groups,
         stage: NDArray[np.integer],
         precedence: Precedence,
         details: dict[str, object] | None = None,
         locks: RowLocks | None = None,
     ) -> Plan:
-        """Make a plan whose jobs are the given groups of tasks (`order`, `offsets`), in their order."""
+        """Make a plan whose jobs are the given groups of tasks, in their order."""
         order, offsets = groups
-        work = self.job_work(order, offsets)
+        work = self.consecutive_work(offsets) if order is None else self.job_work(order, offsets)
         return Plan(
             strategy,
             reason,
@@ -158,7 +162,7 @@ class Problem:
             details={**(details or {}), "work": work},
         )
 
-    def contiguous_groups(self, groups: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    def contiguous_groups(self, groups: int) -> Groups:
         """Cut the loop, in its own order, into at most `groups` groups of equal work."""
         groups = min(groups, self.tasks)
         shares = np.arange(groups + 1, dtype=np.int64)
@@ -166,7 +170,7 @@ class Problem:
         if self.columns is None and groups > 0:
             before = np.arange(self.tasks + 1) + self.found.offsets
             bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
-        return np.arange(self.tasks, dtype=index_dtype(self.tasks)), bounds.astype(np.int64)
+        return None, bounds.astype(np.int64)
 
     @cached_property
     def busiest_row(self) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from strads.schedule.strategies.problem import Problem
 
 CHUNKS = (256, 1024, 4096, 16_384)  # numbers of chunks of the whole loop to try
 SAMPLES = 8  # stretches that are examined
+NEXT = 8  # chunks that are looked at whether they conflict with one
 SHORT = 4  # runs of at most this average length do not affect where chunks are cut
 STRETCH = 8192  # consecutive tasks that are examined
 ENOUGH = 4.0  # parallelism of chunks at which finer ones are not tried
@@ -151,6 +152,54 @@ def is_one_chain(problem: Problem) -> bool:
     return True
 
 
+@njit(nogil=True, cache=True)
+def _conflicts(
+    touches: Touches,
+    flags: NDArray[np.uint8],
+    begin: int,
+    size: int,
+    chunks: int,
+    stamp: int,
+    stamps: NDArray[np.int32],
+) -> int:
+    """Number of the `chunks` chunks after the first one, of `size` tasks each, that conflict with it directly.
+
+    `stamps` (rows, 2), of what was read and what was written, has no entry `stamp` yet.
+    """
+    for task in range(begin, begin + size):
+        first, end = span(touches, task)
+        for access in range(first, end):
+            if touches.rows[access] >= 0:
+                stamps[touches.rows[access], 1 if is_write(touches, flags, first, access) else 0] = stamp
+    found = 0
+    for chunk in range(1, chunks + 1):
+        conflicts = False
+        task, stop = begin + chunk * size, begin + (chunk + 1) * size
+        while task < stop and not conflicts:
+            first, end = span(touches, task)
+            for access in range(first, end):
+                row = touches.rows[access]
+                if row >= 0:
+                    writes = is_write(touches, flags, first, access)
+                    conflicts |= stamps[row, 1] == stamp or (writes and stamps[row, 0] == stamp)
+            task += 1
+        found += conflicts
+    return found
+
+
+def _all_conflict(problem: Problem, size: int) -> bool:
+    """Whether, judging by samples of the loop, chunks of a size conflict with all that follow soon, so run in turn."""
+    length = (1 + NEXT) * size
+    if length > problem.tasks:
+        return False
+    stamps = np.zeros((problem.rows, 2), np.int32)
+    starts = np.unique(np.linspace(0, problem.tasks - length, SAMPLES).astype(np.int64)).tolist()
+    of_all = problem.touches, problem.write_flags
+    return all(
+        _conflicts(*of_all, start, size, NEXT, stamp, stamps) == NEXT for stamp, start in enumerate(starts, start=1)
+    )
+
+
 def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Bounds of chunks of about `size` tasks: none contains the end of one long run and the beginning of another.
 
@@ -179,6 +228,8 @@ def best_chunks(problem: Problem) -> Chunks | None:
     For a long loop, the chunk size is chosen on a part of its middle.
     """
     sizes = _sizes(problem, problem.tasks)
+    if not sizes or _all_conflict(problem, sizes[-1]):
+        return None
     runs = _runs(problem)
     last = np.zeros((problem.rows, 3), np.int32)
     if problem.tasks < LONG:

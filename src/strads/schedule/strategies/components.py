@@ -143,12 +143,12 @@ def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     find = _Finder(problem)
     batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH) + 1e-9)), 0)
-    balance = _balance(find(shuffled[: problem.tasks // batches])[1])
+    balance = _balance(find(np.sort(shuffled[: problem.tasks // batches]))[1])
     if balance <= WORTH_BARRIERS:
         batches = 1
     while batches > 1 and balance >= ENOUGH:
         larger = problem.tasks // (batches // 2)
-        if _balance(find(shuffled[:larger])[1]) < ENOUGH:
+        if _balance(find(np.sort(shuffled[:larger]))[1]) < ENOUGH:  # in loop order, rows are closer together
             break
         batches //= 2
     if batches == 1:

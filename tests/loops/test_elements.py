@@ -108,7 +108,7 @@ def test_long_loops_are_planned_by_ranges_of_rows(body: Callable[..., None], mon
 
 def test_a_loop_that_is_regular_in_its_middle_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def body(k, sources, x):
-        x[k] = x[sources[k]] + x[max(k - 60, 0)] + 1
+        x[k] = (x[sources[k]] + x[max(k - 60, 0)] + 1) % 1000
 
     monkeypatch.setattr(planner, "SMALLEST_PART", 512)
     n = 4800
@@ -176,3 +176,61 @@ def test_reading_an_element_does_not_write_its_row() -> None:
     stats = strads.async_for(range(1, n), body, w, rows, 0, strategy="independent")
     assert stats.strategy == "independent"
     np.testing.assert_array_equal(w.to_numpy()[1:, 0], 2.0)
+
+
+def heat(k, u, v, n):
+    z, y, x = k % n, (k // n) % n, k // (n * n)
+    if 0 < x < n - 1 and 0 < y < n - 1 and 0 < z < n - 1:
+        v[x, y, z] = u[x, y, z] + u[x - 1, y, z] - u[x + 1, y, z] + u[x, y - 1, z] - u[x, -1, z - 1]
+
+
+def in_place(k, u, v, n):
+    z, y, x = k % n, (k // n) % n, k // (n * n)
+    if x > 0 and y > 0 and z > 0:
+        u[x, y, z] += u[x - 1, y, z] - u[x, y - 1, z] + u[x, y, z - 1]
+        v[x, y, z] += u[x, y, z]
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_elements_of_tables_of_three_and_four_dimensions(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SMALLEST_PART", 128)
+    n, rng = 12, np.random.default_rng(0)
+    for body in (heat, in_place):
+        u, v = (strads.dvector(rng.integers(0, 9, (n, n, n))) for _ in range(2))
+        expected = u.to_numpy().copy(), v.to_numpy().copy()
+        stats = strads.async_for(n**3, body, u, v, n, threads=2, record_order=True, order=order)
+        for k in range(n**3) if order == "sequential" else stats.order.tolist():
+            body(k, *expected, n)
+        np.testing.assert_array_equal(u.to_numpy(), expected[0])
+        np.testing.assert_array_equal(v.to_numpy(), expected[1])
+
+    def four(k, t):
+        t[k % 3, k % 4, k % 5, k % 2] += k
+
+    t, plain = strads.dvector(np.zeros((3, 4, 5, 2), np.int64)), np.zeros((3, 4, 5, 2), np.int64)
+    strads.async_for(600, four, t, order=order)
+    in_python(four, 600, plain)
+    np.testing.assert_array_equal(t.to_numpy(), plain)
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_an_index_of_an_element_that_does_not_exist(order: str) -> None:
+    def body(k, t):
+        t[0, 1, k] += 1
+
+    t = strads.dvector(np.zeros((2, 3, 4), np.int64))
+    with pytest.raises(BodyIndexError, match="index 4"):
+        strads.async_for(5, body, t, order=order)
+    assert not t.to_numpy().any()
+
+
+def test_long_rows_are_not_copied_for_an_element() -> None:
+    def body(k, t, last):
+        block = t[k % 2]
+        block[0, last[0] % 3] += 1
+        last[0] += 1
+
+    t, last = strads.dvector(np.zeros((2, 300, 300), np.int64)), strads.dvector.zeros(1, "i8")
+    stats = strads.async_for(20_000, body, t, last)
+    assert stats.strategy == "sequential"
+    assert t.to_numpy().sum() == 20_000

@@ -15,6 +15,7 @@ from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.values import Size
 from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
 from strads.engine.views.keyed import Keyed
+from strads.engine.views.kinds import MOST_AXES
 from strads.errors import ArgumentError
 from strads.rng.numbers import RandomNumbers
 
@@ -64,8 +65,8 @@ class TableArgument:
 
     @property
     def can_be_ghost(self) -> bool:
-        """Whether reconnaissance can do without its values: rows of numbers with at most one dimension."""
-        return self.ragged or (not self.record and self.dense.ndim <= 2)
+        """Whether reconnaissance can do without its values: it has numbers in at most `MOST_AXES` dimensions."""
+        return self.ragged or (not self.record and self.dense.ndim <= MOST_AXES)
 
     @property
     def kind(self) -> TableKind:
@@ -83,6 +84,7 @@ class TableArgument:
             integer=_is_integer(dtype),
             keyed=self.keyed,
             ragged=self.ragged,
+            has_elements=not (self.ragged or self.keyed) and 2 <= self.dense.ndim <= MOST_AXES,
         )
 
     @property

@@ -76,8 +76,8 @@ class Cast:
             argument = bound.tables()[position]
             rows = len(argument.storage)
             if position in self.by_element and not by_row:
-                size, columns = argument.dense.size, argument.dense.shape[1]
-                shapes.setdefault(table, TableShape(argument.name, size, argument.storage.dtype.itemsize, columns))
+                dense = argument.dense
+                shapes.setdefault(table, TableShape(argument.name, dense.size, dense.itemsize, dense.shape))
                 continue
             shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
         return tuple(shapes[table] for table in range(len(shapes)))

@@ -393,7 +393,7 @@ class _Conclusion:
             or access.place in undecided
             or access.place[0] in self._in_loops
         }
-        plain = {p for p, kind in self.kinds.items() if kind.depth == 2 and not (kind.ragged or kind.keyed)}
+        plain = {p for p, kind in self.kinds.items() if kind.has_elements}
         return (self.conflicting & plain) - others - self.effects.doubtful - self.effects.escapes
 
     def _segments(self, unchecked: set[int]) -> dict[int, int]:

@@ -25,6 +25,7 @@ class TableKind:
     integer: bool = False  # they are signed integers, or unsigned ones of at most 32 bits
     keyed: bool = False  # a map: its rows are selected by keys
     ragged: bool = False  # its rows have different lengths
+    has_elements: bool = False  # whether its elements can be told apart, not only its rows
 
     def field(self, name: str) -> Field | None:
         """Return a field of the records."""

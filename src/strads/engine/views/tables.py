@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload, overload_attribute, register_jitable
+from numba.extending import overload, overload_attribute
 
 from strads.engine.views.indices import check_owned, clipped, item_of, refuse_index, set_item_of, wrap
 from strads.engine.views.kinds import (
     LIVE,
+    MOST_AXES,
     RECORDING,
     TABLES,
     AlignedType,
@@ -44,10 +45,33 @@ def _is_element(view: ViewType, index: Any) -> bool:
     return len(index) == axes and not is_record and all(isinstance(item, types.Integer) for item in index)
 
 
-@register_jitable
-def _element_of(view, index):  # type: ignore[no-untyped-def]
-    """Return the flat index of an element."""
-    return wrap(index[0], len(view.data)) * view.data.shape[1] + wrap(index[1], view.data.shape[1])
+def _element_of(view: Any, index: Any) -> int:
+    """Return the flat index of an element of a table of two to four dimensions."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_element_of)
+def _compiled_element_of(view, index):  # type: ignore[no-untyped-def]
+    def of_two(view, index):  # type: ignore[no-untyped-def]
+        shape = view.data.shape
+        return wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
+
+    def of_three(view, index):  # type: ignore[no-untyped-def]
+        shape = view.data.shape
+        row = wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
+        return row * shape[2] + wrap(index[2], shape[2])
+
+    def of_four(view, index):  # type: ignore[no-untyped-def]
+        shape = view.data.shape
+        row = wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
+        return (row * shape[2] + wrap(index[2], shape[2])) * shape[3] + wrap(index[3], shape[3])
+
+    return {2: of_two, 3: of_three, 4: of_four}.get(len(index))
+
+
+def _is_element_of_block(view: ViewType, index: Any) -> bool:
+    """Whether a tuple of indices selects a number of a ghost whose rows have several dimensions."""
+    return isinstance(view, GhostType) and 2 < len(index) <= MOST_AXES and _is_element(view, index)
 
 
 @overload(operator.getitem)
@@ -84,6 +108,14 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
                 return view.fill
 
             return element
+        if _is_element_of_block(view, index):
+
+            def item(view, index):  # type: ignore[no-untyped-def]
+                _element_of(view, index)  # checks the indices
+                log_once(view, wrap(index[0], len(view.data)), 0)
+                return view.fill
+
+            return item
         row = read_row_of if isinstance(view, RECORDING) and _is_element(view, index) else row_of
         if len(index) == 2:
             return lambda view, index: item_of(row(view, index[0]), index[1])
@@ -151,6 +183,13 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
                 row[index[1]] = value
 
             return unchecked_item if len(index) == 2 else unchecked
+        if _is_element_of_block(view, index):
+
+            def set_item(view, index, value):  # type: ignore[no-untyped-def]
+                _element_of(view, index)  # checks the indices
+                log_once(view, wrap(index[0], len(view.data)), 1)
+
+            return set_item
         if len(index) == 2:
 
             def nested(view, index, value):  # type: ignore[no-untyped-def]

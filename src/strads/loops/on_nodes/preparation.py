@@ -22,6 +22,7 @@ from strads.loops.on_nodes.binding import COMPILING, bind, bring_what_is_read, c
 from strads.loops.on_nodes.counting import able_counters, are_best_apart, hold_all_up
 from strads.loops.on_nodes.placing import Placed, check_near, executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import (
+    copies_too_much,
     find_crowded_row,
     is_checked_in_run,
     plan_by_ranges,
@@ -190,7 +191,8 @@ def _look_ahead(
     if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
         alone = alone or _ONE_THREAD
     if may_be_alone and not alone:
-        alone = find_crowded_row(program, bound, indices, team) or ""
+        alone = copies_too_much(program, bound, indices, team) or ""
+        alone = alone or find_crowded_row(program, bound, indices, team) or ""
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     middle = record_middle(program, bound, indices, team) if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:

@@ -21,6 +21,7 @@ from strads.schedule.records.parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
+_DEAR_COPY, _TIMES = 1 << 16, 64  # bytes of rows that a task copies, and tasks for each row: too many of both
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
@@ -131,6 +132,24 @@ def is_checked_in_run(
     row_bytes = [table.row_bytes for table in program.cast.table_shapes(bound)]
     is_cheap = not program.checks_parts(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
     return copied > _MOST_COPIED or (changes and (recorder.scratch or is_cheap))
+
+
+def copies_too_much(program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam) -> str | None:
+    """Explain why tasks would copy much longer rows than they can be working on; None if they do not, or if one fails.
+
+    A task that works on all of a long row takes as long as the copy; there are about as many of them as rows.
+    """
+    recorder = program.compile_recorder(bound, indices)
+    if not recorder.scratch:
+        return None
+    try:
+        _, copied = recorder.effort(bound, indices, team)
+    except TaskFailed:
+        return None
+    size = sum(table.rows * table.row_bytes for table in program.cast.table_shapes(bound))
+    if copied < _DEAR_COPY or copied * len(indices) < _TIMES * size:
+        return None
+    return f"to record it would copy {copied / 1024:,.0f} KiB of rows for each task"
 
 
 def find_crowded_row(

@@ -13,12 +13,12 @@ class TableShape:
     name: str
     rows: int
     row_bytes: int
-    columns: int = 0  # if > 0, each "row" is one element of a table with this many columns
+    shape: tuple[int, ...] = ()  # if not empty, each "row" is one element of a table of this shape
 
     def row_name(self, row: int) -> str:
         """Return a readable name of a row."""
-        if self.columns > 0:
-            return f"element {divmod(row, self.columns)} of {self.name}"
+        if self.shape:
+            return f"element {tuple(int(i) for i in np.unravel_index(row, self.shape))} of {self.name}"
         return f"row {row} of {self.name}"
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 import strads
 from strads import async_for
@@ -376,3 +377,84 @@ def test_what_goes_wrong_late_leaves_tables_as_they_were(name):
     for table, value in zip(tables, values, strict=True):
         if isinstance(table, strads.dvector):
             assert np.array_equal(table.to_numpy(), value)
+
+
+# -- tasks that feed later ones, in tables that several tasks write ----------------
+
+
+def edit_distance(k, a, b, distance):
+    i, j = k // len(b) + 1, k % len(b) + 1
+    change = distance[i - 1, j - 1] + (a[i - 1] != b[j - 1])
+    distance[i, j] = min(change, distance[i - 1, j] + 1, distance[i, j - 1] + 1)
+
+
+def paths_of_a_graph(k, edges, paths):
+    paths[edges[k, 1]] = (paths[edges[k, 1]] + paths[edges[k, 0]]) % 1009
+
+
+def sizes_of_subtrees(k, parents, size):
+    node = len(size) - 1 - k
+    size[parents[node]] += size[node]
+
+
+def feeding_problem(name):
+    rng = np.random.default_rng(1)
+    if name == "edit_distance":
+        a, b = rng.integers(0, 4, 90), rng.integers(0, 4, 70)
+        distance = np.zeros((91, 71), np.int64)
+        distance[0], distance[:, 0] = np.arange(71), np.arange(91)
+        return edit_distance, 90 * 70, (a, b, distance)
+    if name == "paths_of_a_graph":
+        ends = np.sort(rng.integers(0, 1000, 6000))
+        ends = ends[ends > 0]
+        paths = np.zeros(1000, np.int64)
+        paths[0] = 1
+        return paths_of_a_graph, len(ends), (np.stack([rng.integers(0, ends), ends], 1), paths)
+    parents = np.array([0, *(rng.integers(0, k) for k in range(1, 5000))])
+    return sizes_of_subtrees, 4999, (parents, np.ones(5000, np.int64))
+
+
+@pytest.mark.few(3)
+@pytest.mark.nodes
+@pytest.mark.parametrize("name", ["edit_distance", "paths_of_a_graph", "sizes_of_subtrees"])
+@pytest.mark.parametrize("smallest_part", [64, 1 << 17])
+def test_tasks_that_read_what_earlier_ones_wrote_run_in_order(runtime, name, smallest_part, monkeypatch):
+    monkeypatch.setattr(planner, "SMALLEST_PART", smallest_part)
+    body, n, arrays = feeding_problem(name)
+    tables = tuple(map(strads.dvector, arrays))
+    for _ in range(2):
+        expected = sequential(body, n, *tables)
+        stats = async_for(n, body, *tables)
+        assert np.array_equal(tables[-1].to_numpy(), expected[-1])
+        assert "order" in stats.plan.explain()
+
+
+def test_cells_that_feed_others_run_along_diagonals():
+    size = 1500
+    a, b = np.random.default_rng(0).integers(0, 4, (2, size))
+    distance = np.zeros((size + 1, size + 1), np.int64)
+    distance[0] = distance[:, 0] = np.arange(size + 1)
+    tables = tuple(map(strads.dvector, (a, b, distance)))
+    body = njit(edit_distance)
+
+    @njit
+    def loop(tasks, a, b, distance):
+        for k in range(tasks):
+            body(k, a, b, distance)
+
+    loop(size * size, a, b, distance)
+    for _ in range(2):
+        stats = async_for(size * size, edit_distance, *tables, threads=2)
+        assert np.array_equal(tables[-1].to_numpy(), distance)
+    assert stats.strategy == "wavefront"
+    assert planner.KEPT in stats.plan.explain()
+
+
+def test_sweeps_that_read_both_ways_may_change_their_order(monkeypatch):
+    def sweep(k, u):
+        i, j = k // (u.shape[1] - 2) + 1, k % (u.shape[1] - 2) + 1
+        u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+
+    monkeypatch.setattr(planner, "SMALLEST_PART", 1 << 10)
+    u = strads.dvector(np.random.default_rng(0).random((82, 82)))
+    assert "order is kept" not in async_for(80 * 80, sweep, u, threads=2).plan.explain()

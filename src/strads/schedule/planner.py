@@ -47,7 +47,7 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
     "locked": locked,
 }
 IN_ORDER = ("independent", "wavefront", "sequential")  # strategies whose result is that of the sequential loop
-_KEPT = "tasks read what earlier ones wrote, so the loop's order is kept"
+KEPT = "tasks read what earlier ones wrote, so the loop's order is kept"
 ALONE = "one job runs the loop in its order"
 PLANNED = 20.0  # nanoseconds of planning for an access
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
@@ -141,7 +141,7 @@ def build_plan(
         return _one_job(problem, "sequential", f"{ALONE}: {chained}")
     if not in_order and feeds_forward(records):
         plan = _choose(problem, in_order=True, streams=streams)
-        return replace(plan, reason=f"{plan.reason}; {_KEPT}")
+        return replace(plan, reason=f"{plan.reason}; {KEPT}")
     return _choose(problem, in_order=in_order, streams=streams)
 
 
@@ -210,7 +210,7 @@ def plan_of_ranges(
 ) -> Plan | None:
     """Plan a loop by the ranges of rows that its chunks touch; None if it must be recorded in full to be planned."""
     plan = wavefront_of_ranges(bounds, ranges, worthwhile)
-    return plan if plan is None or in_order else replace(plan, reason=f"{plan.reason}; {_KEPT}")
+    return plan if plan is None or in_order else replace(plan, reason=f"{plan.reason}; {KEPT}")
 
 
 def _forced(problem: Problem, strategy: str) -> Plan:

@@ -35,8 +35,9 @@ from strads.loops.program import LoopProgram
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.planner import ALONE, build_plan, chain, is_dear
+from strads.schedule.planner import ALONE, KEPT, build_plan, chain, is_dear
 from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import concatenated, nothing_recorded
 from strads.schedule.records.pools import Pools
 from strads.schedule.strategies.dealing import is_dealt
@@ -143,7 +144,7 @@ class _Ahead:
 
     `program`, `memory`: the compiled program, and memory for copies of tables. `alone`: why it has to run as one job,
     else empty. `plan`: the plan, if it was made without records. `checks_all`: nothing was recorded or checked.
-    `failure`: the error of the attempt.
+    `failure`: the error of the attempt. `keeps_order`: tasks read elements that earlier ones wrote.
     """
 
     program: LoopProgram
@@ -154,6 +155,7 @@ class _Ahead:
     plan: Plan | None = None
     checks_all: bool = False
     failure: StradsError | None = None
+    keeps_order: bool = False
 
 
 def _look_ahead(
@@ -196,6 +198,11 @@ def _look_ahead(
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     middle = record_middle(program, bound, indices, team) if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
+        if not in_order and not outcomes and _feeds_by_element(program, bound, indices, team, middle):
+            del middle
+            options = replace(spec.options, order="sequential")
+            kept = _look_ahead(node, replace(spec, options=options), program, bound, shards, team)
+            return kept and replace(kept, keeps_order=True)
         by_ranges = not outcomes and not spec.options.micro_sync
         plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, in_order=in_order)
         if plan is not None:
@@ -237,6 +244,22 @@ def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndice
     except CompileError:
         return program
     return program if recorder.scratch else finer
+
+
+def _feeds_by_element(
+    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam, middle: AccessRecords
+) -> bool:
+    """Whether tasks fill tables of rows element by element from those that earlier tasks filled, as far as known.
+
+    Then the order of rows counts, too.
+    """
+    if bound.sums_floats or not feeds_forward(middle):
+        return False
+    finer = _by_element(program, bound, indices)
+    if finer is program:
+        return False
+    sample = record_middle(finer, bound, indices, team)
+    return sample is not None and feeds_forward(sample)
 
 
 def _notes(ahead: _Ahead, bound: BoundArguments, counters: frozenset[int]) -> list[str]:
@@ -344,7 +367,7 @@ def _plan(
         seed=options.seed,
         parallel=team.for_each,
         copy_in_order=copy_in_order,
-        in_order=options.order == "sequential",
+        in_order=ahead.keeps_order or options.order == "sequential",
         certain=program.facts.certain_share,
         near=program.cast.near_tables(),
         deal=spec.deal,
@@ -356,6 +379,8 @@ def _plan(
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         plan = build_plan(records, threads=1, strategy="sequential")
         plan = replace(plan, reason=f"{ALONE}: {_ONE_THREAD}")
+    elif ahead.keeps_order:
+        plan = replace(plan, reason=f"{plan.reason}; {KEPT}")
     near, plan = _pools(program, bound, records, plan, options.strategy)
     plan.details["notes"] = [*_notes(ahead, bound, spec.counters), *notes_on_pools(program, bound, plan, near)]
     return placed_on_nodes(node, options, program, plan, records, near, shards, team.size)

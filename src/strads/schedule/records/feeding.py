@@ -8,20 +8,21 @@ from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.touches import Touches, span
 
-MANY = 0.5  # of the tasks
+MANY = 0.25  # of the tasks
 
 
 def feeds_forward(records: AccessRecords) -> bool:
-    """Whether each row has at most one writer, many tasks read rows of earlier tasks, and none those of later ones.
+    """Whether many tasks read rows that only earlier tasks write, and none reads a row that a later task writes.
 
-    This holds for dynamic programming, substitution and recurrences, but not for sweeps over a grid or a graph, which
-    read rows of both, nor for anything that accumulates.
+    What a task reads of rows that it writes itself does not count. This holds for dynamic programming, substitution,
+    recurrences and sums from the leaves of a tree to its root, but not for sweeps over a grid or a graph, which read
+    rows of earlier and later tasks, nor for tasks that only accumulate.
     """
-    if records.rows.size == 0:
+    if records.rows.size == 0 or not _reads(records):
         return False
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the writer, from 1; 0: none
+    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the last one, from 1; 0: none
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords):
         accessed = zip(records.access_tables, records.access_writes, strict=True)
@@ -30,6 +31,12 @@ def feeds_forward(records: AccessRecords) -> bool:
     else:
         tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
     return bool(_feeds_forward(touches, records.tasks, tags, first_row, writer))
+
+
+def _reads(records: AccessRecords) -> bool:
+    if isinstance(records, UniformRecords):
+        return not all(records.access_writes)
+    return not bool(np.all(records.tags & 1))
 
 
 @njit(nogil=True, cache=True)
@@ -47,19 +54,28 @@ def _feeds_forward(
         for access in range(first, end):
             tag = tags[access - first if uniform else access]
             if tag & 1:
-                row = first_row[tag >> 1] + touches.rows[access]
-                if writer[row] > 0 and writer[row] != task + 1:
-                    return False
-                writer[row] = task + 1
+                writer[first_row[tag >> 1] + touches.rows[access]] = task + 1
     feeding = 0
     for task in range(tasks):
         reads_earlier = False
         first, end = span(touches, task)
         for access in range(first, end):
             tag = tags[access - first if uniform else access]
-            other = writer[first_row[tag >> 1] + touches.rows[access]]
-            if other > task + 1:
+            if tag & 1:
+                continue
+            row = touches.rows[access]
+            last = writer[first_row[tag >> 1] + row]
+            if last > task + 1 and not _writes(touches, first, end, tags, tag | 1, row):
                 return False
-            reads_earlier |= 0 < other < task + 1
+            reads_earlier |= 0 < last < task + 1
         feeding += reads_earlier
     return feeding > MANY * tasks
+
+
+@njit(nogil=True)
+def _writes(touches: Touches, first: int, end: int, tags: NDArray[np.uint8], written: int, row: np.integer) -> bool:
+    """Whether a task with these accesses writes a row; `written` is the tag of that."""
+    for access in range(first, end):
+        if touches.rows[access] == row and tags[access - first if touches.arity >= 0 else access] == written:
+            return True
+    return False

@@ -11,6 +11,7 @@ from numba.core.untyped_passes import IRProcessing
 
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.compile_errors import check_names
+from strads.bodies.held_rows import held_rows_of
 from strads.bodies.literals import SingleLiterals
 from strads.bodies.powers import PowersOfConstants
 from strads.bodies.safety import RecordingSafety, Safety, safety_with
@@ -27,6 +28,7 @@ def compile_function(
     *,
     records: bool = False,
     outcomes: Outcomes = MappingProxyType({}),
+    tables: frozenset[int] = frozenset(),
     **options: Any,
 ) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
@@ -43,6 +45,9 @@ def compile_function(
         Whether it is for reconnaissance, which gives up in cases where a run may continue.
     outcomes
         Outcomes of branches, chosen beforehand.
+    tables
+        Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
+        read.
     options
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
@@ -51,6 +56,8 @@ def compile_function(
     if outcomes:
         safety = safety_with(frozenset(outcomes.items()))
     passes = [safety]
+    if tables:
+        passes.append(held_rows_of(plain_function(function).__code__, tables))
     if float_dtype == np.float32:
         passes.append(SingleLiterals)
     if options.get("fastmath"):

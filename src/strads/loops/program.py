@@ -133,6 +133,7 @@ class LoopProgram:
                 self.body,
                 bound.float_dtype,
                 records=True,
+                tables=self.cast.tables_of_rows(bound),
                 outcomes=outcomes,
                 error_model="numpy",
                 boundscheck=True,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision, Effects
+from strads.bodies.analysis.held_rows import only_read_rows
 from strads.bodies.analysis.inlining import Branch, inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
@@ -182,13 +183,14 @@ def analyse_body(
         found.run()
         return found
 
-    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random).facts(), same)
+    held = frozenset(only_read_rows(inlined.ir.blocks))
+    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random, held).facts(), same)
     if batch is None:
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
     unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
-        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, inlined.branches)
+        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, held, inlined.branches)
         better = replace(_spread(other.facts(), same), counters=facts.counters)
         is_exact = not better.volatile and not better.reads_count_as_writes
         if (is_exact and unexact) or (
@@ -226,8 +228,10 @@ class _Conclusion:
         kinds: Sequence[TableKind | None],
         dataflow: Dataflow,
         random: Collection[int],
+        only_read: Collection[tuple[int, int]],
     ):
         self.body = body
+        self._only_read_rows = only_read
         self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
         self.dominators = dataflow.cfg.dominators()
@@ -301,9 +305,11 @@ class _Conclusion:
         return access.near in self.near and access.argument in self.near
 
     def _as_logged(self, access: Access) -> Access:
-        """Reconnaissance logs a row whose reference is taken as written: its further use is not tracked."""
+        """Reconnaissance logs a row that is held in a variable as written, unless it is clearly only read."""
         kind = self.kinds[access.argument]
-        return replace(access, write=access.write or (kind.depth > 1 and not access.element) or bool(kind.fields))
+        is_only_read = kind.depth == 2 and access.place in self._only_read_rows
+        is_held = kind.depth > 1 and not access.element and not is_only_read
+        return replace(access, write=access.write or is_held or bool(kind.fields))
 
     def _is_volatile(self, access: Access | Decision) -> bool:
         return bool(access.sources & self._changing(access) or access.control & self.undecided)
@@ -423,9 +429,10 @@ class _WithOutcomes(_Conclusion):
         kinds: Sequence[TableKind | None],
         dataflow: Dataflow,
         random: Collection[int],
+        only_read: Collection[tuple[int, int]],
         origins: Mapping[int, Branch],
     ):
-        super().__init__(body, kinds, dataflow, random)
+        super().__init__(body, kinds, dataflow, random, only_read)
         self._dataflow = dataflow
         # With chosen outcomes, a task may draw more or fewer numbers than in the run.
         if dataflow.memory.drawing() & self.undecided:

@@ -163,6 +163,21 @@ _define_row_of(row_of, 1)
 _define_row_of(read_row_of, 0)
 
 
+def only_read_row_of(view: Any, index: Any) -> Any:
+    """`view[index]`, if the row is held in variables and never written."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(only_read_row_of)
+def _compiled_only_read_row_of(view, index):  # type: ignore[no-untyped-def]
+    if isinstance(index, types.Integer | types.Boolean):
+        if isinstance(view, GhostType):
+            return ghost_getitem(view, log_once, 0)
+        if isinstance(view, ScratchType):
+            return scratch_getitem(view, log_once, 0)
+    return lambda view, index: view[index]
+
+
 def check_row_fits(view: Any, value: Any) -> None:
     """Raise for a value of the wrong length for a row: for a ghost, nothing else checks it."""
     raise NotImplementedError("for compiled code only")

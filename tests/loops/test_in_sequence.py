@@ -429,6 +429,21 @@ def test_tasks_that_read_what_earlier_ones_wrote_run_in_order(runtime, name, sma
         assert "order" in stats.plan.explain()
 
 
+@pytest.mark.few(1)
+@pytest.mark.nodes
+def test_the_middle_of_a_long_loop_stands_for_all_of_it_on_nodes_as_well(runtime, monkeypatch):
+    def pass_on(k, edges, paths):
+        source, target = edges[k % len(edges), 0], edges[k % len(edges), 1]
+        paths[target] = (2 * paths[target] + paths[source]) % 1009
+
+    monkeypatch.setattr(planner, "SMALLEST_PART", 64)
+    _, n, (edges, paths) = feeding_problem("paths_of_a_graph")
+    tables = strads.dvector(edges), strads.dvector(paths)
+    expected = sequential(pass_on, 3 * n, *tables)
+    async_for(3 * n, pass_on, *tables)
+    assert np.array_equal(tables[-1].to_numpy(), expected[-1])
+
+
 def test_cells_that_feed_others_run_along_diagonals():
     size = 1500
     a, b = np.random.default_rng(0).integers(0, 4, (2, size))

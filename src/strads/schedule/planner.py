@@ -132,14 +132,12 @@ def build_plan(
     if crowded is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
     middle = middle_of(records.tasks) if records.rows.size else range(0)
-    chained = (
-        chain(chosen(records, np.arange(middle.start, middle.stop)), in_order=in_order, certain=certain)
-        if middle
-        else None
-    )
+    part = chosen(records, np.arange(middle.start, middle.stop)) if middle else None
+    chained = None if part is None else chain(part, in_order=in_order, certain=certain)
     if chained is not None:
         return _one_job(problem, "sequential", f"{ALONE}: {chained}")
-    if not in_order and feeds_forward(records):
+    # Whoever plans without all records only knows of the part: both must come to the same order.
+    if not in_order and ((part is not None and feeds_forward(part)) or feeds_forward(records)):
         plan = _choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     return _choose(problem, in_order=in_order, streams=streams)

@@ -29,7 +29,7 @@ from strads.models.regression.inputs import (
     as_targets,
     refuse_not_finite,
 )
-from strads.models.regression.linear_classifier import dense
+from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import alpha_max, lasso_path, logistic_path
 from strads.progress import Shown, showing

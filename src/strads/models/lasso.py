@@ -1,8 +1,7 @@
 """Linear regression with an ℓ1 or elastic-net penalty."""
 
 import time
-import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -11,8 +10,10 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
+from strads.models._file_contents import Number, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
+from strads.models._warnings import warn
 from strads.models.kernels.datafits import Datafit, Quadratic
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.fitting import Regression
@@ -90,6 +91,12 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
 
     _penalized_by = "alpha"
 
+    _contents: ClassVar = {
+        "coef": Table(dtypes="f4 f8", shape=("features",)),
+        "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
+        "dual_gap": Number(finite=False),
+    }
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -123,7 +130,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         InputError
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
-        return self._linear(X)
+        return self._predictors(X)
 
     @property
     def sparse_coef_(self) -> scipy.sparse.csr_array:
@@ -140,9 +147,10 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         check_positive(self, "alpha", or_zero=True)
         super()._check_parameters()
 
-    def _fit_by_another_solver(
-        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+        if not self.is_smooth:
+            super()._fit(X, y, sample_weight, on_iteration, start)
+            return
         X = as_features(self, X)
         refuse_not_finite(self, X)
         loss = self._datafit(X, y, sample_weight)
@@ -157,11 +165,10 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
             self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
         if not self._verdict["is_converged"]:
             what = "duality gap is" if l2 else "gradient, relative to that at w = 0, is"
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: the {what} {self._verdict['reached']:.2g}, above tol={self.tol:g}: scale the "
                 "columns",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _publish(self, learnt: Any) -> None:
@@ -187,6 +194,16 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
 
     def _set_coefficients(self, coef: NDArray[Any], intercept: np.floating) -> None:
         self.coef_, self.intercept_ = coef, intercept
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        numbers, arrays = super()._saved()
+        return numbers, arrays | {"intercept": np.ravel(self.intercept_)}
+
+    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(parameters, arrays)
+        if self.intercept_.shape != (1,):
+            raise ValueError(f"{len(self.intercept_)} intercepts")
+        self.intercept_ = self.intercept_[0]
 
 
 class Lasso(ElasticNet):

@@ -1,13 +1,11 @@
 """Linear support vector machines: Newton's method on the primal, coordinate descent on the dual, or working sets."""
 
 import time
-import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model._base import LinearClassifierMixin
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
@@ -20,6 +18,7 @@ from strads.models._parameters import (
     check_whole_numbers,
     seed_of,
 )
+from strads.models._warnings import warn
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -29,7 +28,8 @@ from strads.models.regression.inputs import (
     as_sample_weights,
     refuse_not_finite,
 )
-from strads.models.regression.linear_classifier import LARGEST, LinearClassifier, dense
+from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+from strads.models.regression.linear_estimator import dense
 from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.problem import Problem
 from strads.models.regression.sparse_support_vectors import SparseSupportVectorSolver, sparse_problem, with_constant
@@ -39,7 +39,7 @@ from strads.models.regression.support_vectors import DualCoordinateDescent, Dual
 _LOSSES = ("hinge", "squared_hinge")
 
 
-class LinearSVC(LinearClassifierMixin, LinearClassifier):
+class LinearSVC(LinearClassifier):
     """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
     Dense data with no more features than samples, and 2,000 at most, take Newton's method on the primal with the
@@ -97,6 +97,11 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         One record per evaluation of the gap: `class_index`; `iteration`, epochs of this class, 0 at the start;
         `seconds` and `samples` (entries of X touched) of training so far; `objective`; `gap`; `relative_gap`, which is
         compared with `tol`; `active` (support vectors).
+
+    Notes
+    -----
+    X is used in place if it is float32 or float64 and in C order or CSR. When training ends early, classes not yet
+    reached keep their initial values, by default 0.
     """
 
     _not_in_files: ClassVar = ("dual_coef_",)
@@ -132,46 +137,7 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        on_iteration: OnIteration | None = None,
-    ) -> Self:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            float32 or float64, C-ordered or CSR: not copied.
-        y : array of shape (n_samples,)
-            Labels.
-        sample_weight : array of shape (n_samples,), optional
-            Factor of C for each sample.
-        on_iteration
-            Called with the record of each evaluation, see `history_`; fitting stops when it returns True.
-
-        Raises
-        ------
-        ArgumentError, InputError
-            For invalid parameters or data.
-        NodeFailure
-            If a node is lost.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the gap is above `tol` after `max_iter` epochs; the model can be used.
-
-        Notes
-        -----
-        After Ctrl-C the epochs up to the next evaluation are completed; the model then holds the result so far, and can
-        be used and saved. Classes not yet reached keep their initial values, by default 0.
-        """
-        start = time.perf_counter()
-        self._check_parameters()
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         is_sparse = self.penalty == "l1"
         X = as_features(self, X) if is_sparse else as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
@@ -185,13 +151,11 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
         if not stopped and not self._verdict["converged"]:
             missed = self._verdict["relative_gap"]
-            warnings.warn(
+            warn(
                 f"LinearSVC: {self.n_iter_} epochs have brought the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        return self
 
     def _smooth(
         self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
@@ -277,14 +241,3 @@ class LinearSVC(LinearClassifierMixin, LinearClassifier):
         if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
             raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')
         check_n_jobs(self.n_jobs)
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return x_iᵀw + b of each class, of shape (n_samples, n_classes); for two classes of the second, (n_samples,).
-
-        Raises
-        ------
-        InputError
-            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
-        """
-        scores = self._predictors(X)
-        return scores.ravel() if scores.shape[1] == 1 else scores

@@ -7,12 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin
-from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.errors import ArgumentError, InputError
-from strads.models._file_contents import Number, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive
 from strads.models.kernels.datafits import Datafit, Logistic
@@ -22,18 +18,18 @@ from strads.models.regression.fitting import Regression
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
-    as_features_to_predict,
     as_rows,
     as_sample_weights,
     as_two_classes,
     count_classes,
 )
-from strads.models.regression.linear_classifier import LARGEST, dense
+from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
-class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel):
+class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     """Logistic regression, by default with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
@@ -90,12 +86,7 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
 
     _penalized_by = "C"
 
-    _contents: ClassVar = {
-        "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
-        "intercept": Table(dtypes="f4 f8", shape=("rows",)),
-        "classes": Table(dtypes="i u f b U", shape=("classes",)),
-        "dual_gap": Number(finite=False),
-    }
+    shown: ClassVar = PenalizedLinearModel.shown
 
     def __init__(
         self,
@@ -123,24 +114,6 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         self.tol = tol
         self.warm_start = warm_start
         self.verbose = verbose
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return X w + b, of shape (n_samples,), positive for the second class; of more (n_samples, n_classes).
-
-        Raises
-        ------
-        InputError
-            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
-        """
-        self._check_fitted()
-        z = np.asarray(safe_sparse_dot(as_features_to_predict(self, X), dense(self.coef_).T)) + self.intercept_
-        return np.asarray(z[:, 0]) if z.shape[1] == 1 else z
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each row, of shape (n_samples,)."""
-        z = self.decision_function(X)
-        places = (z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(1)
-        return np.asarray(self.classes_[places])
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n_samples, n_classes)."""
@@ -171,12 +144,10 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
         if self.penalty == "l1" and self.l1_ratio != 1:
             raise ArgumentError(f'l1_ratio={self.l1_ratio!r} is not penalty="l1": leave penalty at "elasticnet"')
 
-    def _needs_another_solver(self, y: Any) -> bool:
-        return self.is_smooth or count_classes(y) > 2
-
-    def _fit_by_another_solver(
-        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
+        if not self.is_smooth and count_classes(y) <= 2:
+            super()._fit(X, y, sample_weight, on_iteration, start)
+            return
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         count = len(self.classes_)
@@ -202,7 +173,6 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
             first=first,
             on_iteration=on_iteration,
             start=start,
-            stacklevel=4,
         )
 
     def _first(self, classes: int, features: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -252,16 +222,3 @@ class LogisticRegression(ClassifierMixin, SparseCoefMixin, PenalizedLinearModel)
 
     def _set_coefficients(self, coef: NDArray[Any], intercept: np.floating) -> None:
         self.coef_, self.intercept_ = coef.reshape(1, -1), np.array([intercept])
-
-    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        classes = self.classes_.astype(str) if self.classes_.dtype == object else self.classes_
-        arrays = {"coef": dense(self.coef_), "intercept": self.intercept_, "classes": classes}
-        return {"dual_gap": self.dual_gap_}, arrays
-
-    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.coef_, self.intercept_, self.classes_ = (arrays[name] for name in ("coef", "intercept", "classes"))
-        count = len(self.classes_)
-        if count < 2 or len(self.coef_) != (1 if count == 2 else count):
-            raise ValueError(f"coefficients of shape {self.coef_.shape} of {count} classes")
-        self.dual_gap_ = float(parameters["dual_gap"])
-        self.n_features_in_ = self.coef_.shape[1]

@@ -1,34 +1,27 @@
 """Linear regression with several outputs, which share the features that count."""
 
 import time
-import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._blas_threads import one_blas_thread
-from strads.models._file_contents import Number, Table
-from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
+from strads.models._warnings import warn
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
-from strads.models.regression.inputs import (
-    as_features,
-    as_features_to_predict,
-    as_sample_weights,
-    as_several_targets,
-    refuse_not_finite,
-)
+from strads.models.regression.inputs import as_features, as_sample_weights, as_several_targets, refuse_not_finite
+from strads.models.regression.linear_estimator import LinearEstimator
 from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinimum
 from strads.progress import Shown
 
 
-class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
+class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
     """Linear regression with several outputs: a feature has coefficients for all of them, or for none.
 
     Minimizes 1/(2n) ‖Y − XW − b‖² + alpha (l1_ratio Σ_j ‖W_j‖ + (1 − l1_ratio)/2 ‖W‖²), where W_j are the coefficients
@@ -77,12 +70,6 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
         has_plan=False,
     )
 
-    _contents: ClassVar = {
-        "coef": Table(dtypes="f4 f8", shape=("outputs", "features")),
-        "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
-        "dual_gap": Number(finite=False),
-    }
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -102,37 +89,7 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        on_iteration: OnIteration | None = None,
-    ) -> Self:
-        """Fit to data.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples, n_outputs)
-        sample_weight : array of shape (n_samples,) or float, optional
-            Non-negative weights s, of which only the ratios matter.
-        on_iteration
-            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
-
-        Raises
-        ------
-        ArgumentError, InputError
-            For invalid parameters or data; the message names the first.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the gap is above `tol` after `max_iter` iterations; the model can be used.
-        """
-        start = time.perf_counter()
-        self._check_parameters()
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_features(self, X)
         refuse_not_finite(self, X)
         Y = as_several_targets(y, X.shape[0])
@@ -151,19 +108,16 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
                 stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
         warn_of_rounding(self, self._rounding(Y), X.dtype)
         if not (self._verdict["is_converged"] or stopped):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
                 f"{self._verdict['reached']:.2g} of the objective at W = 0, above tol={self.tol:g}: increase "
                 f"max_iter={self.max_iter}, tol or the penalty",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return X W + b, of shape (n_samples, n_outputs)."""
-        self._check_fitted()
-        return np.asarray(safe_sparse_dot(as_features_to_predict(self, X), self.coef_.T)) + self.intercept_
+        return self._predictors(X)
 
     def _check_parameters(self) -> None:
         check_positive(self, "alpha")
@@ -198,17 +152,8 @@ class MultiTaskElasticNet(RegressorMixin, IterativeEstimator):
         else:
             self.intercept_ = np.zeros(len(self.coef_), self._dtype)
 
-    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"dual_gap": self.dual_gap_}, {"coef": self.coef_, "intercept": self.intercept_}
-
-    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.coef_, self.intercept_ = arrays["coef"], arrays["intercept"]
-        self.dual_gap_ = float(parameters["dual_gap"])
-        self.n_features_in_ = self.coef_.shape[1]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags

@@ -1,29 +1,22 @@
 """Classification of any number of classes by a softmax of linear functions."""
 
-import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin
 
 from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
-from strads.models.regression.inputs import (
-    as_class_factors,
-    as_classes,
-    as_rows,
-    as_sample_weights,
-)
+from strads.models.regression.inputs import as_class_factors, as_classes, as_rows, as_sample_weights
 from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 
 
-class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
+class MultinomialLogisticRegression(LinearClassifier):
     """Logistic regression of two or more classes: P(k | x) = exp(x·w_k + b_k) / Σ_l exp(x·w_l + b_l).
 
     Minimizes C Σ_i s_i (−log P(y_i | x_i)) + penalty: the objective of scikit-learn's `LogisticRegression`. The
@@ -75,7 +68,8 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
     Notes
     -----
     "l2" and None: L-BFGS in the coordinates of the Hessian at W = 0, in single precision, with the end in double; see
-    `docs/multinomial_logistic_regression.md`. "l1": proximal Newton steps on working sets.
+    `docs/multinomial_logistic_regression.md`. "l1": proximal Newton steps on working sets. X is used in place if it is
+    float32 or float64 and in C order or CSR.
 
     Of two classes, `LogisticRegression(penalty, C)` has one vector w: these two models have w₁ − w₀, and the same
     predictions with the penalty "l1" at the same C, and with "l2" at half of its C.
@@ -88,6 +82,8 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
     >>> model.predict([[-3.0], [3.0]]).tolist()
     ['low', 'high']
     """
+
+    _rows_of_two = 2
 
     def __init__(
         self,
@@ -112,45 +108,7 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        on_iteration: OnIteration | None = None,
-    ) -> Self:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            float32 or float64, C-ordered or CSR: not copied.
-        y : array of shape (n_samples,)
-            Labels of two classes or more: numbers, strings or booleans.
-        sample_weight : array of shape (n_samples,) or float, optional
-            Non-negative weights s.
-        on_iteration
-            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
-
-        Raises
-        ------
-        ArgumentError, InputError
-            For invalid parameters or data; the message names the first.
-        NodeFailure
-            If a node is lost.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If `tol` is not reached in `max_iter` iterations; the model can be used.
-
-        Notes
-        -----
-        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
-        """
-        start = time.perf_counter()
-        self._check_parameters()
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         weights = as_sample_weights(sample_weight, X.shape[0])
@@ -159,7 +117,6 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         self._forget("coef_")
         ridge, l1 = float(self.penalty == "l2"), float(self.penalty == "l1")
         fit_softmax(self, X, codes, weights, ridge=ridge, l1=l1, on_iteration=on_iteration, start=start)
-        return self
 
     def _publish(self, learnt: Minimum) -> None:
         self.coef_, self.intercept_, self.dual_gap_ = learnt.coef, learnt.intercept, learnt.gap
@@ -173,8 +130,6 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         check_seed(self)
         check_n_jobs(self.n_jobs)
 
-    # -- prediction ----------------------------------------------------------------------------------------
-
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X Wᵀ + b, of shape (n_samples, n_classes).
 
@@ -187,11 +142,6 @@ class MultinomialLogisticRegression(ClassifierMixin, LinearClassifier):
         """
         z = self._predictors(X)
         return np.asarray(z[:, 1] - z[:, 0]) if z.shape[1] == 2 else z
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each row, of shape (n_samples,)."""
-        places = self._predictors(X).argmax(1)
-        return np.asarray(self.classes_[places])
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n_samples, n_classes)."""

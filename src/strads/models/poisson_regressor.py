@@ -72,7 +72,7 @@ class PoissonRegressor(ElasticNet):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return exp(X w + b), of shape (n_samples,)."""
-        return np.asarray(np.exp(self._linear(X)))
+        return np.asarray(np.exp(self._predictors(X)))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D², the share of the deviance that is explained: 1 is best, 0 that of the mean of y."""

@@ -1,6 +1,5 @@
 """Word counts of documents, from matrices and word numbers: checked, and converted to one format."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
 from strads.models._sparse_input import refuse_corrupt
-from strads.models.corpora.vocabulary import outside
+from strads.models._warnings import warn
 
 LARGEST = int(np.iinfo(np.int32).max)
 _ADVICE = "numbers, 0 or more"
@@ -226,10 +225,9 @@ def _rounded(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]]) -> N
     if len(fractional) == 0:
         return values
     row, column = place(int(fractional[0]))
-    warnings.warn(
+    warn(
         f"{len(fractional)} fractional counts, such as {values[fractional[0]]:g} in row {row}, column {column}: "
-        "each is rounded at random to a neighbouring whole number; multiply small ones first, or count words",
-        stacklevel=outside(),
+        "each is rounded at random to a neighbouring whole number; multiply small ones first, or count words"
     )
     whole[fractional] += np.random.default_rng(0).random(len(fractional)) < share[fractional]
     return np.minimum(whole, LARGEST)

@@ -1,16 +1,14 @@
 """The words of a vocabulary, and words that are not in it."""
 
-import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from strads.errors import ArgumentError, InputError
+from strads.models._warnings import warn
 
 _SHOWN = 3
-_WITHIN = {"strads", "sklearn"}
 
 
 def check_vocabulary(vocabulary: Any) -> list[str]:
@@ -78,14 +76,4 @@ class UnknownWords:
 def warn_of_unknown(tokens: int, examples: str = "") -> None:
     """Warn of tokens that are left out."""
     which = "1 token is of a word" if tokens == 1 else f"{tokens} tokens are of words"
-    warnings.warn(
-        f"{which} that the vocabulary does not have, and left out{examples}", UserWarning, stacklevel=outside()
-    )
-
-
-def outside() -> int:
-    """Stack level of the user's code, relative to the caller of this function, as counted by `warnings.warn`."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
-        level, frame = level + 1, frame.f_back
-    return level
+    warn(f"{which} that the vocabulary does not have, and left out{examples}")

@@ -1,6 +1,5 @@
 """Triples (head, relation, tail) as the user has them, and as numbers of entities and relations."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
+from strads.models._warnings import warn
 
 _COLUMNS = ("head", "relation", "tail")
 _LARGEST = 2**31 - 1
@@ -154,5 +154,5 @@ def without_duplicates(triples: NDArray[np.int32]) -> NDArray[np.int32]:
         return triples
     count = int(repeated.sum())
     which = "1 triple is a duplicate" if count == 1 else f"{count:,} triples are duplicates"
-    warnings.warn(f"{which} of others, and left out", UserWarning, stacklevel=4)
+    warn(f"{which} of others, and left out")
     return triples[np.sort(order[~repeated])]

@@ -1,7 +1,6 @@
 """Fit an estimator by a softmax of linear functions: any number of classes, or two."""
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.checkpoints import data_digest
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._warnings import warn
 from strads.models.multinomial.class_sweeps import ClassSweeps
 from strads.models.multinomial.lbfgs import PreconditionedLbfgs
 from strads.models.multinomial.problem import RidgeProblem
@@ -29,7 +29,6 @@ def fit_softmax(
     first: tuple[NDArray[Any], NDArray[Any]] | None = None,
     on_iteration: OnIteration | None,
     start: float,
-    stacklevel: int = 3,
 ) -> None:
     """Train a model, whose `_publish` gets a `Minimum`.
 
@@ -48,8 +47,6 @@ def fit_softmax(
         Coefficients of shape (n_classes, n_features) and intercepts of shape (n_classes,) to begin from, instead of 0.
     start
         When fitting began, as `time.perf_counter()`.
-    stacklevel
-        Of warnings.
 
     Warns
     -----
@@ -73,10 +70,9 @@ def fit_softmax(
     if not (model._verdict["is_converged"] or stopped):
         has_gap = ridge > 0.0 or l1 > 0.0
         what = "the relative duality gap" if has_gap else "the gradient, relative to that at the start,"
-        warnings.warn(
+        warn(
             f"{type(model).__name__} did not converge in {len(model.history_)} iterations: {what} is "
             f"{model._verdict['reached']:.2g}, above tol={settings.tol:g}: increase max_iter={model.max_iter} or tol, "
             "scale the features, or penalize more",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )

@@ -5,7 +5,6 @@ rounding error. An intercept makes up for the move, so the problem stays the sam
 is not touched, and if none is far, X is used in place.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +14,11 @@ from numba import njit
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from strads.models._warnings import warn
+
 _FAR = 100.0  # means in units of the standard deviation that are worth a copy: 1e-12 of the variance is rounding error
-_SAMPLED = (
-    8  # rows by which a column is suspected; of a column that is so far, one value in 10,000 is not near the mean
-)
+# Rows by which a column is suspected; of a column that is so far, one value in 10,000 is not near the mean.
+_SAMPLED = 8
 _AGREE = 5  # of these …
 _NEAR = 0.25  # … lie so near, relative to the value, to one of …
 _REFERENCES = 3  # … the first values
@@ -93,15 +93,14 @@ def centre_far_columns(X: Any, weights: Array) -> tuple[Any, Shift]:
     return X, NO_SHIFT
 
 
-def warn_of_rounding(estimator: Any, lost: float, dtype: np.dtype[Any], stacklevel: int = 3) -> None:
+def warn_of_rounding(estimator: Any, lost: float, dtype: np.dtype[Any]) -> None:
     """Warn if rounding coefficients to the dtype of X loses more of the objective than `tol`, relative to w = 0."""
     if lost > max(float(estimator.tol), _WORTH_A_WARNING):
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__}: X or y is so far from 0 that rounding the coefficients to {dtype.name} may "
             f"lose {lost:.2g} of the objective at w = 0, above tol={estimator.tol:g}: subtract the means"
             + (", or give float64" if dtype == np.float32 else ""),
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
 
 

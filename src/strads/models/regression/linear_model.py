@@ -1,37 +1,35 @@
-"""The common base of Lasso, ElasticNet and LogisticRegression: parameters, training, history, files."""
+"""The common base of Lasso, ElasticNet and LogisticRegression: parameters, training, history."""
 
 import os
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
-from strads.models._file_contents import Number, Table
-from strads.models._iterative import Epoch, IterativeEstimator, OnIteration, Solver
+from strads.models._iterative import Epoch, OnIteration, Solver
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
+from strads.models._warnings import warn
 from strads.models.kernels.datafits import Datafit
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
 from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.design import Design
 from strads.models.regression.fitting import Regression, standard_deviations
-from strads.models.regression.inputs import as_design, as_features, as_features_to_predict, refuse_not_finite
-from strads.models.regression.linear_classifier import dense
+from strads.models.regression.inputs import as_design, as_features, refuse_not_finite
+from strads.models.regression.linear_estimator import LinearEstimator, dense
 from strads.models.regression.solver import Descent, LinearSolver, Solution
 from strads.models.regression.working_set import WorkingSet
 from strads.progress import Shown
 
 
-class PenalizedLinearModel(IterativeEstimator):
+class PenalizedLinearModel(LinearEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _parameter_classes = (WorkingSet, CoordinateDescent)
@@ -43,11 +41,6 @@ class PenalizedLinearModel(IterativeEstimator):
         has_plan=False,
     )
 
-    _contents: ClassVar = {
-        "coef": Table(dtypes="f4 f8", shape=("features",)),
-        "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
-        "dual_gap": Number(finite=False),
-    }
     _penalized_by: ClassVar[str]
 
     positive: bool = False
@@ -78,53 +71,10 @@ class PenalizedLinearModel(IterativeEstimator):
     def _set_coefficients(self, coef: NDArray[Any], intercept: np.floating) -> None:
         """Set the coefficients, of shape (features,), as attributes with scikit-learn's shapes."""
 
-    # -- training ------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        on_iteration: OnIteration | None = None,
-    ) -> Self:
-        """Fit to data.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Numbers; for classification labels: numbers, strings or booleans.
-        sample_weight : array of shape (n_samples,) or float, optional
-            Non-negative weights; for `Lasso` and `ElasticNet` only their ratios matter.
-        on_iteration
-            Called with the record of each iteration, see `history_`; fitting stops when it returns True.
-
-        Raises
-        ------
-        ArgumentError, InputError
-            For invalid parameters or data; the message names the first.
-        NodeFailure
-            If a node is lost.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the gap is above `tol` after `max_iter` iterations; the model can be used.
-
-        Notes
-        -----
-        After Ctrl-C the current iteration is completed; the model holds the result so far, and can be used and saved.
-        """
-        start = time.perf_counter()
-        self._check_parameters()
-        if self._needs_another_solver(y):
-            self._fit_by_another_solver(X, y, sample_weight, on_iteration, start)
-            return self
+    def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X, regression = self._prepare(X, y, sample_weight)
         strength = self._strength_of(getattr(self, self._penalized_by), regression)
         self._solve(X, regression, strength, self._begin(regression), on_iteration, time.perf_counter() - start)
-        return self
 
     def _solve(
         self,
@@ -134,7 +84,6 @@ class PenalizedLinearModel(IterativeEstimator):
         begin: tuple[NDArray[np.float64] | None, float],
         on_iteration: OnIteration | None = None,
         seconds: float = 0.0,
-        stacklevel: int = 3,
     ) -> Descent:
         """Fit with a strength of the penalty, after some seconds of preparation; warn unless that has converged."""
         start = time.perf_counter()
@@ -145,15 +94,14 @@ class PenalizedLinearModel(IterativeEstimator):
         with _Fit(self, X, regression, descent) as run:
             seconds += time.perf_counter() - start
             stopped = self._train(run, on_iteration, seconds=seconds, data=data_digest(X, regression.datafit))
-        warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype, stacklevel + 1)
+        warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype)
         if not stopped and not self._verdict["converged"]:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} did not converge in {self._iterations} iterations: the duality gap is "
                 f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: "
                 + ("only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase")
                 + f" max_iter={self.max_iter}, tol or the penalty",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
             )
         return descent
 
@@ -186,15 +134,6 @@ class PenalizedLinearModel(IterativeEstimator):
     def is_smooth(self) -> bool:
         """Whether the penalty lacks an ℓ1 norm, of an estimator that can do without."""
         return False
-
-    def _needs_another_solver(self, y: Any) -> bool:
-        """Whether `_fit_by_another_solver` learns from such targets, in place of `solver`."""
-        return self.is_smooth
-
-    def _fit_by_another_solver(
-        self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float
-    ) -> None:
-        raise NotImplementedError
 
     def _refuse_options(self, what: str) -> None:
         """Reject options that only `solver` knows."""
@@ -246,26 +185,6 @@ class PenalizedLinearModel(IterativeEstimator):
         self.dual_gap_ = solution.gap * self._unit(regression)
         self._set_coefficients(solution.coef.astype(dtype), dtype.type(regression.intercept(solution)))
 
-    # -- prediction ----------------------------------------------------------------------------------------
-
-    def _flat(self) -> tuple[NDArray[Any], float]:
-        """Coefficients of shape (features,), and the intercept."""
-        return np.ravel(dense(self.coef_)), float(np.ravel(self.intercept_)[0])
-
-    def _linear(self, X: Any) -> NDArray[Any]:
-        """X w + b."""
-        self._check_fitted()
-        X = as_features_to_predict(self, X)
-        coef, _ = self._flat()
-        return np.asarray(safe_sparse_dot(X, coef)) + np.ravel(self.intercept_)[0]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    # -- files ---------------------------------------------------------------------------------------------
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle); `load` of its class reads it.
 
@@ -279,17 +198,6 @@ class PenalizedLinearModel(IterativeEstimator):
                 "solver.schedule is a function, which a file cannot hold: set_params(solver=None) before saving"
             )
         super().save(path)
-
-    def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"dual_gap": self.dual_gap_}, {"coef": self._flat()[0], "intercept": np.ravel(self.intercept_)[:1]}
-
-    def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        coef, intercept = arrays["coef"], arrays["intercept"]
-        if intercept.shape != (1,):
-            raise ValueError(f"{len(intercept)} intercepts")
-        self.dual_gap_ = float(parameters["dual_gap"])
-        self.n_features_in_ = len(coef)
-        self._set_coefficients(coef, intercept[0])
 
 
 class _Fit(Solver):

@@ -236,7 +236,7 @@ def _follow(
     for strength in strengths:
         setattr(model, name, model._parameter(strength, regression))
         with preparing():  # the path as a whole runs again after a restart
-            solution = model._solve(X, regression, strength, start, stacklevel=4).solution()
+            solution = model._solve(X, regression, strength, start).solution()
         start = solution.coef, solution.intercept
         columns.append(scipy.sparse.csc_array(solution.coef.reshape(-1, 1)))
         steps.append(

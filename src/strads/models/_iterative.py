@@ -26,6 +26,7 @@ from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 from strads.progress import Shown, showing
+from strads.schmp import StaticEngine
 
 NOT_FITTED = "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
 
@@ -98,6 +99,22 @@ class Solver(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class EngineSolver(Solver):
+    """A training run whose data and parameters are those of an engine."""
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("_engine",)
+    _engine: StaticEngine
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all nodes have finished the last epoch."""
+        return self._engine.is_intact
+
+    def close(self) -> None:
+        """Release everything on the nodes."""
+        self._engine.close()
 
 
 class _Training:

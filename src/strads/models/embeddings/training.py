@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models._iterative import Epoch, Solver
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.corpora.sentences import Sentences
 from strads.models.embeddings.blocks import WordBlocks, cut_text
 from strads.models.embeddings.rotation import Rows, SkipGramRotation, WorkerPart
@@ -66,7 +66,7 @@ class Text:
         return blocks.by_block(self.words.counts.astype(np.float64) ** self.ns_exponent)
 
 
-class Word2VecSolver(Solver):
+class Word2VecSolver(EngineSolver):
     """A training run; a pass over the text is an epoch.
 
     Parameters
@@ -83,8 +83,6 @@ class Word2VecSolver(Solver):
     threads : int, optional
         Threads of a single process.
     """
-
-    checkpointed = ("_engine",)
 
     def __init__(
         self,
@@ -124,7 +122,7 @@ class Word2VecSolver(Solver):
     def run_epoch(self, number: int) -> Epoch:
         """Pass over the text; the objective is the mean loss of a pair (or window) and its negatives, on a sample."""
         nodes = self._engine.iterate().nodes
-        loss, measured = self._engine.each_node(_loss)[0]
+        loss, measured = self._engine.each_node(lambda program: program.loss)[0]
         is_finite = all(self._engine.each_worker(_is_finite))  # the loss alone is: it is bounded
         objective = float(loss / max(measured, 1)) if is_finite else math.nan
         return Epoch(number * self._samples, objective, nodes=nodes)
@@ -132,37 +130,14 @@ class Word2VecSolver(Solver):
     def learnt(self) -> Vectors:
         """Return the vectors, gathered from the nodes."""
         if self._rotates:
-            inputs, outputs = self._engine.each_worker(_inputs), self._engine.each_shard(_outputs)
+            inputs = self._engine.each_worker(lambda program, part: part.inputs.vectors)
+            outputs = self._engine.each_shard(lambda program, rows: rows.vectors)
         else:
-            inputs, outputs = ([table] for table in self._engine.each_worker(_tables)[0])
+            found = self._engine.each_worker(lambda program, tables: (tables.inputs, tables.outputs))[0]
+            inputs, outputs = ([table] for table in found)
         return Vectors(*(self._blocks.vectors(np.stack(each), self._dimensions) for each in (inputs, outputs)))
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether all nodes have finished their last pass."""
-        return self._engine.is_intact
-
-    def close(self) -> None:
-        """Release everything on the nodes."""
-        self._engine.close()
-
-
-def _loss(program: SkipGramRotation | TextOrder) -> NDArray[np.float64]:
-    return program.loss
 
 
 def _is_finite(program: Program, part: WorkerPart | SharedTables) -> bool:
     vectors = part.inputs.vectors if isinstance(part, WorkerPart) else part.inputs
     return bool(np.isfinite(vectors.sum()))
-
-
-def _inputs(program: SkipGramRotation, part: WorkerPart) -> NDArray[np.float32]:
-    return part.inputs.vectors
-
-
-def _outputs(program: SkipGramRotation, rows: Rows) -> NDArray[np.float32]:
-    return rows.vectors
-
-
-def _tables(program: TextOrder, tables: SharedTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return tables.inputs, tables.outputs

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import schmp
-from strads.models._iterative import Epoch, Solver
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.kernels.coordinate_descent import (
     FACTOR,
@@ -165,7 +165,7 @@ def _penalties(factors: NDArray[np.float32], weights: NDArray[np.float64]) -> fl
     return float((np.square(factors, dtype=np.float64) @ weights).sum())
 
 
-class CoordinateDescentSolver(Solver):
+class CoordinateDescentSolver(EngineSolver):
     """Runs the program on the nodes and threads of `strads.init`.
 
     Parameters
@@ -182,8 +182,6 @@ class CoordinateDescentSolver(Solver):
     threads : int or None
         Number of threads on a single process; None: those of `strads.init`.
     """
-
-    checkpointed = ("_engine",)
 
     def __init__(
         self,
@@ -211,7 +209,7 @@ class CoordinateDescentSolver(Solver):
     def run_epoch(self, number: int) -> Epoch:
         """Update every factor once; the objective is that of the program afterwards."""
         nodes = self._engine.iterate().nodes
-        squared_error, objective = self._engine.each_node(_measures)[0]
+        squared_error, objective = self._engine.each_node(lambda program: (program.squared_error, program.objective))[0]
         rmse = math.sqrt(squared_error / self._count)
         return Epoch(number * self._count, objective, {"rmse": rmse}, nodes)
 
@@ -224,23 +222,14 @@ class CoordinateDescentSolver(Solver):
 
     def learnt(self) -> FactorTables:
         """Copy the factors into the tables."""
-        users = np.concatenate(self._engine.each_worker(_user_factors), axis=1)
-        items = self._engine.each_node(_item_factors)[0]
+        users = np.concatenate(self._engine.each_worker(lambda program, part: part.factors), axis=1)
+        items = self._engine.each_node(lambda program: program.factors)[0]
         rank = self._tables.rank
         for table, factors, bias in zip(self._tables.arrays, (users, items), (0, 1), strict=True):
             table[:, :rank] = factors[:rank].T
             if self._biases:
                 table[:, rank + BIAS] = factors[rank + bias]
         return self._tables
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the factors are those at the end of an epoch."""
-        return self._engine.is_intact
-
-    def close(self) -> None:
-        """Release all memory on the nodes."""
-        self._engine.close()
 
 
 def _parts(
@@ -276,18 +265,6 @@ def _cut(grouped: _GroupedRatings, first: int, last: int) -> _GroupedRatings:
     offsets, items, values = grouped
     low, high = offsets[first], offsets[last]
     return offsets[first : last + 1] - low, items[low:high], values[low:high]
-
-
-def _measures(program: CoordinateDescent) -> tuple[float, float]:
-    return program.squared_error, program.objective
-
-
-def _user_factors(program: CoordinateDescent, part: Part) -> NDArray[np.float32]:
-    return part.factors
-
-
-def _item_factors(program: CoordinateDescent) -> NDArray[np.float32]:
-    return program.factors
 
 
 def _held_out_error(program: CoordinateDescent, part: Part) -> float:

@@ -1,11 +1,11 @@
 """A training run of TransE on the Static Engine, as the epochs of an estimator."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models._iterative import Epoch, Solver
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.kernels.aligned import padded
 from strads.models.kernels.translations import FREE, Rows, constrain_all
 from strads.models.knowledge_graphs.blocks import EntityBlocks, count_blocks
@@ -41,7 +41,7 @@ def initial_vectors(n_entities: int, n_relations: int, columns: int, margin: flo
     return Translations(*tables)
 
 
-class TranslationSolver(Solver):
+class TranslationSolver(EngineSolver):
     """Passes over the triples, wherever the blocks of entities are.
 
     Parameters
@@ -56,8 +56,6 @@ class TranslationSolver(Solver):
     threads : int or None
         Threads of a single process.
     """
-
-    checkpointed = ("_engine",)
 
     def __init__(
         self,
@@ -83,40 +81,21 @@ class TranslationSolver(Solver):
     def run_epoch(self, number: int) -> Epoch:
         """Train on every triple once; the objective is the mean loss of a triple, just before its step."""
         nodes = self._engine.iterate().nodes
-        return Epoch(number * self._count, self._engine.each_node(_loss)[0] / self._count, nodes=nodes)
+        return Epoch(
+            number * self._count, self._engine.each_node(lambda program: program.loss)[0] / self._count, nodes=nodes
+        )
 
     def learnt(self) -> Translations:
         """Return the vectors, gathered from the nodes."""
-        relations, blocks = self._engine.each_node(_common)[0]
+        relations, blocks = self._engine.each_node(lambda program: (program.relations.vectors, program.blocks))[0]
         entities = np.empty_like(self._start.entities)
-        for block, vectors in enumerate(self._engine.each_shard(_vectors)):
+        for block, vectors in enumerate(self._engine.each_shard(lambda program, block: block.rows.vectors)):
             entities[blocks.members(block)] = vectors
         return Translations(entities, relations)
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the vectors are those at the end of an epoch."""
-        return self._engine.is_intact
-
-    def close(self) -> None:
-        """Release everything on the nodes."""
-        self._engine.close()
 
 
 def _fresh(vectors: NDArray[np.float32]) -> Rows:
     return Rows(vectors, np.full(len(vectors), _FIRST_SQUARES, np.float32))
-
-
-def _loss(program: EntityTournament) -> float:
-    return program.loss
-
-
-def _common(program: EntityTournament) -> tuple[NDArray[np.float32], EntityBlocks]:
-    return program.relations.vectors, program.blocks
-
-
-def _vectors(program: EntityTournament, block: EntityBlock) -> Any:
-    return block.rows.vectors
 
 
 def tail_shares(triples: NDArray[np.int32], relations: int) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.models._iterative import Epoch, Solver
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.kernels.initial_rows import draw_row_numbers
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
 from strads.models.ranking.dealing import count_workers, deal
@@ -93,7 +93,7 @@ def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: in
     rows[new] = drawn
 
 
-class RankingSolver(Solver):
+class RankingSolver(EngineSolver):
     """Likes, factors and their program on the nodes of `strads.init`.
 
     Parameters
@@ -115,8 +115,6 @@ class RankingSolver(Solver):
     team : ThreadTeam
         Threads of this process, for the AUC.
     """
-
-    checkpointed = ("_engine",)
 
     def __init__(
         self,
@@ -152,7 +150,7 @@ class RankingSolver(Solver):
     def run_epoch(self, number: int) -> Epoch:
         """Visit each like once."""
         nodes = self._engine.iterate().nodes
-        figures = self._engine.each_node(_figures)[0]
+        figures = self._engine.each_node(lambda program: program.figures)[0]
         likes = len(self._likes.items)
         steps = likes - figures[SKIPPED]
         return Epoch(
@@ -171,19 +169,16 @@ class RankingSolver(Solver):
     def learnt(self) -> RankingFactors:
         """Return the factors, gathered from the nodes."""
         users = np.empty((self._likes.n_users, self._factors), np.float32)
-        for of_worker, factors in zip(self._users, self._engine.each_worker(_user_factors), strict=True):
+        found = self._engine.each_worker(lambda program, part: part.factors)
+        for of_worker, factors in zip(self._users, found, strict=True):
             users[of_worker] = factors[:, : self._factors]
-        items = collected(self._engine.each_shard(_item_rows))
+        items = collected(self._engine.each_shard(lambda program, block: block.rows))
         return RankingFactors(users, np.ascontiguousarray(items.factors[:, : self._factors]), items.biases)
 
     @property
     def is_intact(self) -> bool:
         """Whether there was an epoch, and none was broken off."""
-        return self._engine.is_intact and self._engine.iterations > 0
-
-    def close(self) -> None:
-        """Release everything on the nodes."""
-        self._engine.close()
+        return super().is_intact and self._engine.iterations > 0
 
 
 def _part(likes: Likes, users: NDArray[np.int64], factors: Factors, seed: tuple[int, ...]) -> UserPart:
@@ -192,15 +187,3 @@ def _part(likes: Likes, users: NDArray[np.int64], factors: Factors, seed: tuple[
     order = np.random.default_rng(seed).permutation(len(own.items))
     rows = np.repeat(np.arange(len(users), dtype=np.int32), own.of_users)
     return UserPart(rows_in_memory(factors[users]), rows[order], own.items[order])
-
-
-def _figures(program: RankingRotation) -> NDArray[np.float64]:
-    return program.figures
-
-
-def _user_factors(program: RankingRotation, part: UserPart) -> Factors:
-    return part.factors
-
-
-def _item_rows(program: RankingRotation, block: ItemBlock) -> ItemRows:
-    return block.rows

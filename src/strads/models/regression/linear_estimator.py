@@ -20,7 +20,7 @@ def dense(coef: Any) -> NDArray[Any]:
 
 
 class LinearEstimator(IterativeEstimator):
-    """A model with the attributes `coef_`, `intercept_` and `dual_gap_`, often with several rows, of classes or outputs.
+    """A model with `coef_`, `intercept_` and `dual_gap_`: by default a row of coefficients for each class or output.
 
     A subclass writes `_fit`, which gets the arguments of `fit` and the time when that was called.
     """

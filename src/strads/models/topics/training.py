@@ -14,7 +14,7 @@ from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
 from strads.models.kernels.lda_tables import MOST_DENSE_TOPICS, longest_sparse_document
-from strads.models.topics.counts import Rows, TopicCounts, rows_of
+from strads.models.topics.counts import TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
@@ -125,7 +125,7 @@ class TopicTraining:
     def iterate(self) -> tuple[NodeStatistics, ...]:
         """Draw the topic of every token once; returns statistics of each node."""
         iteration = self._engine.iterate()
-        self.s_error = float(np.mean(self._engine.each_node(_s_errors)[0]))
+        self.s_error = float(np.mean(self._engine.each_node(lambda program: program.s_errors)[0]))
         return iteration.nodes
 
     @property
@@ -149,11 +149,11 @@ class TopicTraining:
             alpha = better_alpha(alpha, np.sum(sums, 0), sum(of_lengths), symmetric)
             beta = better_beta(beta, sum(self._engine.each_shard(_word_prior_sum, beta)), totals, self.n_words)
         self.priors = Priors(alpha, beta)
-        self._engine.each_node(_set_priors, self.priors)
+        self._engine.each_node(lambda program, priors: program.set_priors(priors), self.priors)
 
     def counts(self) -> TopicCounts:
         """Return the word-topic counts, wherever they are stored."""
-        rows = self._engine.each_shard(_rows)
+        rows = self._engine.each_shard(lambda program, block: rows_of(block.words, len(program.totals)))
         words = [self._grid.words_of(block) for block in range(self._grid.workers)]
         return TopicCounts.from_blocks(words, rows, self.n_words, len(self.priors.alpha))
 
@@ -163,7 +163,7 @@ class TopicTraining:
 
     def totals(self) -> NDArray[np.int64]:
         """Return the number of tokens of each topic, (K,)."""
-        totals: NDArray[np.int64] = self._engine.each_node(_totals)[0]
+        totals: NDArray[np.int64] = self._engine.each_node(lambda program: program.totals)[0]
         return totals
 
     def bytes_by_node(self) -> list[int]:
@@ -210,22 +210,6 @@ def _bytes_of_part(program: WordRotation, part: DocumentPart) -> int:
 
 def _bytes_of_block(program: WordRotation, block: WordBlock) -> int:
     return _nbytes(block.words)
-
-
-def _s_errors(program: WordRotation) -> list[float]:
-    return program.s_errors
-
-
-def _totals(program: WordRotation) -> NDArray[np.int64]:
-    return program.totals
-
-
-def _set_priors(program: WordRotation, priors: Priors) -> None:
-    program.set_priors(priors)
-
-
-def _rows(program: WordRotation, block: WordBlock) -> Rows:
-    return rows_of(block.words, len(program.totals))
 
 
 def _log_documents(program: WordRotation, part: DocumentPart) -> float:

@@ -21,7 +21,7 @@ from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import CheckpointError, InputError, NodeFailure
 from strads.models._file_contents import Contents, Number, check_contents
-from strads.models._parameters import check_verbose
+from strads.models._parameters import check_n_jobs, check_seed, check_verbose
 from strads.models._patience import Patience
 from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
@@ -210,6 +210,9 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> Any:
         """Raise ArgumentError for parameters that cannot be used; `fit` does so, and `load`."""
+        check_n_jobs(self.n_jobs)
+        if hasattr(self, "random_state"):
+            check_seed(self)
 
     @abstractmethod
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

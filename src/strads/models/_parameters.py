@@ -11,13 +11,28 @@ from sklearn.utils import check_random_state
 from strads.checkpoints import record
 from strads.errors import ArgumentError
 
+MOST_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
 
-def check_whole_numbers(estimator: Any, *names: str, least: int = 1) -> None:
-    """Reject parameters that are not integers of at least `least`."""
+
+def check_whole_number(name: str, value: Any, *, least: int = 1, what: str = "a whole number") -> None:
+    """Reject an argument that is not an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ArgumentError(f"{name}={value!r}: give {what}, {least} or more")
+
+
+def check_whole_numbers(estimator: Any, *names: str, least: int = 1, or_none: bool = False) -> None:
+    """Reject parameters that are not integers of at least `least`, nor None if that is allowed."""
     for name in names:
         value = getattr(estimator, name)
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-            raise ArgumentError(f"{name}={value!r}: give a whole number, {least} or more")
+        if not (or_none and value is None):
+            check_whole_number(name, value, least=least)
+
+
+def check_workers(estimator: Any) -> None:
+    """Reject an `n_workers` that is neither None nor a possible number of logical workers."""
+    check_whole_numbers(estimator, "n_workers", or_none=True)
+    if (estimator.n_workers or 0) > MOST_WORKERS:
+        raise ArgumentError(f"n_workers={estimator.n_workers}: {MOST_WORKERS} are possible")
 
 
 def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: float = math.inf) -> None:

@@ -11,11 +11,10 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers, recorded_seed
+from strads.models._parameters import check_positive, check_whole_numbers, check_workers, recorded_seed
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.identified import IdIndexes
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
-from strads.models.ranking.dealing import MOST_WORKERS
 from strads.models.ranking.likes import Likes, as_likes, check_rankable, distinct_pairs
 from strads.models.ranking.online import KnownLikes, OnlineRanking
 from strads.models.ranking.recommender import Recommender
@@ -267,17 +266,13 @@ class BayesianPersonalizedRanking(Recommender):
         return self
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_whole_numbers(self, "factors", "iterations")
         check_positive(self, "learning_rate")
         check_positive(self, "regularization", or_zero=True)
         if not isinstance(self.verify_negative_samples, bool | np.bool_):
             raise ArgumentError(f"verify_negative_samples={self.verify_negative_samples!r}: give True or False")
-        if self.n_workers is not None:
-            check_whole_numbers(self, "n_workers")
-            if self.n_workers > MOST_WORKERS:
-                raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
-        check_n_jobs(self.n_jobs)
-        check_seed(self)
+        check_workers(self)
 
     def _publish(self, learnt: RankingFactors) -> None:
         self._factors, self._online = learnt, None

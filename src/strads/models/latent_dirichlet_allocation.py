@@ -1,7 +1,6 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, with words rotating over documents."""
 
 import json
-import numbers
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -18,9 +17,9 @@ from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import (
     check_choice,
-    check_n_jobs,
-    check_seed,
+    check_whole_number,
     check_whole_numbers,
+    check_workers,
     fixed_seed,
     recorded_seed,
 )
@@ -33,7 +32,7 @@ from strads.models.topics.further import FurtherDocuments, FurtherSolver
 from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.priors import Priors, check_priors
 from strads.models.topics.solver import GibbsSolver
-from strads.models.topics.training import MOST_WORKERS, EarlierCounts, TopicTraining, count_workers
+from strads.models.topics.training import EarlierCounts, TopicTraining, count_workers
 from strads.progress import Shown
 
 _SAMPLERS = ("auto", "sparse", "dense")
@@ -326,20 +325,16 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return FurtherSolver(training, documents, counts, int(self.max_iter))
 
     def _check_parameters(self) -> Priors:
+        super()._check_parameters()
         check_whole_numbers(self, "n_components", "max_iter")
         check_whole_numbers(self, "evaluate_every", least=-1)
-        check_seed(self)
-        for name in ("n_workers", "synchronizations"):
-            if getattr(self, name) is not None:
-                check_whole_numbers(self, name)
-        if (self.n_workers or 0) > MOST_WORKERS:
-            raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
+        check_whole_numbers(self, "synchronizations", or_none=True)
+        check_workers(self)
         if self.n_components > MAX_TOPICS:
             raise ArgumentError(f"n_components={self.n_components}: {MAX_TOPICS} topics are possible")
         check_choice(self, "sampler", _SAMPLERS)
         check_choice(self, "start", ("sequential", "random"))
         check_choice(self, "learn_priors", _LEARNT)
-        check_n_jobs(self.n_jobs)
         return check_priors(self.n_components, self.doc_topic_prior, self.topic_word_prior)
 
     def _publish(self, learnt: tuple[TopicCounts, Priors]) -> None:
@@ -361,8 +356,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def top_words(self, n: int = 10) -> list[list[str]]:
         """Return the most probable words of each topic, best first; numbers as strings if there is no vocabulary."""
         self._check_fitted()
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-            raise ArgumentError(f"n={n!r}: give a whole number of words, 1 or more")
+        check_whole_number("n", n, what="a whole number of words")
         best = self._counts.top_words(int(n))
         if self.vocabulary_ is None:
             return [[str(word) for word in words] for words in best]
@@ -374,8 +368,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Higher is better. `X` is as in `transform`; documents other than those of the training tell more.
         """
         self._check_fitted()
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
-            raise ArgumentError(f"n={n!r}: give a whole number of words, 2 or more")
+        check_whole_number("n", n, least=2, what="a whole number of words")
         corpus = self._corpus(X)
         if len(corpus) == 0:
             raise InputError("there are no documents: give some, with words that the model knows")

@@ -10,14 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import (
-    check_choice,
-    check_n_jobs,
-    check_positive,
-    check_seed,
-    check_whole_numbers,
-    seed_of,
-)
+from strads.models._parameters import check_choice, check_positive, check_whole_numbers, seed_of
 from strads.models._warnings import warn
 from strads.models.regression.inputs import (
     as_class_factors,
@@ -232,12 +225,11 @@ class LinearSVC(LinearClassifier):
         return [(k, weights * np.where(codes == k, factor, 1.0)) for k, factor in enumerate(of_class)]
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_positive(self, "C", "intercept_scaling", most=LARGEST)
         check_positive(self, "tol")
         check_whole_numbers(self, "max_iter", "concurrency")
-        check_seed(self)
         check_choice(self, "penalty", ("l2", "l1"))
         check_choice(self, "loss", _LOSSES)
         if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
             raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')
-        check_n_jobs(self.n_jobs)

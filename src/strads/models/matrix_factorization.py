@@ -13,15 +13,7 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table, check_contents
 from strads.models._iterative import OnIteration, Solver
-from strads.models._parameters import (
-    check_choice,
-    check_n_jobs,
-    check_positive,
-    check_seed,
-    check_share,
-    check_whole_numbers,
-    recorded_seed,
-)
+from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, recorded_seed
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
 from strads.models.factorization.factor_tables import FactorTables, InitialFactors
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
@@ -305,6 +297,7 @@ class MatrixFactorization(FactorPredictor):
         return OnlineTables(FactorTables.random(0, 0, int(self.n_components), mean, initial), initial)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_whole_numbers(self, "n_components", "max_iter", "n_iter_no_change")
         check_positive(self, "learning_rate")
         check_positive(self, "regularization", "tol", or_zero=True)
@@ -314,8 +307,6 @@ class MatrixFactorization(FactorPredictor):
         check_choice(self, "step", tuple(STEPS))
         check_choice(self, "learning_rate_schedule", _SCHEDULES)
         check_share(self, "validation_fraction")
-        check_n_jobs(self.n_jobs)
-        check_seed(self)
 
     def _split(self, given: Interactions, validation: Any, indexes: IdIndexes) -> tuple[dvector, dvector | None]:
         """Return ratings and held-out ratings in terms of rows; the indexes get the ids of both."""

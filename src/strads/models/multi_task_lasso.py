@@ -120,6 +120,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         return self._predictors(X)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_positive(self, "alpha")
         if not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1")

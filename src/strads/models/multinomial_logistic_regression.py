@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 
 from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_n_jobs, check_positive, check_seed, check_whole_numbers
+from strads.models._parameters import check_positive, check_whole_numbers
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
 from strads.models.regression.inputs import as_class_factors, as_classes, as_rows, as_sample_weights
@@ -122,13 +122,12 @@ class MultinomialLogisticRegression(LinearClassifier):
         self.coef_, self.intercept_, self.dual_gap_ = learnt.coef, learnt.intercept, learnt.gap
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.penalty not in ("l2", "l1", None):
             raise ArgumentError(f'penalty={self.penalty!r} is unknown; choose "l2", "l1" or None')
         check_positive(self, "C", most=LARGEST)
         check_positive(self, "tol", or_zero=True)
         check_whole_numbers(self, "max_iter")
-        check_seed(self)
-        check_n_jobs(self.n_jobs)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X Wᵀ + b, of shape (n_samples, n_classes).

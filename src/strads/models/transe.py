@@ -11,9 +11,8 @@ from strads.models._file_contents import Table
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._parameters import (
     check_choice,
-    check_n_jobs,
     check_positive,
-    check_seed,
+    check_whole_number,
     check_whole_numbers,
     recorded_seed,
 )
@@ -198,6 +197,7 @@ class TransE(IterativeEstimator):
         return self
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_whole_numbers(self, "n_components", "n_negatives", "max_iter")
         if isinstance(self.norm, bool) or self.norm not in (1, 2):
             raise ArgumentError(f"norm={self.norm!r}: give 1 or 2")
@@ -207,8 +207,6 @@ class TransE(IterativeEstimator):
         check_choice(self, "learning_rate_schedule", _SCHEDULES)
         check_positive(self, "margin", "learning_rate")
         check_positive(self, "adversarial_temperature", or_zero=True)
-        check_n_jobs(self.n_jobs)
-        check_seed(self)
 
     def _settings(self, seed: int) -> Settings:
         objective = Objective(
@@ -304,8 +302,7 @@ class TransE(IterativeEstimator):
     def _nearest(
         self, entity: Any, relation: Any, topn: int, exclude: Any, *, anchor: int
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 1:
-            raise ArgumentError(f"topn={topn!r}: give a whole number, 1 or more")
+        check_whole_number("topn", topn)
         query = self._numbers([(entity, relation, entity)], "the query")
         lengths = np.empty((1, len(self._entities)), np.float32)
         direction = np.array([1 if anchor == 0 else -1], np.float32)

@@ -16,16 +16,15 @@ from strads.models._continuing import CALLS, SEED, ContinuedEstimator
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import (
-    check_n_jobs,
     check_positive,
-    check_seed,
     check_whole_numbers,
+    check_workers,
     is_number,
     recorded_seed,
 )
 from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
-from strads.models.embeddings.training import MOST_WORKERS, Text, Vectors, Word2VecSolver
+from strads.models.embeddings.training import Text, Vectors, Word2VecSolver
 from strads.models.embeddings.vocabulary import WordCounts, choose_words, extended
 from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.word_windows import MAX_WINDOW
@@ -263,13 +262,12 @@ class Word2Vec(ContinuedEstimator):
         return recorded_seed(self.random_state) if origin is None else origin._start_seed
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_whole_numbers(self, "vector_size", "window", "min_count", "negative", "epochs")
-        for name in ("max_vocab_size", "max_final_vocab", "n_workers"):
-            if getattr(self, name) is not None:
-                check_whole_numbers(self, name)
+        check_whole_numbers(self, "max_vocab_size", "max_final_vocab", or_none=True)
+        check_workers(self)
         check_positive(self, "alpha")
         check_positive(self, "min_alpha", "sample", or_zero=True)
-        check_n_jobs(self.n_jobs)
         if self.window > MAX_WINDOW:
             raise ArgumentError(f"window={self.window}: give at most {MAX_WINDOW}")
         if self.min_alpha > self.alpha:
@@ -278,9 +276,6 @@ class Word2Vec(ContinuedEstimator):
             raise ArgumentError(f"sample={self.sample}: give a share of the text below 1, or 0 for no subsampling")
         if not is_number(self.ns_exponent):
             raise ArgumentError(f"ns_exponent={self.ns_exponent!r}: give a number")
-        check_seed(self)
-        if (self.n_workers or 0) > MOST_WORKERS:
-            raise ArgumentError(f"n_workers={self.n_workers}: {MOST_WORKERS} are possible")
         if self.sg not in (0, 1):
             raise ArgumentError(f"sg={self.sg!r}: give 1 for skip-gram, or 0 for continuous bag of words")
         if not self.deterministic and not cluster.current().is_local:

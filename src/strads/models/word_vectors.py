@@ -11,6 +11,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
+from strads.models._parameters import check_whole_number
 from strads.models.corpora.documents import read_lines
 from strads.models.corpora.vocabulary import check_vocabulary
 from strads.models.embeddings.word2vec_format import read_vectors, write_vectors
@@ -128,8 +129,7 @@ class WordVectors:
         InputError
             If a word is unknown.
         """
-        if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 1:
-            raise ArgumentError(f"topn={topn!r}: give a whole number of words, 1 or more")
+        check_whole_number("topn", topn, what="a whole number of words")
         added, taken = ([self._number(word) for word in _as_list(words)] for words in (positive, negative))
         if not added and not taken:
             raise ArgumentError("most_similar needs a word: positive or negative must not be empty")

@@ -18,7 +18,6 @@ from strads.models.kernels.negative_samples import noise_table
 from strads.schmp import Program, StaticEngine
 
 WORKERS = 16
-MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block
 LEAST_WORDS = 128  # of a block: with fewer, negatives are too often the context itself
 # Places for the pairs of a segment: more take memory, and pairs that are far apart in the text come close in time; with
 # fewer, blocks of vectors travel more often.

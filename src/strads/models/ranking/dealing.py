@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from strads.models.ranking.likes import Likes
 
-MOST_WORKERS = 1024  # an epoch has a job for each pair of worker and block
 _DEFAULT_MOST_WORKERS = 64
 _LEAST_ITEMS = 32  # in a block: the other items of triples are drawn from it
 _LEAST_LIKES = 5_000  # in a job: a job then takes 30 to 50 times as long as starting it

@@ -1,6 +1,5 @@
 """How well a model ranks what users chose: precision, recall, NDCG, MAP at k, AUC; and what to hold out."""
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError, InputError
+from strads.models._parameters import check_whole_number
 from strads.models.interactions.id_column import IdColumn
 from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.evaluation import best_of_all, mean_auc
@@ -72,8 +72,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
     ArgumentError, InputError
         For another k, other pairs, or if no pair is left.
     """
-    if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
-        raise ArgumentError(f"k={k!r}: give a whole number, 1 or more")
+    check_whole_number("k", k)
     given = Interactions.of(held_out, what="weight")
     factors, known = model.ranking_factors(), model.known_likes()
     rows, columns = model.rows_of_pairs(given)

@@ -1,6 +1,5 @@
 """The best rows of a table for some others: what similar items and users, and recommendations, have in common."""
 
-import numbers
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.cluster import ThreadTeam
-from strads.errors import ArgumentError
+from strads.models._parameters import check_whole_number
 from strads.models.interactions.id_index import IdIndex
 from strads.models.interactions.identified import IdentifiedModel
 from strads.models.ranking.choice import Choice
@@ -107,8 +106,7 @@ class Neighbours(IdentifiedModel, ABC):
         choice: Choice,
     ) -> tuple[NDArray[np.int64], Rows]:
         """Return the best rows, −1 where there are fewer than `most`, and scores; `index` has the ids of the rows."""
-        if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
-            raise ArgumentError(f"{argument}={most!r}: give a whole number, 1 or more")
+        check_whole_number(argument, most)
         chosen = choice.among(index)
         if chosen is not None:
             rows, biases = rows[chosen], None if biases is None else biases[chosen]

@@ -143,6 +143,7 @@ class PenalizedLinearModel(LinearEstimator):
                 raise ArgumentError(f"{name}={getattr(self, name)!r} is {what}{advice}")
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
         if self.is_smooth:

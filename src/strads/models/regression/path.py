@@ -1,6 +1,5 @@
 """Regularization paths: a sequence of solutions, each warm-started at the previous one."""
 
-import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from strads.checkpoints import preparing
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_share
+from strads.models._parameters import check_share, check_whole_number
 from strads.models._stopping import wants_to_stop
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
@@ -202,8 +201,7 @@ class _Grid:
     def check(self, name: str) -> None:
         if self.values is None:
             check_share(self, "eps", or_one=True)
-            if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 1:
-                raise ArgumentError(f"n_{name}s={self.count!r}: give a whole number, 1 or more")
+            check_whole_number(f"n_{name}s", self.count)
             return
         try:
             values = np.asarray(self.values, dtype=np.float64)

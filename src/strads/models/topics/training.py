@@ -21,7 +21,6 @@ from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
 from strads.schedule.static.shard_routes import place_workers
 from strads.schmp import StaticEngine
 
-MOST_WORKERS = 1024  # a schedule has a job for each pair of worker and block
 _WORKERS = 16
 _TOKENS_A_WORKER = 20_000  # of a small batch: sampling them takes 20 times as long as the rounds of an iteration
 _PRIOR_STEPS = 5

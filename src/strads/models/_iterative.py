@@ -224,8 +224,6 @@ class IterativeEstimator(BaseEstimator, ABC):
             If something is missing or does not fit together.
         """
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def _forget(self, *names: str) -> None:
         """Discard the results of an earlier fit, and attributes of these names."""
         self._is_fitted = False
@@ -391,8 +389,6 @@ class IterativeEstimator(BaseEstimator, ABC):
         self._publish(*training.best or [training.solver.learnt()])
         self._is_fitted = self._is_current = True
 
-    # -- use -----------------------------------------------------------------------------------------------
-
     def _check_fitted(self) -> None:
         """Raise an error unless there is something learnt; during `on_iteration`, publish it first."""
         if self._training is not None and self.history_ and not self._is_current:
@@ -421,8 +417,6 @@ class IterativeEstimator(BaseEstimator, ABC):
         """The threads of this process, for prediction."""
         return cluster.current().team(cluster.available_cores() if self.n_jobs == -1 else self.n_jobs)
 
-    # -- checkpoints ---------------------------------------------------------------------------------------
-
     def checkpoint_state(self, save: Save) -> Tree:
         """Return what was learnt as a tree."""
         if not self._is_fitted:
@@ -437,8 +431,6 @@ class IterativeEstimator(BaseEstimator, ABC):
             *saved, self._iterations, more = load(tree)
             self._restore(*saved)
             self.__dict__.update(more)
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (NumPy's `.npz`, no pickle), which `load` of its class reads.

@@ -131,8 +131,6 @@ class BayesianPersonalizedRanking(Recommender):
     _start_seed: int
     _online: OnlineRanking | None = None  # between calls of partial_fit
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def fit(
         self,
         user_items: Any,
@@ -277,8 +275,6 @@ class BayesianPersonalizedRanking(Recommender):
     def _publish(self, learnt: RankingFactors) -> None:
         self._factors, self._online = learnt, None
         self.user_factors_, self.item_factors_, self.item_biases_ = learnt.users, learnt.items, learnt.biases
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {

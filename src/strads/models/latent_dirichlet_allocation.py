@@ -160,8 +160,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.random_state = random_state
         self.verbose = verbose
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -345,8 +343,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         found = [record["log_likelihood"] for record in self.history_ if "log_likelihood" in record]
         self.log_likelihood_ = np.array(found)
 
-    # -- topics --------------------------------------------------------------------------------------------
-
     @property
     def components_(self) -> NDArray[np.float64]:
         """n_wk + β, (n_components, n_features)."""
@@ -430,8 +426,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _corpus(self, X: Any) -> Corpus:
         return as_corpus(X, self.vocabulary_, self.n_features_in_, allow_empty=True)
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         matrix = self._counts.by_word

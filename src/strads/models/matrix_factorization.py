@@ -176,8 +176,6 @@ class MatrixFactorization(FactorPredictor):
     _initial: InitialFactors
     _online: OnlineTables | None = None  # between calls of partial_fit
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -385,8 +383,6 @@ class MatrixFactorization(FactorPredictor):
 
     def _publish(self, learnt: FactorTables) -> None:
         self._tables, self._online = learnt.at_home(), None
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         users, items = self._tables.arrays

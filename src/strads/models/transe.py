@@ -143,8 +143,6 @@ class TransE(IterativeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -241,8 +239,6 @@ class TransE(IterativeEstimator):
         """Label of each row of `relation_vectors_`."""
         self._check_fitted()
         return self._relations.names
-
-    # -- prediction ----------------------------------------------------------------------------------------
 
     def score_triples(self, triples: Any) -> NDArray[np.float32]:
         """Score triples by −‖head + relation − tail‖.
@@ -345,8 +341,6 @@ class TransE(IterativeEstimator):
     def _numbers(self, triples: Any, what: str) -> NDArray[np.int32]:
         self._check_fitted()
         return to_numbers(as_columns(triples, what), self._entities, self._relations, what)
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {"entities": self.entity_vectors_, "relations": self.relation_vectors_}

@@ -168,8 +168,6 @@ class Word2Vec(ContinuedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # -- training ------------------------------------------------------------------------------------------
-
     def fit(
         self, X: Any, y: Any = None, *, init: "Word2Vec | None" = None, on_iteration: OnIteration | None = None
     ) -> Self:
@@ -328,8 +326,6 @@ class Word2Vec(ContinuedEstimator):
         self.vocabulary_, self.word_counts_ = self._words.words, self._words.counts
         self._word_vectors: WordVectors | None = None
 
-    # -- words ---------------------------------------------------------------------------------------------
-
     @property
     def word_vectors_(self) -> WordVectors:
         """The words and their vectors."""
@@ -349,8 +345,6 @@ class Word2Vec(ContinuedEstimator):
     def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:
         """Compare similarities with people's judgements; see `WordVectors.evaluate_word_pairs`."""
         return self.word_vectors_.evaluate_word_pairs(path)
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def save_word2vec_format(self, path: str | os.PathLike[str], *, binary: bool = False) -> None:
         """Write the vectors for other programs; see `WordVectors.save_word2vec_format`, which can read them, too."""

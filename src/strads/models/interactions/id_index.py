@@ -78,8 +78,6 @@ class IdIndex:
         found[rows < 0] = None if self.are_texts else -1
         return found
 
-    # -- rows of ids ---------------------------------------------------------------------------------------
-
     def number(self, column: IdColumn, least: int = 0) -> Numbered:
         """Return the rows of ids; those that are unknown come after all others, in ascending order.
 
@@ -185,8 +183,6 @@ class IdIndex:
                 f"the {self.kind} ids of the model are {kinds[self.are_texts]}, but {column.id_of(0)!r} is given: "
                 f"give {kinds[self.are_texts]}"
             )
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, NDArray[Any]]:
         """Return what a model file holds: nothing, numbers, or the bytes of all texts (UTF-8) and where each ends."""

@@ -121,8 +121,6 @@ class MultiTaskDescent(Solver):
         """Return whether the goal was reached, and the relative gap."""
         return {"is_converged": self._relative_gap <= self._goal, "reached": self._relative_gap}
 
-    # -- all columns ---------------------------------------------------------------------------------------
-
     def _look(self) -> None:
         """Find the objective, the gap, and how strongly each column is pulled away from 0."""
         residuals, W = self._residuals(), self._W
@@ -159,8 +157,6 @@ class MultiTaskDescent(Solver):
         response = float(np.vdot(residuals, self._Y))
         dual = highest_dual(response, max(square + ridge, 1e-300), max(pull / self._l1, 1e-300))
         return objective, max(objective - dual, 0.0)  # negative only by rounding
-
-    # -- a working set -------------------------------------------------------------------------------------
 
     def _improve(self) -> None:
         active = self._W.any(1)

@@ -27,7 +27,7 @@ from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.problem import Problem
 from strads.models.regression.sparse_support_vectors import SparseSupportVectorSolver, sparse_problem, with_constant
 from strads.models.regression.support_vector_solver import SupportVectorSolver
-from strads.models.regression.support_vectors import DualCoordinateDescent, DualProblem, DualSolution
+from strads.models.regression.support_vectors import DualProblem, DualSolution
 
 _LOSSES = ("hinge", "squared_hinge")
 
@@ -159,17 +159,9 @@ class LinearSVC(LinearClassifier):
             raise InputError(
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
-        seed = seed_of(self.random_state)
-        dual = DualCoordinateDescent(int(self.concurrency), int(self.max_iter), self._threads, seed)
-        return SupportVectorSolver(dual), [
-            DualProblem(
-                design,
-                squares,
-                np.where(codes == positive, 1.0, -1.0),
-                strength,
-                self._constant,
-                self.loss == "squared_hinge",
-            )
+        seed, loss = seed_of(self.random_state), (self._constant, self.loss == "squared_hinge")
+        return SupportVectorSolver(int(self.concurrency), int(self.max_iter), self._threads, seed), [
+            DualProblem(design, squares, np.where(codes == positive, 1.0, -1.0), strength, *loss)
             for positive, strength in strengths
         ]
 

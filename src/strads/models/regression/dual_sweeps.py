@@ -35,7 +35,6 @@ class SequentialDescent(SupportVectorDescent):
         self._limits = np.array([-np.inf, np.inf])
         self._active = len(self._order)
         self._epochs, self._touched, self._next = 0, 0, _FIRST_EPOCHS
-        self._progress: Progress
         self._restart()
 
     def _restart(self) -> None:
@@ -82,11 +81,6 @@ class SequentialDescent(SupportVectorDescent):
             self._limits[:] = least if least < 0.0 else -np.inf, most if most > 0.0 else np.inf
         self._next = max(_FIRST_EPOCHS, self._epochs // 2)
         self._restart()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the goal is reached, or all epochs are over."""
-        return self._progress.gap <= self._goal or self._epochs >= self._max_iter
 
     def solution(self) -> DualSolution:
         """Return w, the constant and the variables that were evaluated last."""

@@ -1,6 +1,7 @@
 """Several classes, each separated from the rest by a problem of its own, as the iterations of one estimator."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -90,7 +91,7 @@ class OneVsRest(Solver):
         if self._descent is not None:
             found.append(self._descent.solution())
         for start in self._starts[len(found) :]:
-            with start() as descent:
+            with closing(start()) as descent:
                 descent.advance(1)
                 found.append(descent.solution())
         return found, self._dtype

@@ -79,7 +79,6 @@ class PrimalNewton(SupportVectorDescent):
         self._hessian = np.zeros((features + 1, features + 1))  # of the loss
         self._is_active = np.zeros(len(D), np.bool_)
         self._slopes: Array | None = None  # the gradient where we are, once it is known
-        self._progress: Progress
 
     def close(self) -> None:
         """Let BLAS use its threads again."""
@@ -101,7 +100,7 @@ class PrimalNewton(SupportVectorDescent):
     @property
     def is_over(self) -> bool:
         """Whether the goal is reached, all steps are taken, or none decreases the objective."""
-        return self._progress.gap <= self._goal or self._steps >= self._max_iter or self._is_stuck
+        return super().is_over or self._is_stuck
 
     def solution(self) -> DualSolution:
         """Return w, the constant and the variables that were evaluated last."""

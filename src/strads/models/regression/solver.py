@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +79,7 @@ class Solution:
 
 
 class Descent(ABC):
-    """A problem being solved, at a starting point at first; a context manager."""
+    """A problem being solved, at a starting point at first."""
 
     @abstractmethod
     def advance(self, iteration: int) -> Progress:
@@ -97,14 +96,6 @@ class Descent(ABC):
 
     def close(self) -> None:  # noqa: B027 – not every solver has something to release
         """Release everything on the nodes."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class LinearSolver(ABC):
@@ -155,7 +146,7 @@ class LinearSolver(ABC):
             If X holds NaN or infinity, or the objective overflows or diverges.
         """
         goal = tol * problem.null_objective
-        with self.start(problem, goal, coef, intercept) as descent:
+        with closing(self.start(problem, goal, coef, intercept)) as descent:
             for iteration in range(1, max_iter + 1):
                 progress = descent.advance(iteration)
                 stops = on_progress is not None and wants_to_stop(on_progress(progress))

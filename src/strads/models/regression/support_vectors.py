@@ -113,12 +113,16 @@ class DualSolution(Solution):
 
 
 class SupportVectorDescent(Descent):
-    """A support vector machine being learnt by any method."""
+    """A support vector machine being learnt by any method, for at most `_max_iter` epochs or steps."""
+
+    _goal: float
+    _max_iter: int
+    _progress: Progress
 
     @property
-    @abstractmethod
     def is_over(self) -> bool:
         """Whether the goal is reached, or all iterations are over."""
+        return self._progress.gap <= self._goal or self._progress.iteration >= self._max_iter
 
     @abstractmethod
     def solution(self) -> DualSolution:
@@ -128,69 +132,47 @@ class SupportVectorDescent(Descent):
         """Start the engine from the current variables, unless it runs."""
 
 
-@dataclass(frozen=True)
-class DualCoordinateDescent:
-    """Updates several variables at a time, drawn by their last change and checked for dependencies.
-
-    The bits depend on the seed and the total number of threads of the nodes, but not on those of a single process.
-
-    Attributes
-    ----------
-    concurrency
-        Largest number of variables that are updated at a time.
-    max_iter
-        Largest number of epochs; an epoch updates as many variables as there are.
-    threads
-        Threads to use on a single process; None: those of `strads.init`.
-    random_state
-        Seed of the draws.
-    """
-
-    concurrency: int = 1
-    max_iter: int = 1000
-    threads: int | None = None
-    random_state: int = 0
-
-    def start(self, problem: DualProblem, tol: float, variables: NDArray[np.float64] | None = None) -> "DualDescent":
-        """Begin with a problem, at the given variables, clipped to their bounds, or at 0."""
-        return DualDescent(self, problem, tol * problem.null_objective, variables)
-
-
 class DualDescent(SupportVectorDescent):
-    """A dual problem being solved."""
+    """A dual problem being solved by updates of several variables at a time, drawn by their last change.
+
+    Dependent ones are not updated together. The bits depend on the seed and the total number of threads of the nodes,
+    but not on those of a single process.
+    """
 
     checkpointed = ("_variables", "_w", "_epochs", "_next", "_touched", "_least", "_progress", "_engine")
 
     def __init__(
-        self, solver: DualCoordinateDescent, problem: DualProblem, goal: float, variables: NDArray[np.float64] | None
+        self,
+        problem: DualProblem,
+        goal: float,
+        concurrency: int,
+        max_iter: int,
+        threads: int | None,
+        seed: int,
+        variables: NDArray[np.float64] | None = None,
     ):
-        self._solver, self._problem, self._goal = solver, problem, goal
-        self._count = min(solver.concurrency, len(problem.labels))
+        self._problem, self._goal, self._max_iter = problem, goal, max_iter
+        self._concurrency, self._threads, self._seed = concurrency, threads, seed
+        self._count = min(concurrency, len(problem.labels))
         self._variables = problem.start(variables)
         self._w = problem.design.predict(self._variables)
         self._engine: DynamicEngine | None = None  # not started for a starting point that is good enough
         self._epochs, self._next, self._touched, self._least = 0, 1, 0, -np.inf
-        self._progress: Progress
 
     def advance(self, iteration: int) -> Progress:
         """Run epochs, ever more of them at a time, and evaluate the gap; iterations are numbered by epochs, from 0."""
         if iteration > 1:
-            self._run_epochs(min(self._next, self._solver.max_iter - self._epochs))
+            self._run_epochs(min(self._next, self._max_iter - self._epochs))
         problem = self._problem
         objective, dual = problem.objectives(self._w, self._variables)
         if not dual >= self._least:  # with one update at a time, it only increases
             raise InputError(
-                f"dual coordinate descent diverges with concurrency={self._solver.concurrency}: choose a smaller one"
+                f"dual coordinate descent diverges with concurrency={self._concurrency}: choose a smaller one"
             )
         self._least = max(self._least, dual - _DIVERGED * problem.null_objective)
         samples, active = self._touched + iteration * problem.design.entries, int(np.count_nonzero(self._variables))
         self._progress = Progress(self._epochs, samples, objective, max(objective - dual, 0.0), active)
         return self._progress
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the goal is reached, or all epochs are over."""
-        return self._progress.gap <= self._goal or self._epochs >= self._solver.max_iter
 
     def solution(self) -> DualSolution:
         """Return w, the constant and the variables that were evaluated last."""
@@ -222,13 +204,13 @@ class DualDescent(SupportVectorDescent):
         self._next = max(epochs, self._epochs // _GROWTH)
 
     def _start_engine(self) -> DynamicEngine:
-        problem, solver, count, sample = self._problem, self._solver, self._count, None
+        problem, count, sample = self._problem, self._count, None
         columns = problem.design.columns
         coefficients = problem.coefficients(self._variables, count)
         if count > 1:
             local = cluster.current().is_local
             sample = sample_columns(columns, problem.design.shape[0], centre=False, local=local)
         norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
-        make = ScheduleMaker(CoordinateDescent(random_state=solver.random_state), count, sample, norms)
-        options = {"instances": 1, "pipeline_depth": 1, "threads": solver.threads}
+        make = ScheduleMaker(CoordinateDescent(random_state=self._seed), count, sample, norms)
+        options = {"instances": 1, "pipeline_depth": 1, "threads": self._threads}
         return on_node.start_engine(coefficients, columns, SquaredNorm(), self._w, make, **options)

@@ -45,6 +45,23 @@ class Fold(NamedTuple):
     weights: Array
 
 
+class Search(NamedTuple):
+    """What was tried.
+
+    Attributes
+    ----------
+    grids
+        For each combination of other parameters, those and the strengths of the penalty.
+    scores : float64 array of shape (combinations, strengths, folds)
+    learnt : object array of shape (combinations, folds)
+        What `_scores` returned of each fold.
+    """
+
+    grids: list[tuple[dict[str, Any], Array]]
+    scores: Array
+    learnt: NDArray[Any]
+
+
 class CrossValidated(BaseEstimator):
     """Follows the path of penalties on the training part of each fold, scores it on the rest, and fits the best to all.
 
@@ -139,33 +156,21 @@ class CrossValidated(BaseEstimator):
         means = np.average(scores, axis=2, weights=[weights[test].sum() for _, test in folds])
         place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
         options, values = grids[place]
-        best = self._final(self._chosen(options, float(values[step])), grids, scores, learnt, (given, y, sample_weight))
+        search = Search(grids, scores, learnt)
+        best = self._final(self._chosen(options, float(values[step])), search, (given, y, sample_weight))
         for name in self._taken_over:
             setattr(self, name, getattr(best, name))
         self.best_estimator_ = best
-        self._publish(grids, scores, learnt, place, step)
+        self._publish(search, place, step)
         return self
 
-    def _final(
-        self,
-        chosen: Any,
-        grids: list[tuple[dict[str, Any], Array]],
-        scores: Array,
-        learnt: NDArray[Any],
-        data: tuple[Any, Any, Any],
-    ) -> PenalizedLinearModel:
+    def _final(self, chosen: PenalizedLinearModel, search: Search, data: tuple[Any, Any, Any]) -> PenalizedLinearModel:
         """Return the final estimator: the chosen one, fitted to all data."""
-        fitted: PenalizedLinearModel = chosen.fit(*data)
-        return fitted
+        return chosen.fit(*data)
 
     @abstractmethod
-    def _publish(
-        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
-    ) -> None:
-        """Set attributes from the scores, of shape (combinations, values, folds), and from the best of them.
-
-        `learnt`, of shape (combinations, folds), is what `_scores` returned.
-        """
+    def _publish(self, search: Search, place: int, step: int) -> None:
+        """Set attributes from the search, and from the best combination and strength in it."""
 
     def _best(self) -> Any:
         if not hasattr(self, "best_estimator_"):
@@ -285,11 +290,10 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return ElasticNet(value, **options)
 
-    def _publish(
-        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
-    ) -> None:
-        self.alpha_, self.l1_ratio_ = float(grids[place][1][step]), float(grids[place][0]["l1_ratio"])
-        self.alphas_, self.mse_path_ = np.array([values for _, values in grids]), -scores
+    def _publish(self, search: Search, place: int, step: int) -> None:
+        options, values = search.grids[place]
+        self.alpha_, self.l1_ratio_ = float(values[step]), float(options["l1_ratio"])
+        self.alphas_, self.mse_path_ = np.array([values for _, values in search.grids]), -search.scores
         if is_number(self.l1_ratio):
             self.mse_path_ = self.mse_path_[0]
         if is_number(self.l1_ratio) or not is_number(self.alphas):
@@ -485,16 +489,10 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return LogisticRegression(C=value, **options)
 
-    def _final(
-        self,
-        chosen: Any,
-        grids: list[tuple[dict[str, Any], Array]],
-        scores: Array,
-        learnt: NDArray[Any],
-        data: tuple[Any, Any, Any],
-    ) -> PenalizedLinearModel:
+    def _final(self, chosen: PenalizedLinearModel, search: Search, data: tuple[Any, Any, Any]) -> PenalizedLinearModel:
         if self.refit:
-            return super()._final(chosen, grids, scores, learnt, data)
+            return super()._final(chosen, search, data)
+        scores, learnt = search.scores, search.learnt
         best = [divmod(int(np.argmax(scores[..., fold])), scores.shape[1]) for fold in range(scores.shape[2])]
         models = [learnt[place, fold][step] for fold, (place, step) in enumerate(best)]
         mean = copy.copy(models[0])
@@ -507,9 +505,8 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         mean.dual_gap_, mean.history_ = np.inf, []
         return mean
 
-    def _publish(
-        self, grids: list[tuple[dict[str, Any], Array]], scores: Array, learnt: NDArray[Any], place: int, step: int
-    ) -> None:
+    def _publish(self, search: Search, place: int, step: int) -> None:
+        grids, scores, learnt = search
         best: Any = self.best_estimator_
         self.C_, self.l1_ratio_ = float(best.C), float(best.l1_ratio)
         self.Cs_, self.scores_ = grids[0][1], np.moveaxis(scores, 2, 0)

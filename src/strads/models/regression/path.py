@@ -124,20 +124,15 @@ def logistic_path(
     on_step: OnStep | None = None,
     **parameters: Any,
 ) -> RegularizationPath:
-    """Fit `LogisticRegression` for many values of C.
+    """Fit `LogisticRegression` for many values of C, as `lasso_path` fits `Lasso` for many values of alpha.
 
     Parameters
     ----------
     X, y, sample_weight
         As for `LogisticRegression.fit`.
-    eps : float, default 1e-3
-        The smallest C, relative to the largest.
-    n_Cs : int, default 100
-        Number of values, evenly spaced on a log scale, from the largest C at which all coefficients are 0.
-    Cs : array of shape (steps,), optional
-        Explicit values instead; used in increasing order.
-    on_step : callable, optional
-        Called after each step with the estimator, fitted with this step's value; the path ends when it returns True.
+    eps, n_Cs, Cs, on_step
+        As `eps`, `n_alphas`, `alphas` and `on_step` of `lasso_path`, but in increasing order: from the largest C at
+        which all coefficients are 0, of which `eps` is the ratio to the largest value.
     **parameters
         Further parameters of `LogisticRegression`: `penalty`, `l1_ratio`, `class_weight`, `standardize`, `tol`, ….
 
@@ -145,16 +140,6 @@ def logistic_path(
     -------
     RegularizationPath
         Can be unpacked into Cs, coefs of shape (n_features, steps), and dual gaps.
-
-    Raises
-    ------
-    ArgumentError, InputError
-        For invalid parameters or data; the message names the first.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        For each C at which the gap is above `tol` after `max_iter` iterations.
     """
     return _follow(LogisticRegression(**parameters), X, y, sample_weight, _Grid(Cs, eps, n_Cs), on_step)
 

@@ -120,11 +120,11 @@ class BayesianPersonalizedRanking(Recommender):
         "users": Table(dtypes="f4", shape=("users", "columns")),
         "items": Table(dtypes="f4", shape=("items", "columns")),
         "biases": Table(dtypes="f4", shape=("items",)),
-        "liked_items": Table(dtypes="i4", shape=("likes",), below="items"),
+        "first_items": Number(whole=True, least=0),
+        "liked_items": Table(dtypes="i4", shape=("likes",), below="first_items"),
         "liked_offsets": Offsets(of="likes"),
         "later_users": Table(dtypes="i4", shape=("later",), below="users"),
         "later_items": Table(dtypes="i4", shape=("later",), below="items"),
-        "first_items": Number(whole=True, least=0),
         "start_seed": SEED,
         "calls": CALLS,
     }
@@ -291,10 +291,10 @@ class BayesianPersonalizedRanking(Recommender):
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         users, items, biases = arrays["users"], arrays["items"], arrays["biases"]
-        likes = Likes.from_arrays(arrays["liked_offsets"], arrays["liked_items"], int(parameters["first_items"]))
+        likes = Likes(arrays["liked_offsets"], arrays["liked_items"], int(parameters["first_items"]))
         if likes.n_users > len(users) or likes.n_items > len(items):
             raise ValueError("the likes do not fit the factors")
-        later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], len(users), len(items))
+        later = ItemLog(arrays["later_users"], arrays["later_items"])
         self._likes, self._start_seed = KnownLikes(likes, later), int(parameters["start_seed"])
         self.n_features_in_ = len(items)
         self._restore_ids(arrays, len(users), len(items))

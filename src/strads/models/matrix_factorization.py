@@ -404,6 +404,7 @@ class MatrixFactorization(FactorPredictor):
         self._restore_ids(arrays, len(users), len(items))
         self._restore_call(parameters)
         if "rated_items" in arrays:
-            shape = len(users), len(items)
-            later = ItemLog.from_arrays(arrays["later_users"], arrays["later_items"], *shape)
-            self._rated = RatedItems.from_arrays(arrays["rated_offsets"], arrays["rated_items"], later, *shape)
+            if len(arrays["rated_offsets"]) > len(users) + 1:
+                raise ValueError("the rated items do not fit the factors")
+            later = ItemLog(arrays["later_users"], arrays["later_items"])
+            self._rated = RatedItems(arrays["rated_offsets"], arrays["rated_items"], later)

@@ -23,21 +23,6 @@ class ItemLog:
         if users is not None and items is not None:
             self.append(users, items)
 
-    @classmethod
-    def from_arrays(cls, users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int) -> "ItemLog":
-        """Wrap arrays from a file.
-
-        Raises
-        ------
-        ValueError
-            If they do not belong together, or contain out-of-range numbers.
-        """
-        for numbers, bound in ((users, n_users), (items, n_items)):
-            is_list = numbers.ndim == 1 and numbers.dtype == np.int32 and len(users) == len(items)
-            if not is_list or (len(numbers) and (numbers.min() < 0 or numbers.max() >= bound)):
-                raise ValueError("the items of later batches do not fit the factors")
-        return cls(users, items)
-
     def __len__(self) -> int:
         return len(self._users)
 

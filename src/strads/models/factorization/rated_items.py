@@ -29,23 +29,6 @@ class RatedItems:
         group_items_by_user(ratings["user"], ratings["item"], offsets, items)
         return cls(offsets, items)
 
-    @classmethod
-    def from_arrays(
-        cls, offsets: NDArray[np.int64], items: NDArray[np.int32], later: ItemLog, n_users: int, n_items: int
-    ) -> Self:
-        """Wrap arrays from a file.
-
-        Raises
-        ------
-        ValueError
-            If they contain out-of-range indices.
-        """
-        rising = offsets.ndim == 1 and 0 < len(offsets) <= n_users + 1 and bool((np.diff(offsets) >= 0).all())
-        in_range = len(items) == 0 or (items.min() >= 0 and items.max() < n_items)
-        if not (rising and in_range and offsets[0] == 0 and offsets[-1] == len(items)):
-            raise ValueError("the rated items do not fit the factors")
-        return cls(offsets, items, later)
-
     def of_user(self, user: int) -> NDArray[np.int32]:
         """Return the items that one user has rated."""
         early = self.items[slice(*self.offsets[user : user + 2])] if user + 1 < len(self.offsets) else self.items[:0]

@@ -54,23 +54,6 @@ class Likes:
         return cls(offsets, items, n_items)
 
     @classmethod
-    def from_arrays(cls, offsets: NDArray[Any], items: NDArray[Any], n_items: int) -> Self:
-        """Wrap arrays from a file.
-
-        Raises
-        ------
-        ValueError
-            If they are no such lists, or of another dtype.
-        """
-        rising = (
-            offsets.ndim == 1 and len(offsets) > 0 and items.dtype == np.int32 and bool((np.diff(offsets) >= 0).all())
-        )
-        in_range = len(items) == 0 or (items.min() >= 0 and items.max() < n_items)
-        if not (rising and in_range and offsets[0] == 0 and offsets[-1] == len(items)):
-            raise ValueError("the liked items do not fit together")
-        return cls(offsets, items, n_items)
-
-    @classmethod
     def none(cls, n_users: int, n_items: int) -> Self:
         """Return the likes of users who like nothing."""
         return cls(np.zeros(n_users + 1, np.int64), np.zeros(0, np.int32), n_items)

@@ -39,6 +39,24 @@ class LocalDesign(Design):
         bounds = np.linspace(0, columns, parts + 1).astype(np.int64)
         team.for_each(lambda part: function(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
+    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return Xᵀ·vector, of all columns or of those given."""
+        count = self.shape[1] if columns is None else len(columns)
+        out = np.empty(count)
+
+        def part(begin: int, end: int) -> None:
+            if columns is None:
+                kernels.correlate_range(self.columns, vector, begin, end, out)
+            else:
+                kernels.correlate(self.columns, vector, columns, begin, end, out)
+
+        self._in_parts(part, count, self._entries_of(count))
+        return out
+
+    def _entries_of(self, columns: int) -> int:
+        """Return an estimate of the entries of so many columns."""
+        return self.entries
+
     @abstractmethod
     def cut(self, begin: int, end: int) -> Any:
         """Return the matrix of the columns begin..end − 1; a view of it where that is contiguous."""
@@ -65,27 +83,17 @@ class DenseDesign(LocalDesign):
 
     def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Return Xᵀ·vector, of all columns or of those given."""
-        if columns is not None and not self.reads_columns:
-            return self.correlate(vector)[columns]
-        rows, count = self.shape
-        if columns is not None:
-            out = np.empty(len(columns))
-            self._in_parts(
-                lambda begin, end: kernels.correlate(self.columns, vector, columns, begin, end, out),
-                len(columns),
-                rows * len(columns),
-            )
-            return out
-        out = np.empty(count)
+        if self.reads_columns:
+            return super().correlate(vector, columns)
+        out, values = np.empty(self.shape[1]), self.columns.values
+        self._in_parts(
+            lambda begin, end: kernels.correlate_rows(values, vector, begin, end, out), self.shape[1], self.entries
+        )
+        return out if columns is None else out[columns]
 
-        def part(begin: int, end: int) -> None:
-            if not self.reads_columns:
-                kernels.correlate_rows(self.columns.values, vector, begin, end, out)
-            else:
-                kernels.correlate_range(self.columns, vector, begin, end, out)
-
-        self._in_parts(part, count, rows * count)
-        return out
+    def _entries_of(self, columns: int) -> int:
+        """Return the entries of so many columns."""
+        return self.shape[0] * columns
 
     def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
@@ -122,25 +130,6 @@ class SparseDesign(LocalDesign):
         self.columns: SparseColumns = sparse_columns(matrix)
         self._matrix = matrix
         self.entries = int(matrix.indptr[-1])
-
-    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return Xᵀ·vector, of all columns or of those given."""
-        if columns is not None:
-            chosen = columns
-            out = np.empty(len(chosen))
-            self._in_parts(
-                lambda begin, end: kernels.correlate(self.columns, vector, chosen, begin, end, out),
-                len(chosen),
-                self.entries,
-            )
-            return out
-        out = np.empty(self.shape[1])
-        self._in_parts(
-            lambda begin, end: kernels.correlate_range(self.columns, vector, begin, end, out),
-            self.shape[1],
-            self.entries,
-        )
-        return out
 
     def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 from numpy.typing import NDArray
 
 from strads.dds.csv_dialect import Dialect
-from strads.dds.csv_parse import RecordFormat, arrow_memory, parse_fields
+from strads.dds.csv_parse import RecordFormat, arrow_table, parse_fields
 from strads.dds.files import Part, part_blocks
 from strads.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _IDS = ("user", "item")
+_ID = pa.dictionary(pa.int32(), pa.string())
 _DTYPES = {"score": np.float32, "timestamp": np.float64}
 
 
@@ -98,24 +98,13 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
         return None  # a quote that is not closed on its line
     if block.count(b"\r") != block.count(b"\r\n"):
         return None  # where Arrow would end a line
-    labels = [f"{place}" for place in range(columns.width)]
-    ids = pa.dictionary(pa.int32(), pa.string())
-    types = {role: ids if role in _IDS else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}
-    wanted = {labels[place]: types[role] for role, place in columns.places.items()}
+    types = {role: _ID if role in _IDS else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}
     try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
-            read_options=pyarrow.csv.ReadOptions(column_names=labels),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=wanted, include_columns=list(wanted), null_values=[], strings_can_be_null=False
-            ),
-        )
+        wanted = {place: types[role] for role, place in columns.places.items()}
+        table = arrow_table(block, dialect, columns.width, wanted, check_utf8=True)
     except pa.ArrowInvalid:
         return None
-    found = {role: table.column(labels[place]) for role, place in columns.places.items()}
+    found = {role: table.column(f"{place}") for role, place in columns.places.items()}
     for role, values in found.items():
         if role in _IDS:
             found[role] = values.unify_dictionaries().combine_chunks()
@@ -147,5 +136,4 @@ def _read_lines(block: bytes, first_line: int, columns: TextColumns) -> dict[str
             if not field:
                 raise InputError(f"{where}: the {role} is empty: fill it in or remove the line")
             found.append(field)
-    kind = pa.dictionary(pa.int32(), pa.string())
-    return {role: pa.array(texts, kind) for role, texts in ids.items()} | {role: numbers[role] for role in form.columns}
+    return {role: pa.array(texts, _ID) for role, texts in ids.items()} | {role: numbers[role] for role in form.columns}

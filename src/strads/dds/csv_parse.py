@@ -79,7 +79,7 @@ def line_of_record(block: bytes, first_line: int, row: int, dialect: Dialect) ->
     return next(islice(filled, row, None))
 
 
-def arrow_memory(block: bytes) -> pa.Buffer:
+def _arrow_memory(block: bytes) -> pa.Buffer:
     """Return a copy of a block that Arrow owns.
 
     A background thread of Arrow may release its input last. If that were a Python object, and the interpreter were
@@ -93,10 +93,9 @@ def arrow_memory(block: bytes) -> pa.Buffer:
 def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
     """Return the records, or None if any line has to be parsed field by field."""
     dialect = form.dialect
-    labels = [f"{place}" for place in range(form.width)]
-    wanted = {labels[p]: pa.from_numpy_dtype(form.record[n]) for n, p in zip(form.columns, form.places, strict=True)}
+    wanted = {p: pa.from_numpy_dtype(form.record[n]) for n, p in zip(form.columns, form.places, strict=True)}
     try:
-        table = _arrow_table(block, dialect, labels, wanted)
+        table = arrow_table(block, dialect, form.width, wanted)
     except pa.ArrowInvalid:
         return None
     if dialect.quoted and b'"' in block and table.num_rows != _count_lines(block, dialect):
@@ -108,33 +107,41 @@ def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
     if (b"0x" in block or b"0X" in block) and _has_hexadecimal(block, form):
         return None
     records = np.empty(table.num_rows, form.record)
-    for name, label in zip(form.columns, wanted, strict=True):
-        values = table.column(label).to_numpy()
+    for name, place in zip(form.columns, form.places, strict=True):
+        values = table.column(f"{place}").to_numpy()
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             return None
         records[name] = values
     return records
 
 
-def _arrow_table(block: bytes, dialect: Dialect, labels: list[str], wanted: dict[str, pa.DataType]) -> pa.Table:
-    """Return the wanted ones of the columns called `labels`."""
+def arrow_table(
+    block: bytes, dialect: Dialect, width: int, wanted: dict[int, pa.DataType], *, check_utf8: bool = False
+) -> pa.Table:
+    """Return columns of the lines of a block, by their positions from 0 and in their types; called by these, in order.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a line has another number of fields than `width`, or a field is not of its type.
+    """
+    types = {f"{place}": kind for place, kind in wanted.items()}
     return pyarrow.csv.read_csv(
-        pa.BufferReader(arrow_memory(dialect.for_arrow(block))),
-        read_options=pyarrow.csv.ReadOptions(column_names=labels),
+        pa.BufferReader(_arrow_memory(dialect.for_arrow(block))),
+        read_options=pyarrow.csv.ReadOptions(column_names=[f"{place}" for place in range(width)]),
         parse_options=pyarrow.csv.ParseOptions(
             delimiter=dialect.arrow_delimiter, quote_char='"' if dialect.quoted else False
         ),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=wanted, include_columns=list(wanted), null_values=[], check_utf8=False
+            column_types=types, include_columns=list(types), null_values=[], check_utf8=check_utf8
         ),
     )
 
 
 def _has_hexadecimal(block: bytes, form: RecordFormat) -> bool:
     """Whether Arrow reads hexadecimal integers, which might as well be damaged decimal ones."""
-    labels = [f"{place}" for place in range(form.width)]
-    whole = [label for name, label in zip(form.columns, form.places, strict=True) if form.record[name].kind in "iu"]
-    table = _arrow_table(block, form.dialect, labels, {f"{place}": pa.binary() for place in whole})
+    whole = [place for name, place in zip(form.columns, form.places, strict=True) if form.record[name].kind in "iu"]
+    table = arrow_table(block, form.dialect, form.width, dict.fromkeys(whole, pa.binary()))
     return any(pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py() for column in table.columns)
 
 

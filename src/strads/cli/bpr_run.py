@@ -1,58 +1,63 @@
-"""One training of Bayesian personalized ranking: the likes, the held-out likes, and the report on the result."""
+"""`strads train bpr`: Bayesian personalized ranking of the interactions in a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from strads.cli.interactions_file import FileContent, read_interactions
-from strads.cli.interactions_options import Reading, SplitBy
-from strads.cli.mf_run import split_by
-from strads.cli.train_run import Record, TrainRun
+from strads.cli.interactions_run import InteractionsRun
+from strads.cli.train_options import data_option, model_option, not_negative, positive
+from strads.cli.train_run import Record
 from strads.errors import InputError
+from strads.models import RankingMetrics, evaluate_ranking
 from strads.models.interactions.interactions import Interactions
-from strads.models.ranking.metrics import RankingMetrics, evaluate_ranking
-
-if TYPE_CHECKING:
-    from strads.models import BayesianPersonalizedRanking
 
 _BEST = 10  # items of the lists that are measured
 
 
-@dataclass(kw_only=True)
-class BprRun(TrainRun):
-    """A run of `strads train bpr`."""
+@dataclass(frozen=True, kw_only=True)
+class BprParameters:
+    """Parameters of the estimator."""
 
-    reading: Reading
-    at_least: float | None
-    holdout: float
-    split: SplitBy
+    factors: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 100
+    iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100
+    learning_rate: Annotated[float, model_option(callback=positive, help="Step size.")] = 0.01
+    regularization: Annotated[float, model_option(callback=not_negative, help="λ of the squared norms.")] = 0.01
+    verify_negative_samples: Annotated[bool, model_option(help="Never rank a like below another.")] = True
+
+
+@dataclass(kw_only=True)
+class BprRun(InteractionsRun):
+    """Bayesian personalized ranking: learns from what users chose which other items they will like.
+
+    The file has the columns user, item and, if you like, score; ids are whole numbers or texts.
+
+    MovieLens works as it is: [bold]strads train bpr --data u.data.gz --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train bpr …[/bold], with the same result.
+    """
+
+    data: Annotated[Path, data_option(help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.")]
+    parameters: BprParameters
+    at_least: Annotated[
+        float | None, data_option(help="Score from which on an item is liked; by default all above 0.")
+    ] = None
 
     command: ClassVar[str] = "bpr"
     estimator: ClassVar[str] = "BayesianPersonalizedRanking"
+    noun: ClassVar[str] = "likes"
 
-    model: "BayesianPersonalizedRanking" = field(init=False)
-    _content: FileContent = field(init=False)
-    _rest: Interactions = field(init=False)
-    _held_out: Interactions | None = field(init=False)
     _ranking: RankingMetrics | None = field(init=False, default=None)
 
     @property
-    def ends_iterations(self) -> bool:
-        """The factors are copied back only between epochs."""
-        return True
+    def is_scored(self) -> bool:
+        """Whether the file needs scores."""
+        return self.at_least is not None
 
-    def read(self) -> None:
-        """Read the interactions, keep the likes, and set some aside."""
-        timed = self.split is not SplitBy.random
-        scored = self.at_least is not None
-        self._content = read_interactions(self.data, self.reading.form, scored=scored, timed=timed)
-        likes = self._liked(self._content.interactions)
-        self._rest, self._held_out = split_by(likes, self.holdout, self.parameters["random_state"], self.split)
-
-    def _liked(self, given: Interactions) -> Interactions:
+    def used(self, given: Interactions) -> Interactions:
         """Return the likes among interactions: scores of at least `at_least`, or above 0."""
         scores = given.scores
         if scores is None:
@@ -69,43 +74,15 @@ class BprRun(TrainRun):
             raise InputError(f"{self.data}: no score is {least}: there is nothing to learn from")
         return replace(given[liked], scores=None)
 
-    def fit(self, on_record: Callable[[Record], object]) -> None:
-        """Train on the likes that were not held out."""
-        self.model.fit(self._rest, validation=self._held_out, on_iteration=on_record)
-
     def measure(self) -> None:
         """How the held-out likes rank among the best."""
         if self._held_out is not None:
             with suppress(InputError):  # of likes none of which can be measured, since users had them in the rest
                 self._ranking = evaluate_ranking(self.model, self._held_out, _BEST)
 
-    def announcement(self) -> list[str]:
-        """The number of likes."""
-        held = f"; {len(self._held_out):,} held out" if self._held_out is not None else ""
-        items, users = self._content.distinct("item"), self._content.distinct("user")
-        return [
-            f"{self._count:,} likes among {items:,} items and {users:,} users{held}",
-            *self._content.about_columns(),
-        ]
-
-    @property
-    def _count(self) -> int:
-        return len(self._rest) + (0 if self._held_out is None else len(self._held_out))
-
     def arguments(self) -> Record:
-        """How the file is read."""
-        held = {"holdout": self.holdout, "split": self.split.value}
-        return {**self.reading.chosen, "at_least": self.at_least, **held}
-
-    def about_data(self) -> Record:
-        """Columns, and numbers of everything."""
-        return {
-            "columns": self._content.columns,
-            "likes": self._count,
-            "held_out": 0 if self._held_out is None else len(self._held_out),
-            "users": self._content.distinct("user"),
-            "items": self._content.distinct("item"),
-        }
+        """How the file is read, and what counts as a like."""
+        return super().arguments() | {"at_least": self.at_least}
 
     def figures(self, last: Mapping[str, Any]) -> Record:
         """The measures of the last epoch."""

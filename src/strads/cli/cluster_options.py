@@ -1,9 +1,8 @@
 """Options for where a command runs, and their description."""
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,43 +13,33 @@ from strads.cluster.cluster import DEFAULT_TIMEOUT
 _option = partial(typer.Option, rich_help_panel="Where it runs")
 
 
-class Backend(StrEnum):
-    """What connects the nodes."""
-
-    threads = "threads"
-    mpi = "mpi"
-    ray = "ray"
-
-
-BackendOption = Annotated[
-    Backend | None,
-    _option(
-        help="This process, the processes of mpiexec, or actors of a Ray cluster; by default mpi under mpiexec, "
-        "else threads."
-    ),
-]
-NodesOption = Annotated[
-    int | None,
-    _option(
-        min=1, help="Nodes: actors, by default one on each machine of Ray; with threads, logical nodes of this process."
-    ),
-]
-ThreadsOption = Annotated[int | None, _option(min=1, help="Threads of each node; by default its share of the cores.")]
-AddressOption = Annotated[
-    str | None, _option(help="The Ray cluster; by default that of RAY_ADDRESS, or a new one on this machine.")
-]
-TimeoutOption = Annotated[float, _option(help="Seconds that a node waits for another before it counts as lost.")]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Where:
     """Where a command runs."""
 
-    backend: BackendOption = None
-    nodes: NodesOption = None
-    threads: ThreadsOption = None
-    address: AddressOption = None
-    timeout: TimeoutOption = DEFAULT_TIMEOUT
+    backend: Annotated[
+        Literal["threads", "mpi", "ray"] | None,
+        _option(
+            help="This process, the processes of mpiexec, or actors of a Ray cluster; by default mpi under mpiexec, "
+            "else threads."
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        _option(
+            min=1,
+            help="Nodes: actors, by default one on each machine of Ray; with threads, logical nodes of this process.",
+        ),
+    ] = None
+    threads: Annotated[int | None, _option(min=1, help="Threads of each node; by default its share of the cores.")] = (
+        None
+    )
+    address: Annotated[
+        str | None, _option(help="The Ray cluster; by default that of RAY_ADDRESS, or a new one on this machine.")
+    ] = None
+    timeout: Annotated[float, _option(help="Seconds that a node waits for another before it counts as lost.")] = (
+        DEFAULT_TIMEOUT
+    )
 
     def start(self) -> Runtime:
         """Choose where loops run.
@@ -60,8 +49,9 @@ class Where:
         ArgumentError
             For incompatible options, or options that the machine or its software cannot satisfy.
         """
-        backend = None if self.backend is None else self.backend.value
-        return strads.init(backend, nodes=self.nodes, threads=self.threads, address=self.address, timeout=self.timeout)
+        return strads.init(
+            self.backend, nodes=self.nodes, threads=self.threads, address=self.address, timeout=self.timeout
+        )
 
 
 def record(runtime: Runtime) -> dict[str, Any]:

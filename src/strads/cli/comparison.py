@@ -1,25 +1,65 @@
 """Comparison in a demo of a model that was trained twice: on all threads and nodes, and on other threads."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
 
-from strads.cli.cluster_options import count_of
-from strads.progress import format_rate, samples_per_second
+from strads.cli.cluster_options import count_of, describe
+from strads.cluster import Runtime
+from strads.progress import EpochProgress
 
-History = Sequence[Mapping[str, Any]]
+
+@dataclass
+class Demo(ABC):
+    """A demonstration; `show` trains a model on `runtime`, and again on `other` threads of this process."""
+
+    console: Console
+    seed: int
+    runtime: Runtime
+
+    @abstractmethod
+    def show(self) -> None:
+        """Run the demo and report the results."""
+
+    @property
+    def place(self) -> str:
+        """Where the model is trained."""
+        return describe(self.runtime)
+
+    @property
+    def threads(self) -> int:
+        """The threads of all nodes."""
+        return self.runtime.threads * self.runtime.cluster.size
+
+    @property
+    def other(self) -> int:
+        """How many threads train it again."""
+        return 1 if self.threads > 1 else 2
+
+    @contextmanager
+    def training(self, model: Any, title: str, beginning: str | None) -> Iterator[EpochProgress]:
+        """Context of a training, which is shown under a title."""
+        self.say()
+        self.console.print(Text(title, style="bold"))
+        shown = model.shown if beginning is None else replace(model.shown, beginning=beginning)
+        with EpochProgress(model.max_iter, shown, console=self.console) as progress:
+            yield progress
+
+    def say(self, text: str = "") -> None:
+        """Print a text, whose lines the terminal wraps."""
+        self.console.print(text, soft_wrap=True, markup=False)
 
 
 def threads_of(count: int) -> str:
     """Such as "2 threads"."""
     return count_of(count, "thread")
-
-
-def throughput(history: History, unit: str) -> str:
-    """Samples per second, for people."""
-    return format_rate(samples_per_second(history), unit)
 
 
 def sameness(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]], pair: str, what: str) -> str:

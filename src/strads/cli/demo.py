@@ -1,26 +1,21 @@
 """`strads demo`: a 15-second demonstration on data that need not be downloaded."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from strads.cli.cluster_options import Where
+from strads.cli.demo_run import RatingsDemo
+from strads.cli.lda_demo import LdaDemo
 from strads.cli.terminal import standard_output
 from strads.cli.train_options import DebugOption
 
 
-class Model(StrEnum):
-    """The model to demonstrate."""
-
-    mf = "mf"
-    lda = "lda"
-
-
 def demo(
     model: Annotated[
-        Model, typer.Argument(help="Factors of generated ratings, or topics of Python's documentation.")
-    ] = Model.mf,
+        Literal["mf", "lda"],
+        typer.Argument(help="Factors of generated ratings, or topics of Python's documentation."),
+    ] = "mf",
     seed: Annotated[int, typer.Option(min=0, help="Of the model, and of the generated ratings.")] = 0,
     debug: DebugOption = False,
     *,
@@ -32,12 +27,4 @@ def demo(
     documentation that every Python installation has.
     """
     with where.start() as runtime:
-        if model == Model.lda:
-            from strads.cli.lda_demo import LdaDemo
-
-            LdaDemo(standard_output(), seed, runtime).show()
-        else:
-            from strads.cli.demo_run import Demo
-            from strads.cli.planted_ratings import PlantedRatings
-
-            Demo(standard_output(), PlantedRatings(), seed, runtime).show()
+        (LdaDemo if model == "lda" else RatingsDemo)(standard_output(), seed, runtime).show()

@@ -1,22 +1,18 @@
 """What `strads demo mf` does: train on generated ratings, again on one thread, and compare."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.text import Text
 
 import strads
 from strads import cluster
-from strads.cli.cluster_options import describe
-from strads.cli.comparison import sameness, threads_of, throughput
-from strads.cli.mf_run import split
+from strads.cli.comparison import Demo, sameness, threads_of
 from strads.cli.planted_ratings import PlantedRatings
 from strads.cli.summary import print_summary
-from strads.cluster import Runtime
 from strads.models import MatrixFactorization
-from strads.progress import EpochProgress, samples_per_second
+from strads.models.held_out import held_out
+from strads.progress import format_rate, samples_per_second
 
 _EPOCHS = 20
 _SAME_PLAN = 8  # up to this total number of threads the plan, and hence the result, is the same
@@ -30,27 +26,23 @@ What to do next
 
 
 @dataclass
-class Demo:
-    """A demonstration on `planted` ratings; `show` runs it on `runtime`, and again on threads of this process."""
+class RatingsDemo(Demo):
+    """A demonstration on generated ratings, most of them held in and a tenth held out."""
 
-    console: Console
-    planted: PlantedRatings
-    seed: int
-    runtime: Runtime
+    planted: PlantedRatings = field(default_factory=PlantedRatings)
     _train: NDArray[np.void] = field(init=False)
-    _held_out: NDArray[np.void] | None = field(init=False)
+    _held_out: NDArray[np.void] = field(init=False)
 
     def show(self) -> None:
         """Run the demo and report the results."""
         self._generate()
-        place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
+        place, threads, other = self.place, self.threads, self.other
         parallel = self._fit(f"Training on {place}")
-        other = 1 if threads > 1 else 2
         single = self._fit_on_threads(other, ", to compare", "from the same start, same order")
         same_plan, compared = parallel, place
         if threads > _SAME_PLAN:
             same_plan, compared = self._fit_on_threads(_SAME_PLAN, "", "to compare bits"), threads_of(_SAME_PLAN)
-        self._say()
+        self.say()
         pair = f"{compared} and {threads_of(other)}"
         print_summary(
             self.console,
@@ -61,16 +53,17 @@ class Demo:
                 ("same result?", sameness(_parameters(same_plan), _parameters(single), pair, "parameters")),
             ],
         )
-        self._say()
-        self._say(_NEXT)
+        self.say()
+        self.say(_NEXT)
 
     def _generate(self) -> None:
         planted = self.planted
         hidden = f"{planted.rank} hidden factors and biases"
         records = planted.draw(self.seed)
         ratings = f"{len(records):,} ratings"
-        self._train, self._held_out = split(records, 0.1, self.seed)
-        self._say(
+        held = held_out(len(records), 0.1, self.seed)
+        self._train, self._held_out = records[~held], records[held]
+        self.say(
             f"{ratings} of {planted.items:,} items by {planted.users:,} users, generated from\n"
             f"{hidden}, plus noise of σ = {planted.noise}. A tenth is held out,\n"
             "so that the model never sees it."
@@ -89,10 +82,7 @@ class Demo:
             remember_ratings=False,
             random_state=self.seed,
         )
-        self._say()
-        self.console.print(Text(title, style="bold"))
-        shown = model.shown if beginning is None else replace(model.shown, beginning=beginning)
-        with EpochProgress(_EPOCHS, shown, console=self.console) as progress:
+        with self.training(model, title, beginning) as progress:
             model.fit(self._train, validation=self._held_out, on_iteration=progress.update)
         return model
 
@@ -102,9 +92,6 @@ class Demo:
             f"{rmse:.4f}, {rmse / noise - 1:.1%} above the noise of {noise}. Even the hidden factors\n"
             f"themselves miss by {noise}, so no model can be better than that."
         )
-
-    def _say(self, text: str = "") -> None:
-        self.console.print(text, soft_wrap=True, markup=False)
 
 
 def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place: str, threads: int) -> str:
@@ -117,7 +104,7 @@ def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place:
 
 
 def _throughput(model: MatrixFactorization) -> str:
-    return throughput(model.history_, "ratings")
+    return format_rate(samples_per_second(model.history_), "ratings")
 
 
 def _parameters(model: MatrixFactorization) -> list[NDArray[np.float32]]:

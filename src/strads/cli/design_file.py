@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from strads.cli.design_text import LONGEST_LABEL, Columns, line_of_sample, read_delimited, read_libsvm
 from strads.cli.matrix_market import read_matrix_market
+from strads.cli.samples_options import DesignOptions, column_names
 from strads.dds.csv_dialect import is_number
 from strads.dds.files import check_announced, check_file, compression_of
 from strads.errors import InputError
@@ -27,31 +28,6 @@ _SPARSE = {  # what there is besides `data`, by format
 }
 _NO_LABELS = np.empty(0)
 _LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
-
-
-@dataclass(frozen=True)
-class DesignOptions:
-    """How to read a file of samples.
-
-    Parameters
-    ----------
-    labels : Path or None
-        File of the targets, if separate: text, one per line, or `.npy`.
-    names : Path or None
-        File of the names of the columns, one per line.
-    target : str or None
-        Name of the column to predict, for delimited text.
-    drop : tuple of str
-        Names of columns to leave out, for delimited text.
-    categorical : tuple of str
-        Names of columns that hold categories, for delimited text: each becomes a feature.
-    """
-
-    labels: Path | None = None
-    names: Path | None = None
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +134,8 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
         wanted = None if like is None else [str(name) for name in like.names]
-        columns = Columns(options.target, labelled, options.drop, options.categorical, wanted)
+        drop, categorical = map(column_names, (options.drop, options.categorical))
+        columns = Columns(options.target, labelled, drop, categorical, wanted)
         X, y, names, note = read_delimited(path, columns)
         samples = Samples(
             X, y, Features(names), "delimited text", lambda row: f"{path}:{line_of_sample(path, row, 1)}", note

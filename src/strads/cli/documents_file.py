@@ -3,9 +3,13 @@
 import re
 import warnings
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import typer
+
+from strads.cli.train_options import data_option
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.corpora.documents import read_vocabulary
@@ -16,24 +20,43 @@ _DEFAULTS: dict[str, Any] = {"min_df": 5, "max_df": 0.5, "max_features": None, "
 _PARAMETER = re.compile(r"\b(min_df|max_df|max_features|stop_words)\b")
 
 
-@dataclass(frozen=True)
+def _frequency(value: str) -> float:
+    """A number of documents if an integer, as `5`; a fraction of them with a decimal point, as `0.5`."""
+    try:
+        if "." not in value and "e" not in value.lower():
+            number: float = int(value)
+            is_valid = number >= 1
+        else:
+            number = float(value)
+            is_valid = 0 <= number <= 1
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise typer.BadParameter(f"{value!r}: give a number of documents, such as 5, or a share of them, such as 0.5")
+    return number
+
+
+_frequency_option = partial(data_option, parser=_frequency, metavar="NUMBER|SHARE")
+
+
+@dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """Which words of texts to count, as in `Corpus.from_text`; None for options not given on the command line.
+    """Options that say which words of texts count, as in `Corpus.from_text`."""
 
-    Parameters
-    ----------
-    min_df, max_df : int or float, optional
-        Smallest and largest number, or fraction, of documents that contain a word.
-    max_features : int, optional
-        Number of words to keep.
-    stop_words : {"english", "none"}, optional
-        Words to leave out.
-    """
-
-    min_df: float | None = None
-    max_df: float | None = None
-    max_features: int | None = None
-    stop_words: str | None = None
+    min_df: Annotated[
+        float | None, _frequency_option(help="Leave out words of the text that are in fewer documents; by default 5.")
+    ] = None
+    max_df: Annotated[
+        float | None,
+        _frequency_option(help="Leave out words that are in more documents; by default 0.5, half of them."),
+    ] = None
+    max_features: Annotated[
+        int | None, data_option(min=1, help="Keep only this many words, the most frequent; by default all.")
+    ] = None
+    stop_words: Annotated[
+        Literal["english", "none"] | None,
+        data_option(help="Words to leave out; by default english, with --vocab none."),
+    ] = None
 
     @property
     def given(self) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import os
 
+from strads.bodies.code_cache import code_folder
 from strads.cli.cluster_options import Where, count_of, describe
 from strads.cli.environment import backends, machine, versions
 from strads.cli.summary import print_summary
 from strads.cli.terminal import standard_output
 from strads.cli.train_options import DebugOption
 from strads.cluster import NodeInfo
+from strads.models.kernels.matrix_factorization import predict_pairs
 
 
 def info(
@@ -16,9 +18,6 @@ def info(
     where: Where,
 ) -> None:
     """Show versions, cores, nodes with their threads, and where compiled code is cached."""
-    from strads.bodies.code_cache import code_folder
-    from strads.models.kernels.matrix_factorization import predict_pairs
-
     about = machine()
     rows = [*versions().items(), *backends().items()]
     rows += [

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from strads.cli.interactions_options import FileFormat
 from strads.cli.interactions_text import TextColumns, read_columns
 from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
 from strads.dds.files import check_file, line_blocks
@@ -26,26 +27,6 @@ _PEEKED_LINES = 100
 _FEW = 0.1  # of the ids of a column that are not whole numbers: the others are perhaps meant as such
 _BLOCK_BYTES = 1 << 20
 _ADVICE = "--columns user=…,item=…,score=…"
-
-
-@dataclass(frozen=True)
-class FileFormat:
-    """How to read a file of interactions.
-
-    Parameters
-    ----------
-    columns : mapping or None
-        Column of each role ("user", "item", "score", "timestamp") that the user has named: its name in the header, or
-        its position from 1. Others are recognized by name.
-    delimiter : str or None
-        None: detected automatically.
-    header : bool or None
-        Whether the first line names the columns. None: detected automatically.
-    """
-
-    columns: Mapping[str, str] | None = None
-    delimiter: str | None = None
-    header: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -110,16 +91,16 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
     if _is_parquet(name):
         if form.delimiter is not None:
             raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
-        chosen = _choose(name, _parquet_columns(name), form.columns, scored, timed)
+        chosen = _choose(f"{name}: ", _parquet_columns(name), form.named, scored, timed)
         return FileContent(_read_parquet(name, chosen), chosen)
     _check_kind(path)
     first = _first_line(name, form.delimiter)
-    is_header = first.is_header(form.columns) if form.header is None else form.header
+    is_header = first.is_header(form.named) if form.header is None else form.header
     if is_header:
         chosen = _choose_of_header(first, form, scored, timed)
         places = {role: first.fields.index(column) for role, column in chosen.items()}
     else:
-        places = _positions(first, form.columns, scored, timed)
+        places = _positions(first, form.named, scored, timed)
         chosen = {role: str(place + 1) for role, place in places.items()}
     dialect = Dialect(first.delimiter or ",")
     columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header)
@@ -142,11 +123,11 @@ class _FirstLine:
     def place(self) -> str:
         return f"{self.name}:{self.line}: "
 
-    def is_header(self, wanted: Mapping[str, str] | None) -> bool:
+    def is_header(self, wanted: Mapping[str, str]) -> bool:
         """Whether it names columns: one that is wanted or known, and none is a number."""
         if not self.fields or any(map(is_number, self.fields)):
             return False
-        named = (wanted or {}).values()
+        named = wanted.values()
         if any(column in self.fields for column in named) or len({*filter(None, map(role_of, self.fields))}) > 1:
             return True
         return not (named and all(map(str.isdigit, named)))
@@ -173,7 +154,7 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
 def _choose_of_header(first: _FirstLine, form: FileFormat, scored: bool, timed: bool) -> dict[str, str]:
     """Return the names of columns; a line that may be no header is told from one that lacks them."""
     try:
-        return _choose(first.place, first.fields, form.columns, scored, timed)
+        return _choose(first.place, first.fields, form.named, scored, timed)
     except InputError as error:
         if form.header is None and len({*filter(None, map(role_of, first.fields))}) < 2:
             raise InputError(f"{error}; if the line is no header, give --no-header") from error
@@ -186,7 +167,7 @@ def _sniff(lines: list[str]) -> str:
     return found if len(Dialect(found).split(lines[0].rstrip("\r"))) > 2 else sniff_delimiter(lines, 1)
 
 
-def _positions(first: _FirstLine, wanted: Mapping[str, str] | None, scored: bool, timed: bool) -> dict[str, int]:
+def _positions(first: _FirstLine, wanted: Mapping[str, str], scored: bool, timed: bool) -> dict[str, int]:
     """Return the places of columns in lines without a header."""
     width = len(first.fields)
     if wanted:
@@ -287,11 +268,8 @@ def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str,
     return values
 
 
-def _choose(
-    place: str, found: list[str], wanted: Mapping[str, str] | None, scored: bool, timed: bool
-) -> dict[str, str]:
-    """Return the names of columns among those found."""
-    place = place if place.endswith(": ") else f"{place}: "
+def _choose(place: str, found: list[str], wanted: Mapping[str, str], scored: bool, timed: bool) -> dict[str, str]:
+    """Return the names of columns among those found; `place` begins messages."""
     chosen = choose(found, scored=scored, given=wanted, where=place, advice=_ADVICE)
     if timed and "timestamp" not in chosen:
         names = ", ".join(map(repr, found))

@@ -1,12 +1,10 @@
 """Options that say how a file of users and items is read."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from strads.cli.interactions_file import FileFormat
 from strads.cli.train_options import data_option
 from strads.models.interactions.column_names import ROLES
 
@@ -43,48 +41,28 @@ def _delimiter(value: str | None) -> str | None:
     return None if value is None else value.replace("\\t", "\t")
 
 
-class SplitBy(StrEnum):
-    """What is held out: a random share, the last share by time, or the last of each user who has more than one."""
-
-    random = "random"
-    time = "time"
-    last = "last"
-
-
-SplitOption = Annotated[
-    SplitBy,
-    data_option(help="Hold out at random, the last by time, or the last of each user; these need timestamps."),
-]
-ColumnsOption = Annotated[
-    str | None,
-    data_option(
-        metavar="USER,ITEM,SCORE",
-        callback=_columns,
-        help="Names of the columns, or user=NAME,item=NAME,score=NAME; without a header, positions from 1. "
-        "Usual names are known, such as userId, movieId, rating.",
-    ),
-]
-DelimiterOption = Annotated[str | None, data_option(callback=_delimiter, help="Between columns; by default found out.")]
-HeaderOption = Annotated[
-    bool | None,
-    data_option("--header/--no-header", help="Whether the first line names columns; by default found out."),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Options that say how a file is read."""
+class FileFormat:
+    """Options that say how a file is read; by default what the file shows of itself."""
 
-    columns: ColumnsOption = None
-    delimiter: DelimiterOption = None
-    header: HeaderOption = None
+    columns: Annotated[
+        str | None,
+        data_option(
+            metavar="USER,ITEM,SCORE",
+            callback=_columns,
+            help="Names of the columns, or user=NAME,item=NAME,score=NAME; without a header, positions from 1. "
+            "Usual names are known, such as userId, movieId, rating.",
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None, data_option(callback=_delimiter, help="Between columns; by default found out.")
+    ] = None
+    header: Annotated[
+        bool | None,
+        data_option("--header/--no-header", help="Whether the first line names columns; by default found out."),
+    ] = None
 
     @property
-    def form(self) -> FileFormat:
-        """How the file is read."""
-        return FileFormat(named_columns(self.columns) if self.columns else None, self.delimiter, self.header)
-
-    @property
-    def chosen(self) -> dict[str, object]:
-        """The options, for a run's record."""
-        return {"columns": self.columns, "delimiter": self.delimiter, "header": self.header}
+    def named(self) -> dict[str, str]:
+        """The column of each role ("user", "item", "score", "timestamp") that `columns` names."""
+        return {} if self.columns is None else named_columns(self.columns)

@@ -1,10 +1,10 @@
-"""One run of `strads train lasso`."""
+"""`strads train lasso`: sparse linear regression of the samples in a file."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,22 @@ from sklearn.model_selection import KFold
 from strads.cli.design_file import Samples
 from strads.cli.linear_run import LinearRun
 from strads.cli.targets import as_numbers
+from strads.cli.train_options import model_option, positive
 from strads.models import ElasticNetCV, alpha_max, lasso_path
 
 
 @dataclass(kw_only=True)
 class LassoRun(LinearRun):
-    """A run of `strads train lasso`; with a ridge, of an elastic net."""
+    """Linear regression with few nonzero coefficients (Lasso, elastic net).
+
+    coefficients.tsv then has the intercept and the features that count, the largest first.
+
+    The best of 50 penalties: [bold]strads train lasso --data train.svm --path 50 --test test.svm --out run[/bold]
+
+    A column of a CSV: [bold]strads train lasso --data houses.csv --target price --standardize --out run[/bold]
+    """
+
+    alpha: Annotated[float | None, model_option(callback=positive, help="The penalty's strength itself.")] = None
 
     command: ClassVar[str] = "lasso"
     strength: ClassVar[str] = "alpha"
@@ -27,7 +37,7 @@ class LassoRun(LinearRun):
     @property
     def estimator(self) -> str:  # type: ignore[override]
         """The estimator that has these parameters."""
-        return "ElasticNet" if "l1_ratio" in self.parameters else "Lasso"
+        return "Lasso" if self.parameters.l1_ratio == 1 else "ElasticNet"
 
     def targets(self, path: Path, samples: Samples) -> NDArray[np.float64]:
         """Numbers."""

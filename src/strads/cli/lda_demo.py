@@ -1,23 +1,20 @@
 """`strads demo lda`: topics of the standard library's documentation, trained twice."""
 
 import platform
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.text import Text
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 import strads
-from strads.cli.cluster_options import describe
-from strads.cli.comparison import sameness, threads_of, throughput
+from strads.cli.comparison import Demo, sameness, threads_of
 from strads.cli.lda_run import shares_of_topics
 from strads.cli.python_documentation import python_documentation
 from strads.cli.summary import print_summary
-from strads.cluster import Runtime
 from strads.models import Corpus, LatentDirichletAllocation
-from strads.progress import EpochProgress
+from strads.progress import format_rate, samples_per_second
 
 _TOPICS = 40
 _ITERATIONS = 300
@@ -53,39 +50,35 @@ What to do next
 
 
 @dataclass
-class LdaDemo:
-    """A demonstration on the docstrings of this Python; `show` runs it on `runtime`, and again on other threads."""
+class LdaDemo(Demo):
+    """A demonstration on the docstrings of this Python."""
 
-    console: Console
-    seed: int
-    runtime: Runtime
     _corpus: Corpus = field(init=False)
     _names: list[str] = field(init=False)
 
     def show(self) -> None:
         """Run the demo and report the results."""
         self._read()
-        place, threads = describe(self.runtime), self.runtime.threads * self.runtime.cluster.size
-        workers = max(_WORKERS, threads)
+        place, other = self.place, self.other
+        workers = max(_WORKERS, self.threads)
         model, mixtures = self._fit(f"Training on {place}", workers)
-        other = 1 if threads > 1 else 2
         with strads.init("threads", threads=other):
             again, _ = self._fit(f"The same on {threads_of(other)}, to compare", workers, "from the same start")
-        self._say()
+        self.say()
         self._print_topics(model, mixtures)
-        self._say()
+        self.say()
         tables = [[each.topic_word_counts_.toarray()] for each in (model, again)]
         warm = model.history_[_SHOWN_EVERY - 1 :]  # after compilation and one fit of the priors
         print_summary(
             self.console,
             [
                 ("log-likelihood", f"{model.history_[-1]['objective']:.4f} per token"),
-                ("throughput", f"{throughput(warm, 'tokens')} on {place}"),
+                ("throughput", f"{format_rate(samples_per_second(warm), 'tokens')} on {place}"),
                 ("same result?", sameness(tables[0], tables[1], f"{place} and {threads_of(other)}", "counts")),
             ],
         )
-        self._say()
-        self._say(_NEXT)
+        self.say()
+        self.say(_NEXT)
 
     def _read(self) -> None:
         documents = python_documentation()
@@ -98,7 +91,7 @@ class LdaDemo:
         kept = np.flatnonzero(corpus.lengths >= _LEAST_WORDS)
         self._corpus = corpus.take(kept)
         self._names = [documents[number][0] for number in kept]
-        self._say(
+        self.say(
             f"{len(documents):,} docstrings of the standard library of Python {platform.python_version()}. "
             f"{len(kept):,} have {_LEAST_WORDS}\nwords or more that say something: "
             f"{self._corpus.n_tokens:,} tokens of {self._corpus.n_words:,} words."
@@ -117,10 +110,7 @@ class LdaDemo:
             evaluate_every=_SHOWN_EVERY,
             random_state=self.seed,
         )
-        self._say()
-        self.console.print(Text(title, style="bold"))
-        shown = model.shown if beginning is None else replace(model.shown, beginning=beginning)
-        with EpochProgress(_ITERATIONS, shown, console=self.console) as progress:
+        with self.training(model, title, beginning) as progress:
 
             def on_iteration(record: dict[str, object]) -> None:
                 if "objective" in record:
@@ -150,6 +140,3 @@ class LdaDemo:
             if len(names) == _DOCUMENTS_SHOWN:
                 break
         return list(names.values())
-
-    def _say(self, text: str = "") -> None:
-        self.console.print(text, soft_wrap=True, markup=False)

@@ -1,16 +1,17 @@
-"""One training of LDA: the documents, the held-out documents, and the report on the topics."""
+"""`strads train lda`: topics of the documents in a file."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.cli.documents_file import Documents, WordOptions, read_documents
 from strads.cli.run_directory import TOPICS
+from strads.cli.train_options import data_option, model_option, positive, share
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import ArgumentError, InputError
 from strads.models import Corpus, LatentDirichletAllocation
@@ -19,13 +20,52 @@ from strads.models.kernels.lda_tables import MAX_TOPICS
 _LARGEST = 3  # topics that are shown when training ends
 
 
+@dataclass(frozen=True, kw_only=True)
+class LdaParameters:
+    """Parameters of the estimator."""
+
+    n_components: Annotated[int, model_option("--topics", min=1, help="How many to find.")] = 100
+    max_iter: Annotated[int, model_option("--iterations", min=1, help="Each draws the topic of every token once.")] = (
+        100
+    )
+    doc_topic_prior: Annotated[
+        float | None,
+        model_option("--alpha", callback=positive, help="Prior of a document's topics; by default 1 / topics."),
+    ] = None
+    topic_word_prior: Annotated[
+        float | None, model_option("--beta", callback=positive, help="Prior of a topic's words; by default 1 / topics.")
+    ] = None
+    learn_priors: Annotated[
+        Literal["no", "symmetric", "asymmetric"],
+        model_option(help="Keep α and β, or begin with them and fit them; α as one number, or one a topic."),
+    ] = "asymmetric"
+    sampler: Annotated[
+        Literal["auto", "sparse", "dense"],
+        model_option(help="How topics are drawn; by default whichever is faster for that number of topics."),
+    ] = "auto"
+    evaluate_every: Annotated[int, model_option(min=0, help="Iterations between two log-likelihoods; 0: none.")] = 1
+
+
 @dataclass(kw_only=True)
 class LdaRun(TrainRun):
-    """A run of `strads train lda`."""
+    """Topics of documents, by collapsed Gibbs sampling of latent Dirichlet allocation.
 
-    vocab: Path | None
+    The words of texts are counted in lower case; topics.txt then names each topic's most frequent ones.
+
+    One review a line: [bold]strads train lda --data reviews.txt.gz --topics 200 --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train lda …[/bold], with the same result.
+    """
+
+    data: Annotated[Path, data_option(help="Text, one document a line, or UCI's bag of words (docword); gzip too.")]
+    parameters: LdaParameters
+    vocab: Annotated[
+        Path | None, data_option(help="Words, one a line: those of the bag of words, or those of the text that count.")
+    ] = None
     words: WordOptions
-    holdout: float
+    holdout: Annotated[
+        float, data_option(callback=share, help="Share of the documents, chosen at random, to measure on.")
+    ] = 0.1
 
     command: ClassVar[str] = "lda"
     estimator: ClassVar[str] = "LatentDirichletAllocation"
@@ -37,20 +77,14 @@ class LdaRun(TrainRun):
     _held_out: Corpus | None = field(init=False)
     _perplexity: float | None = field(init=False, default=None)
 
-    @property
-    def ends_iterations(self) -> bool:
-        """The counts are consistent only between iterations."""
-        return True
-
     def read(self) -> None:
         """Read the documents, and set some aside."""
-        topics = self.parameters["n_components"]
+        topics = self.parameters.n_components
         if topics > MAX_TOPICS:
             raise ArgumentError(f"--topics {topics}: {MAX_TOPICS} topics are possible")
         self._documents = read_documents(self.data, self.vocab, self.words)
-        seed = self.parameters["random_state"]
         try:
-            self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, seed)
+            self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, self.common.seed)
         except InputError as error:
             raise InputError(f"{self.data}: {error}") from error
 
@@ -77,8 +111,7 @@ class LdaRun(TrainRun):
 
     def arguments(self) -> Record:
         """How the file is read."""
-        vocab = None if self.vocab is None else str(self.vocab)
-        return {"vocab": vocab, **self._documents.words, "holdout": self.holdout}
+        return {"vocab": self.vocab, **self._documents.words, "holdout": self.holdout}
 
     def about_data(self) -> Record:
         """The kind of file, and numbers of everything."""

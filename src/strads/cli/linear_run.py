@@ -5,33 +5,80 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
-from strads.cli.penalty import Penalty
-from strads.cli.samples_run import SamplesRun, largest_first
+from strads.cli.samples_run import (
+    InterceptOption,
+    IterationsOption,
+    SamplesRun,
+    ToleranceOption,
+    largest_first,
+)
 from strads.cli.targets import SCORE_NAMES
-from strads.cli.train_linear_options import LinearOptions, Schedule
+from strads.cli.train_options import mixing, model_option, positive
 from strads.cli.train_run import Record
-from strads.errors import InputError
+from strads.errors import ArgumentError, InputError
 from strads.models import CoordinateDescent
 from strads.progress import EpochProgress, Shown, format_figure
 
 _SHOWN = 5  # coefficients that are shown when training ends
 _PATH_TO = 1e-3  # of the largest strength
+_RATIO = 0.1
+_STEPS = 50  # of a path that cross-validation chooses from
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearParameters:
+    """Parameters of the estimators, except the strength of the penalty and the solver."""
+
+    l1_ratio: Annotated[float, model_option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.")] = 1.0
+    standardize: Annotated[
+        bool, model_option("--standardize", help="Penalize as if all columns had a standard deviation of 1.")
+    ] = False
+    fit_intercept: InterceptOption = True
+    tol: ToleranceOption = 1e-6
+    max_iter: IterationsOption = 1000
 
 
 @dataclass(kw_only=True)
 class LinearRun(SamplesRun):
-    """Common base of the runs of `strads train lasso` and `strads train logistic`."""
+    """Common base of the runs of `strads train lasso` and `strads train logistic`.
 
-    options: LinearOptions
-    penalty: Penalty
+    How strong the penalty is, at most one option says: `alpha` or `C` itself, `alpha_ratio`, or a `path`.
+    """
+
+    parameters: LinearParameters
+    alpha_ratio: Annotated[
+        float | None,
+        model_option(
+            callback=positive,
+            help="The penalty's strength, as a share of the least one at which all coefficients are 0; "
+            f"by default {_RATIO}.",
+        ),
+    ] = None
+    path: Annotated[
+        int | None,
+        model_option(min=2, metavar="STEPS", help="Try this many strengths, from that least one down to 0.001 of it."),
+    ] = None
+    cv: Annotated[
+        int | None,
+        model_option(
+            min=2, metavar="FOLDS", help=f"Choose among the strengths of --path, or {_STEPS}, by cross-validation."
+        ),
+    ] = None
+    schedule: Annotated[
+        Literal["working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"],
+        model_option(help="Which coefficients are updated together; all but working_set run by the Dynamic Engine."),
+    ] = "working_set"
+    concurrency: Annotated[
+        int, model_option(min=1, help="How many coefficients are updated together; not of working_set.")
+    ] = 8
 
     strength: ClassVar[str]
     score: ClassVar[str]
@@ -40,6 +87,18 @@ class LinearRun(SamplesRun):
     _steps: list[Record] = field(init=False, default_factory=list)
     _chosen_by: str = field(init=False, default="")
     _unconverged: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        given = [name for name in (self.strength, "alpha_ratio", "path") if getattr(self, name) is not None]
+        options = ["--" + name.replace("_", "-") for name in given]
+        if len(options) > 1:
+            raise ArgumentError(f"{' and '.join(options)} both say how strong the penalty is: give one of them")
+        if self.cv is not None:
+            if options and self.path is None:
+                raise ArgumentError(f"--cv chooses how strong the penalty is: leave out {options[0]}")
+            self.path = self.path or _STEPS
+        elif not options:
+            self.alpha_ratio = _RATIO
 
     @abstractmethod
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
@@ -73,7 +132,7 @@ class LinearRun(SamplesRun):
     @property
     def planned(self) -> int | None:
         """Number of steps of a path; the number of iterations is unknown."""
-        return self.penalty.steps if self._is_path else None
+        return self.path if self._is_path else None
 
     @property
     def history(self) -> list[Record]:
@@ -83,50 +142,52 @@ class LinearRun(SamplesRun):
     @property
     def _is_path(self) -> bool:
         """Whether the model is the best of a path on the held-out samples."""
-        return self.penalty.steps is not None and self.penalty.folds is None
+        return self.path is not None and self.cv is None
 
     def read(self) -> None:
         """Read the samples, and determine the strength of the penalty."""
         super().read()
-        folds, count = self.penalty.folds, self.smallest_group(self._y)
-        if folds is not None and folds > count:
-            raise InputError(f"{self.data}: --cv {folds}: {count:,} samples of a kind cannot be in so many folds")
+        count = self.smallest_group(self._y)
+        if self.cv is not None and self.cv > count:
+            raise InputError(f"{self.data}: --cv {self.cv}: {count:,} samples of a kind cannot be in so many folds")
         self._values = self._strengths()
 
     def prepare(self, console: Console) -> None:
         """Choose the strength of the penalty by cross-validation, if that is wanted."""
-        folds = self.penalty.folds
-        if folds is None:
+        if self.cv is None:
             return
-        chooser = self.cross_validated(self._values, folds)
-        with EpochProgress(folds, chooser.shown, console=console) as progress, warnings.catch_warnings():
+        chooser = self.cross_validated(self._values, self.cv)
+        with EpochProgress(self.cv, chooser.shown, console=console) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             chooser.fit(self._samples.X, self._y, on_fold=progress.update)
         name, score = self.cross_validation_score(chooser)
-        self._chosen_by = f"best of {len(self._values)} by {folds} folds, {SCORE_NAMES[name]} {score:.4f}"
+        self._chosen_by = f"best of {len(self._values)} by {self.cv} folds, {SCORE_NAMES[name]} {score:.4f}"
         self._values = [float(np.ravel(getattr(chooser, f"{self.strength}_"))[0])]
 
     def model_parameters(self) -> Record:
         """All parameters of the estimator except the strength of the penalty."""
-        schedule, concurrency = self.options.schedule, self.options.concurrency
-        if schedule == Schedule.working_set:
-            return self.parameters
-        solver = CoordinateDescent(schedule.value, concurrency, random_state=self.common.seed)
-        return self.parameters | {"solver": solver}
+        found = self.recorded_parameters()
+        if self.schedule == "working_set":
+            return found
+        solver = CoordinateDescent(self.schedule, self.concurrency, random_state=self.common.seed)
+        return found | {"solver": solver}
+
+    def recorded_parameters(self) -> Record:
+        """The same without the solver."""
+        found = asdict(self.parameters)
+        return found if found["l1_ratio"] != 1 else {name: found[name] for name in found if name != "l1_ratio"}
 
     def _strengths(self) -> list[float]:
         """Values of `alpha` or `C`."""
-        if self.penalty.value is not None:
-            return [self.penalty.value]
+        value = getattr(self, self.strength)
+        if value is not None:
+            return [value]
         of_penalty = ("penalty", "l1_ratio", "fit_intercept", "standardize", "class_weight")
-        parameters = {name: self.parameters[name] for name in of_penalty if name in self.parameters}
+        parameters = {name: value for name, value in self.recorded_parameters().items() if name in of_penalty}
         critical = self.critical(self._y, parameters)
         if not 0 < critical < math.inf:
             raise InputError(f"{self.data}: no column has anything to do with what is to be predicted")
-        if self.penalty.steps is not None:
-            shares = np.geomspace(1.0, _PATH_TO, self.penalty.steps).tolist()
-        else:
-            shares = [self.penalty.share]
+        shares = [self.alpha_ratio or _RATIO] if self.path is None else np.geomspace(1.0, _PATH_TO, self.path).tolist()
         return [critical * share if self.strength == "alpha" else critical / share for share in shares]
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
@@ -178,19 +239,18 @@ class LinearRun(SamplesRun):
     def announcement(self) -> list[str]:
         """The amount of data, and the penalty."""
         first, last = (f"{self.strength} = {self._values[place]:.6g}" for place in (0, -1))
-        penalty = f"{first} … {last}, {len(self._values)} steps" if self.penalty.steps is not None else first
+        penalty = f"{first} … {last}, {len(self._values)} steps" if self.path is not None else first
         return [*super().announcement(), penalty]
 
     def arguments(self) -> Record:
         """How the files are read, and what is not a parameter of the estimator."""
-        options = self.options
         return super().arguments() | {
-            "ratio": self.penalty.share,
-            "path": self.penalty.steps,
-            "cv": self.penalty.folds,
-            "l1_ratio": options.l1_ratio,
-            "schedule": options.schedule.value,
-            "concurrency": options.concurrency,
+            "ratio": self.alpha_ratio,
+            "path": self.path,
+            "cv": self.cv,
+            "l1_ratio": self.parameters.l1_ratio,
+            "schedule": self.schedule,
+            "concurrency": self.concurrency,
         }
 
     def figures(self, last: Mapping[str, Any]) -> Record:
@@ -222,10 +282,8 @@ class LinearRun(SamplesRun):
         )
         if self._unconverged:
             missed = f"{self._unconverged} of {len(self._steps)} steps" if self._is_path else "the duality gap"
-            limit = self.parameters["max_iter"]
-            rows.append(
-                ("note", f"{missed} did not come down to --tol {self.parameters['tol']:g} in --max-iter {limit}")
-            )
+            tol, limit = self.parameters.tol, self.parameters.max_iter
+            rows.append(("note", f"{missed} did not come down to --tol {tol:g} in --max-iter {limit}"))
         return rows
 
     def _shown_name(self, column: int) -> str:

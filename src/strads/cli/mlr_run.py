@@ -1,19 +1,20 @@
-"""One training of multinomial logistic regression: the samples, the held-out samples, and the report on the result."""
+"""`strads train mlr`: multinomial logistic regression of the samples in a file."""
 
 import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.cli.design_file import Samples
-from strads.cli.samples_run import SamplesRun
+from strads.cli.samples_run import InterceptOption, IterationsOption, SamplesRun, ToleranceOption
 from strads.cli.targets import as_labels, check_known
+from strads.cli.train_options import model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
 from strads.progress import format_figure
@@ -21,12 +22,41 @@ from strads.progress import format_figure
 _SHOWN = 5  # classes that are listed
 
 
+@dataclass(frozen=True, kw_only=True)
+class MlrParameters:
+    """Parameters of the estimator."""
+
+    penalty: Annotated[Literal["l2", "l1", "none"], model_option(help="l1 makes most coefficients 0.")] = "l2"
+    C: Annotated[float, model_option("--C", callback=positive, help="Weight of the loss against the penalty.")] = 1.0
+    fit_intercept: InterceptOption = True
+    tol: ToleranceOption = 1e-4
+    max_iter: IterationsOption = 1000
+
+
 @dataclass(kw_only=True)
 class MlrRun(SamplesRun):
-    """A run of `strads train mlr`."""
+    """Multinomial logistic regression of two classes or more.
+
+    coefficients.tsv then has the intercept and the nonzero coefficients of each class, the largest first.
+
+    [bold]strads train mlr --data train.svm --test test.svm --out run[/bold]
+
+    Few coefficients, of a CSV: [bold]strads train mlr --data mail.csv --target kind --penalty l1 --out run[/bold]
+    """
+
+    parameters: MlrParameters
+    balanced: Annotated[
+        bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
+    ] = False
 
     command: ClassVar[str] = "mlr"
     estimator: ClassVar[str] = "MultinomialLogisticRegression"
+
+    def recorded_parameters(self) -> Record:
+        """Parameters of the estimator."""
+        penalty = None if self.parameters.penalty == "none" else self.parameters.penalty
+        weight = "balanced" if self.balanced else None
+        return super().recorded_parameters() | {"penalty": penalty, "class_weight": weight}
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """Labels: integers if possible, else strings; the same for all samples."""
@@ -59,7 +89,7 @@ class MlrRun(SamplesRun):
             "objective": last.get("objective"),
             "relative_gap": last.get("relative_gap"),
             "nonzero": last.get("active"),
-            "converged": self._reached(last) <= self.parameters["tol"],
+            "converged": self._reached(last) <= self.parameters.tol,
             **self._scores,
         }
 
@@ -71,12 +101,12 @@ class MlrRun(SamplesRun):
         """The same for people."""
         rows = self.score_rows()
         coef = self.model.coef_
-        if self.parameters["penalty"] == "l1":
+        if self.parameters.penalty == "l1":
             rows.append(("nonzero", f"{np.count_nonzero(coef):,} of {coef.size:,} coefficients"))
         reached = self._reached(last)
         what = "relative duality gap" if "relative_gap" in last else "relative gradient"
         rows.append(("objective", f"{last['objective']:.6g}, {what} {format_figure(reached)}"))
-        if reached > self.parameters["tol"]:
-            limit = self.parameters["max_iter"]
-            rows.append(("note", f"it did not come down to --tol {self.parameters['tol']:g} in --max-iter {limit}"))
+        if reached > self.parameters.tol:
+            tol, limit = self.parameters.tol, self.parameters.max_iter
+            rows.append(("note", f"it did not come down to --tol {tol:g} in --max-iter {limit}"))
         return rows

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any
@@ -14,22 +14,22 @@ _MOST_OF = {"seed": 2**63 - 1}
 
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command with the fields of its parameters that are dataclasses as options, for typer to read."""
-    own = inspect.signature(command).parameters.values()
-    groups: dict[str, Any] = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
-    shown: list[Parameter] = []
-    for each in own:
-        if each.name in groups:
-            shown += map(_parameter, fields(groups[each.name]))
-        else:
-            shown.append(each.replace(kind=Parameter.KEYWORD_ONLY))
+    """Return the command with the fields of its parameters that are dataclasses as options, for typer to read.
 
-    @wraps(command)
+    A command may be a dataclass itself: calling it makes an instance.
+    """
+    own = inspect.signature(command).parameters.values()
+    groups = {each.name: _fields(each.annotation) for each in own if is_dataclass(each.annotation)}
+    shown = [option for each in own for option in groups.get(each.name, [each])]
+    shown = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in shown]
+    kinds = {each.name: each.annotation for each in own}
+
+    @wraps(command, updated=())
     def run(**given: Any) -> Any:
-        for name, value in given.items():
-            _check_size(name, value)
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        for option in shown:
+            _check_size(option, given.get(option.name))
+        for name, options in groups.items():
+            given[name] = kinds[name](**{option.name: given.pop(option.name) for option in options})
         try:
             return command(**given)
         except EOFError as error:  # which click takes for Ctrl-D
@@ -40,15 +40,21 @@ def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _check_size(name: str, value: Any) -> None:
+def _fields(group: Any) -> list[Parameter]:
+    return list(inspect.signature(group).parameters.values())
+
+
+def _check_size(option: Parameter, value: Any) -> None:
     """Reject integers that no count can be: arithmetic on them may overflow."""
-    most = _MOST_OF.get(name, _MOST)
+    most = _MOST_OF.get(option.name, _MOST)
     if isinstance(value, int) and value > most:
         shown = str(value) if len(str(value)) <= 25 else f"{str(value)[:25]}…"
-        option = name.replace("_", "-")
-        raise ArgumentError(f"--{option} {shown}: {most} is the largest number here")
+        raise ArgumentError(f"{_flag(option)} {shown}: {most} is the largest number here")
 
 
-def _parameter(field: "Field[Any]") -> Parameter:
-    default = Parameter.empty if field.default is MISSING else field.default
-    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+def _flag(option: Parameter) -> str:
+    """Return the long name of an option: the one that its declaration gives, or that of the parameter."""
+    declared = option.annotation.__metadata__[-1]
+    names = (declared.default, *(declared.param_decls or ()))  # in Annotated, the first name is where a default was
+    own = (name for name in names if isinstance(name, str) and name.startswith("--"))
+    return next(own, "--" + option.name.replace("_", "-"))

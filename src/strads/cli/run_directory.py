@@ -150,7 +150,7 @@ class RunDirectory:
         self.write(RUN, self._text())
 
     def _text(self) -> str:
-        return json.dumps(_finite(self._record), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(_plain(self._record), indent=2, ensure_ascii=False) + "\n"
 
 
 def _earlier_run(path: Path) -> str:
@@ -166,13 +166,15 @@ def _now() -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(_finite(value), ensure_ascii=False)
+    return json.dumps(_plain(value), ensure_ascii=False)
 
 
-def _finite(value: Any) -> Any:
-    """`value` with null for NaN and infinities, which JSON does not support."""
+def _plain(value: Any) -> Any:
+    """`value` as JSON can have it: null for NaN and infinities, texts for paths."""
     if isinstance(value, Mapping):
-        return {key: _finite(entry) for key, entry in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -4,23 +4,32 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.cli.design_file import DesignOptions, Samples, read_samples
+from strads.cli.design_file import Samples, read_samples
 from strads.cli.run_directory import COEFFICIENTS
+from strads.cli.samples_options import SampleOptions, SamplesOption
 from strads.cli.targets import SCORE_NAMES, scores
-from strads.cli.train_linear_options import SampleOptions, column_names
+from strads.cli.train_options import model_option, not_negative
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import ArgumentError, InputError
+
+InterceptOption = Annotated[bool, model_option("--intercept/--no-intercept", help="Fit an intercept.")]
+ToleranceOption = Annotated[
+    float,
+    model_option(callback=not_negative, help="Stop at this duality gap, as a share of the objective without features."),
+]
+IterationsOption = Annotated[int, model_option(min=1, help="Iterations, at most.")]
 
 
 @dataclass(kw_only=True)
 class SamplesRun(TrainRun):
     """Common base of the runs of `strads train lasso`, `logistic` and `mlr`."""
 
+    data: SamplesOption
     options: SampleOptions
 
     texts: ClassVar[tuple[str, ...]] = (COEFFICIENTS,)
@@ -37,11 +46,6 @@ class SamplesRun(TrainRun):
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """The targets, in the estimator's format; those of `data` are asked for first."""
 
-    @property
-    def ends_iterations(self) -> bool:
-        """Coefficients are published only between iterations."""
-        return True
-
     def read(self) -> None:
         """Read the samples to learn from, and those to measure on."""
         options = self.options
@@ -49,16 +53,13 @@ class SamplesRun(TrainRun):
             raise InputError(f"{options.test_labels}: give the samples that these labels are of as --test")
         if options.test is not None and options.holdout:
             raise ArgumentError("--test and --holdout both say which samples to measure on: give one of them")
-        columns = DesignOptions(
-            options.labels, options.names, options.target, column_names(options.drop), column_names(options.categorical)
-        )
-        self._samples = read_samples(self.data, columns)
+        self._samples = read_samples(self.data, options)
         if options.holdout:
             self._samples, self._held_out = _divided(self.data, self._samples, options.holdout, self.common.seed)
         self._y = self.targets(self.data, self._samples)
         if options.test is not None:
-            columns = replace(columns, labels=options.test_labels)
-            self._held_out = read_samples(options.test, columns, like=self._samples.features)
+            of_test = replace(options, labels=options.test_labels)
+            self._held_out = read_samples(options.test, of_test, like=self._samples.features)
         if self._held_out is not None:
             self._test_y = self.targets(options.test or self.data, self._held_out)
 
@@ -87,7 +88,7 @@ class SamplesRun(TrainRun):
 
     def arguments(self) -> Record:
         """How the files are read."""
-        return self.options.about_samples()
+        return self.options.recorded()
 
     def about_data(self) -> Record:
         """The kind of file, and numbers of everything."""

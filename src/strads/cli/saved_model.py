@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from strads import models
 from strads.cli.run_directory import MODEL
 from strads.errors import InputError
 from strads.models.model_files import model_kind
@@ -31,6 +32,4 @@ def kind_of_model(path: Path, needed: Sequence[str]) -> tuple[Path, str]:
 def load_model(path: Path, needed: Sequence[str]) -> Any:
     """Return the model in a file, or in the directory of a run; errors as of `kind_of_model`."""
     file, kind = kind_of_model(path, needed)
-    from strads import models  # only now: errors are reported before the estimators are loaded
-
     return getattr(models, kind).load(file)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from strads.cli.interactions_file import FileFormat, read_interactions
+from strads.cli.interactions_file import read_interactions
+from strads.cli.interactions_options import FileFormat
 from strads.dds.files import check_file
 from strads.errors import InputError
 from strads.models.interactions.id_column import IdColumn, is_whole_number

@@ -1,13 +1,16 @@
 """Writing a table: TSV, CSV or Parquet, to a file or to standard output."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from strads.cli.terminal import standard_output
+from strads.cli.train_options import DebugOption, run_option
 from strads.errors import ArgumentError, InputError
 from strads.models.model_files import replacing
 
@@ -16,46 +19,56 @@ _PARQUET = ".parquet"
 _ROWS = 1 << 16  # that are made text at a time
 
 
-def check_output(path: Path | None, *, overwrite: bool) -> None:
-    """Reject a file that cannot be written, before any work is done.
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Options of a command that writes a table.
 
     Raises
     ------
     ArgumentError, InputError
-        For another ending, a folder that is not there, or a file that is there already.
+        For another ending, a folder that is not there, or a file that is there already: before any work is done.
     """
-    if path is None:
-        return
-    if path.suffix.lower() not in {*_DELIMITERS, _PARQUET}:
-        raise ArgumentError(f"--out {path}: give a name that ends in .tsv, .csv or .parquet")
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent}: there is no such folder: make it, or choose another --out")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already: choose another --out, or give --overwrite")
 
+    out: Annotated[
+        Path | None, run_option(help="File to write: .tsv, .csv or .parquet; by default TSV on standard output.")
+    ] = None
+    overwrite: Annotated[bool, run_option("--overwrite", help="Replace the file.")] = False
+    debug: DebugOption = False
 
-def write_table(columns: dict[str, Any], path: Path | None) -> None:
-    """Write columns with a header; a file is replaced only when the new one is complete.
+    def __post_init__(self) -> None:
+        path = self.out
+        if path is None:
+            return
+        if path.suffix.lower() not in {*_DELIMITERS, _PARQUET}:
+            raise ArgumentError(f"--out {path}: give a name that ends in .tsv, .csv or .parquet")
+        if not path.parent.is_dir():
+            raise InputError(f"{path.parent}: there is no such folder: make it, or choose another --out")
+        if path.exists() and not self.overwrite:
+            raise InputError(f"{path}: exists already: choose another --out, or give --overwrite")
 
-    Parameters
-    ----------
-    columns : dict of str → array
-        All of the same length.
-    path : Path or None
-        None: standard output, as TSV.
-    """
-    table = pa.table(columns)
-    if path is None:
-        buffer = pa.BufferOutputStream()
-        _write_text(table, buffer, "\t")
-        sys.stdout.write(buffer.getvalue().to_pybytes().decode())
-        return
-    suffix = path.suffix.lower()
-    with replacing(path) as file:
-        if suffix == _PARQUET:
-            pyarrow.parquet.write_table(table, file)
-        else:
-            _write_text(table, file, _DELIMITERS[suffix])
+    def write(self, columns: dict[str, Any], what: str) -> None:
+        """Write columns with a header; a file is replaced only when the new one is complete.
+
+        Parameters
+        ----------
+        columns : dict of str → array
+            All of the same length.
+        what : str
+            What the rows are, to say how many a file has.
+        """
+        table = pa.table(columns)
+        if self.out is None:
+            buffer = pa.BufferOutputStream()
+            _write_text(table, buffer, "\t")
+            sys.stdout.write(buffer.getvalue().to_pybytes().decode())
+            return
+        suffix = self.out.suffix.lower()
+        with replacing(self.out) as file:
+            if suffix == _PARQUET:
+                pyarrow.parquet.write_table(table, file)
+            else:
+                _write_text(table, file, _DELIMITERS[suffix])
+        standard_output().print(f"{table.num_rows:,} {what}: {self.out}", soft_wrap=True, markup=False)
 
 
 def _write_text(table: pa.Table, file: IO[bytes] | pa.BufferOutputStream, delimiter: str) -> None:

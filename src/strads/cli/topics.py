@@ -1,22 +1,17 @@
 """`strads topics`: the words of a saved model's topics, and the topics of documents."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from strads.cli.saved_model import TOPICS, load_model
-from strads.cli.table_output import check_output, write_table
-from strads.cli.terminal import standard_output
-from strads.cli.train_options import DebugOption
-from strads.cli.use import CountOption, ModelArgument, OutOption, OverwriteOption
+from strads.cli.table_output import Output
+from strads.cli.use import CountOption, ModelArgument
 from strads.errors import InputError
-from strads.models.corpora.corpus import Corpus
+from strads.models import Corpus, LatentDirichletAllocation
 from strads.models.corpora.uci_bag_of_words import looks_like_uci
-
-if TYPE_CHECKING:
-    from strads.models import LatentDirichletAllocation
 
 
 def topics(
@@ -27,26 +22,21 @@ def topics(
     ] = None,
     vocab: Annotated[Path | None, typer.Option(help="Words of a bag of words, one a line.")] = None,
     count: CountOption = 10,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
-    debug: DebugOption = False,
+    output: Output,
 ) -> None:
     """Write the words of topics, or the topics of documents, with a model of [bold]strads train lda[/bold].
 
     Without documents the columns are topic, rank, word and weight, the probability of the word in the topic. With
     documents they are document, from 1, and one for each topic, its share.
     """
-    check_output(out, overwrite=overwrite)
     loaded = load_model(model, TOPICS)
-    table = _words(loaded, count) if data is None else _mixtures(loaded, data, vocab)
-    write_table(table, out)
-    if out is not None:
-        rows = len(next(iter(table.values())))
-        what = "words of topics" if data is None else "documents"
-        standard_output().print(f"{rows:,} {what}: {out}", soft_wrap=True, markup=False)
+    if data is None:
+        output.write(_words(loaded, count), "words of topics")
+    else:
+        output.write(_mixtures(loaded, data, vocab), "documents")
 
 
-def _words(model: "LatentDirichletAllocation", count: int) -> dict[str, Any]:
+def _words(model: LatentDirichletAllocation, count: int) -> dict[str, Any]:
     """Return the best words of each topic with φ = (n_wk + β) / (n_k + Wβ)."""
     words = model.top_words(count)
     vocabulary = model.vocabulary_
@@ -66,7 +56,7 @@ def _words(model: "LatentDirichletAllocation", count: int) -> dict[str, Any]:
     }
 
 
-def _mixtures(model: "LatentDirichletAllocation", data: Path, vocab: Path | None) -> dict[str, Any]:
+def _mixtures(model: LatentDirichletAllocation, data: Path, vocab: Path | None) -> dict[str, Any]:
     """Return the share of each topic in each document."""
     if looks_like_uci(data):
         corpus = Corpus.from_uci(data, vocab)

@@ -2,31 +2,29 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from strads.cli.bpr_run import BprRun
+from strads.cli.lasso_run import LassoRun
+from strads.cli.lda_run import LdaRun
+from strads.cli.logistic_run import LogisticRun
+from strads.cli.mf_run import MfRun
+from strads.cli.mlr_run import MlrRun
 from strads.cli.options import expanded
 from strads.cli.terminal import standard_output
-from strads.cli.train_bpr import bpr
-from strads.cli.train_lasso import lasso
-from strads.cli.train_lda import lda
-from strads.cli.train_logistic import logistic
-from strads.cli.train_mf import mf
-from strads.cli.train_mlr import mlr
-from strads.cli.train_transe import transe
-from strads.cli.train_word2vec import word2vec
-
-if TYPE_CHECKING:
-    from strads.cli.train_run import TrainRun
+from strads.cli.train_run import TrainRun
+from strads.cli.transe_run import TransERun
+from strads.cli.word2vec_run import Word2VecRun
 
 
-def training(describe: "Callable[..., TrainRun]") -> Callable[..., None]:
-    """Return the command that performs the run which a function describes by its options."""
+def training(kind: type[TrainRun]) -> Callable[..., None]:
+    """Return the command that makes a run of its options, and performs it."""
 
-    @wraps(describe)
+    @wraps(kind, updated=())
     def train(**given: Any) -> None:
-        run = describe(**given)
+        run = kind(**given)
         with run.common.start() as runtime:
             code = run.execute(standard_output(quiet=run.common.quiet), runtime)
         raise typer.Exit(code)
@@ -35,8 +33,8 @@ def training(describe: "Callable[..., TrainRun]") -> Callable[..., None]:
 
 
 app = typer.Typer(help="Train a model from a data file.")
-for _model in (mf, lda, lasso, logistic, mlr, bpr, word2vec, transe):
-    app.command()(training(_model))
+for _kind in (MfRun, LdaRun, LassoRun, LogisticRun, MlrRun, BprRun, Word2VecRun, TransERun):
+    app.command(_kind.command)(training(_kind))
 
 
 @app.callback(invoke_without_command=True)

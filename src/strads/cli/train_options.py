@@ -17,35 +17,29 @@ data_option = partial(typer.Option, rich_help_panel="Data")
 model_option = partial(typer.Option, rich_help_panel="Model")
 run_option = partial(typer.Option, rich_help_panel="Run")
 
-OutOption = Annotated[Path, run_option(help="Directory for the model and the metrics.")]
-SeedOption = Annotated[int, run_option(min=0, help="Same seed, same model.")]
-OverwriteOption = Annotated[bool, run_option("--overwrite", help="Replace an earlier run in the directory.")]
-QuietOption = Annotated[bool, run_option("--quiet", "-q", help="Print nothing but errors.")]
 DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
-
-CheckpointOption = Annotated[
-    str | None,
-    run_option(
-        metavar="DIRECTORY",
-        help="Save the state of training there, also s3://… and other URLs, to continue after a crash.",
-        show_default=False,
-    ),
-]
-EveryOption = Annotated[int, run_option(min=1, help="Iterations between two saved states.")]
-ResumeOption = Annotated[bool, run_option("--resume", help="Continue from the checkpoint; replaces the run's files.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Where):
     """Options of all commands of `strads train`."""
 
-    out: OutOption
-    seed: SeedOption = 0
-    overwrite: OverwriteOption = False
-    checkpoint: CheckpointOption = None
-    checkpoint_every: EveryOption = 1
-    resume: ResumeOption = False
-    quiet: QuietOption = False
+    out: Annotated[Path, run_option(help="Directory for the model and the metrics.")]
+    seed: Annotated[int, run_option(min=0, help="Same seed, same model.")] = 0
+    overwrite: Annotated[bool, run_option("--overwrite", help="Replace an earlier run in the directory.")] = False
+    checkpoint: Annotated[
+        str | None,
+        run_option(
+            metavar="DIRECTORY",
+            help="Save the state of training there, also s3://… and other URLs, to continue after a crash.",
+            show_default=False,
+        ),
+    ] = None
+    checkpoint_every: Annotated[int, run_option(min=1, help="Iterations between two saved states.")] = 1
+    resume: Annotated[bool, run_option("--resume", help="Continue from the checkpoint; replaces the run's files.")] = (
+        False
+    )
+    quiet: Annotated[bool, run_option("--quiet", "-q", help="Print nothing but errors.")] = False
     debug: DebugOption = False
 
     def start(self) -> Runtime:

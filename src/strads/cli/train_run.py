@@ -3,13 +3,14 @@
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from rich.console import Console
 
+from strads import models
 from strads.checkpoints import current_session
 from strads.cli import cluster_options, interrupts
 from strads.cli.environment import backends, machine, versions
@@ -40,16 +41,18 @@ class Estimator(Savable, Protocol):
 
 @dataclass(kw_only=True)
 class TrainRun(ABC):
-    """A run requested on the command line, performed by `execute`. Subclasses define what is specific to their model.
+    """A command of `strads train`, whose fields are its options and whose docstring is its help.
+
+    `execute` performs it. Subclasses define what is specific to their model.
 
     Parameters
     ----------
     data : Path
         The data file.
+    parameters : dataclass
+        Options that are parameters of the estimator, by its names for them.
     common : Common
         The output directory, and where it runs.
-    parameters : dict
-        Parameters of the estimator.
 
     Attributes
     ----------
@@ -59,16 +62,19 @@ class TrainRun(ABC):
         Names of additional files that are saved with the model.
     saves_while_training : bool
         Whether the model can be saved between iterations.
+    ends_iterations : bool
+        Whether an interrupt waits for the current iteration's record: otherwise no valid model would be left.
     """
 
     data: Path
+    parameters: Any
     common: Common
-    parameters: dict[str, Any]
 
     command: ClassVar[str]
     estimator: ClassVar[str]
     texts: ClassVar[tuple[str, ...]] = ()
     saves_while_training: ClassVar[bool] = True
+    ends_iterations: ClassVar[bool] = True
 
     model: Estimator = field(init=False)
     _directory: RunDirectory = field(init=False)
@@ -80,24 +86,21 @@ class TrainRun(ABC):
         """What the progress shows of a record."""
         return self.model.shown
 
-    @property
-    def ends_iterations(self) -> bool:
-        """Whether an interrupt waits for the current iteration's record: otherwise no valid model would be left."""
-        return False
-
     @abstractmethod
     def read(self) -> None:
         """Read the data and hold some out; invalid data and parameters are rejected before anything is written."""
 
     def make_model(self) -> Any:
         """Return the estimator to train."""
-        from strads import models  # only now: errors in the data are reported before the estimators are loaded
-
         return getattr(models, self.estimator)(**self.model_parameters())
 
     def model_parameters(self) -> Record:
         """Parameters that the estimator is made with."""
-        return self.parameters
+        return self.recorded_parameters()
+
+    def recorded_parameters(self) -> Record:
+        """Parameters of the estimator, for the run's record."""
+        return asdict(self.parameters) | {"random_state": self.common.seed}
 
     @abstractmethod
     def fit(self, on_record: Callable[[Record], object]) -> None:
@@ -203,7 +206,7 @@ class TrainRun(ABC):
 
         # Immediately: there may not be enough time to save the model.
         signals.on_first = lambda signal: self._directory.finish("interrupted", {"signal": signal, **self._result()})
-        deferred: AbstractContextManager[None] = signals.deferred() if self.ends_iterations else nullcontext()
+        deferred = signals.deferred() if self.ends_iterations else nullcontext()
         try:
             with self._progress(console) as progress, deferred:
                 self.fit(on_record)
@@ -328,16 +331,16 @@ class TrainRun(ABC):
             console.print(f"{cluster_options.describe(runtime)} ({runtime.cluster.backend}) on {hosts}", soft_wrap=True)
 
     def _record(self, runtime: Runtime) -> Record:
-        common = asdict(self.common) | {"out": str(self.common.out)}
+        common = asdict(self.common)
         for name in ("seed", "debug", "quiet"):  # the seed has its own entry
             del common[name]
-        arguments = {"data": str(self.data), **self.arguments(), **common}
+        arguments = {"data": self.data, **self.arguments(), **common}
         return {
             "command": f"train {self.command}",
             "model": type(self.model).__name__,
-            "arguments": arguments | self.parameters,
+            "arguments": arguments | self.recorded_parameters(),
             "seed": self.common.seed,
-            "data": {"file": str(self.data.resolve()), "bytes": self.data.stat().st_size, **self.about_data()},
+            "data": {"file": self.data.resolve(), "bytes": self.data.stat().st_size, **self.about_data()},
             "versions": versions() | (backends() if runtime.cluster.backend != "threads" else {}),
             "machine": machine() | {"threads": runtime.threads},
             "cluster": cluster_options.record(runtime),

@@ -1,27 +1,64 @@
-"""One training of TransE: triples, test triples, and the report on their ranks."""
+"""`strads train transe`: vectors of the entities and relations of a knowledge graph."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.cli.train_options import data_option, model_option, not_negative, positive
 from strads.cli.train_run import Record, TrainRun
 from strads.dds.files import check_announced
 from strads.errors import InputError
 from strads.models import LinkPrediction, TransE, read_labels, read_triples
 
 
+@dataclass(frozen=True, kw_only=True)
+class TransEParameters:
+    """Parameters of the estimator."""
+
+    n_components: Annotated[int, model_option("--dimensions", min=1, help="Length of the vectors.")] = 50
+    max_iter: Annotated[int, model_option("--epochs", min=1, help="Passes over the triples.")] = 100
+    norm: Annotated[int, model_option(min=1, max=2, help="Norm of the distance.")] = 2
+    loss: Annotated[Literal["margin", "logistic"], model_option(help="Margin ranking, or logistic loss.")] = "margin"
+    margin: Annotated[float, model_option(callback=positive, help="γ; 10 is good for --norm 1.")] = 4.0
+    n_negatives: Annotated[int, model_option(min=1, help="Others that each triple is compared with.")] = 16
+    negatives: Annotated[Literal["uniform", "bernoulli"], model_option(help="Which end of a triple is replaced.")] = (
+        "uniform"
+    )
+    adversarial_temperature: Annotated[
+        float, model_option(callback=not_negative, help="How much the nearest others count.")
+    ] = 10.0
+    normalization: Annotated[
+        Literal["none", "sphere", "ball"], model_option(help="Scale entities to norm 1, or to at most 1.")
+    ] = "none"
+    learning_rate: Annotated[float, model_option(callback=positive, help="Step size at the start.")] = 0.2
+
+
 @dataclass(kw_only=True)
 class TransERun(TrainRun):
-    """A run of `strads train transe`."""
+    """Vectors of entities and relations of a knowledge graph, by TransE (translations).
 
-    test: Path | None
-    known: tuple[Path, ...]
-    entities: Path | None
-    relations: Path | None
+    FB15k-237: [bold]strads train transe --data train2id.txt --known valid2id.txt --test test2id.txt --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train transe …[/bold], with the same result.
+    """
+
+    data: Annotated[
+        Path, data_option(help="Triples: head, relation, tail, separated by tabs; or OpenKE's train2id.txt; gzip too.")
+    ]
+    parameters: TransEParameters
+    test: Annotated[Path | None, data_option(help="Triples to measure on.")] = None
+    known: Annotated[
+        list[Path] | None,
+        data_option(
+            help="Further true triples, such as those for validation, for the filtered ranks; may be repeated."
+        ),
+    ] = None
+    entities: Annotated[Path | None, data_option(help="Names of entity ids (entity2id.txt).")] = None
+    relations: Annotated[Path | None, data_option(help="Names of relation ids (relation2id.txt).")] = None
 
     command: ClassVar[str] = "transe"
     estimator: ClassVar[str] = "TransE"
@@ -33,19 +70,14 @@ class TransERun(TrainRun):
     _labels: dict[str, Any] = field(init=False)
     _found: LinkPrediction | None = field(init=False, default=None)
 
-    @property
-    def ends_iterations(self) -> bool:
-        """Vectors are consistent only between epochs."""
-        return True
-
     def read(self) -> None:
         """Read all triples; those of the test must have entities and relations that the model knows."""
         self._triples = read_triples(self.data)
-        self._known = [read_triples(path) for path in self.known]
+        self._known = [read_triples(path) for path in self.known or ()]
         if self.test is not None:
             self._test = read_triples(self.test)
         everything = [self._triples, *self._known, *([] if self._test is None else [self._test])]
-        paths = [self.data, *self.known, *([] if self.test is None else [self.test])]
+        paths = [self.data, *(self.known or ()), *([] if self.test is None else [self.test])]
         for path, triples in zip(paths, everything, strict=True):
             if (triples.dtype == object) != (self._triples.dtype == object):
                 raise InputError(f"{path}: of ids and labels, it has the one and {self.data} the other")
@@ -89,9 +121,7 @@ class TransERun(TrainRun):
 
     def arguments(self) -> Record:
         """The other files."""
-        of_files = {name: getattr(self, name) for name in ("test", "entities", "relations")}
-        shown = {name: None if path is None else str(path) for name, path in of_files.items()}
-        return shown | {"known": [str(path) for path in self.known]}
+        return {name: getattr(self, name) for name in ("test", "entities", "relations")} | {"known": self.known or []}
 
     def about_data(self) -> Record:
         """Numbers of everything."""

@@ -1,10 +1,11 @@
-"""One training of Word2Vec: the sentences, the vectors, and the comparison with people's judgements."""
+"""`strads train word2vec`: vectors of the words of a text file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+from strads.cli.train_options import data_option, model_option, not_negative, positive, run_option, share
 from strads.cli.train_run import Record, TrainRun
 from strads.errors import InputError
 from strads.models import Sentences, Word2Vec, WordVectors
@@ -14,14 +15,55 @@ from strads.models.word_vectors import WordPairEvaluation
 _SHOWN = (50, 150, 400)  # ranks of words whose neighbours are shown
 
 
+@dataclass(frozen=True, kw_only=True)
+class Word2VecParameters:
+    """Parameters of the estimator."""
+
+    min_count: Annotated[int, data_option(min=1, help="Leave out words that occur less often.")] = 5
+    max_final_vocab: Annotated[
+        int | None,
+        data_option("--max-words", min=1, help="Keep only this many words, the most frequent; by default all."),
+    ] = None
+    vector_size: Annotated[int, model_option(min=1, help="Dimensions of the vectors.")] = 100
+    window: Annotated[int, model_option(min=1, max=255, help="Largest distance of two words of a pair.")] = 5
+    negative: Annotated[int, model_option(min=1, help="Negative samples of a pair.")] = 5
+    epochs: Annotated[int, model_option(min=1, help="Passes over the text.")] = 5
+    alpha: Annotated[float, model_option(callback=positive, help="Learning rate at the start.")] = 0.025
+    min_alpha: Annotated[float, model_option(callback=not_negative, help="Learning rate at the end.")] = 0.0001
+    sample: Annotated[float, model_option(callback=share, help="Subsample words with a larger share of the text.")] = (
+        1e-3
+    )
+
+
 @dataclass(kw_only=True)
 class Word2VecRun(TrainRun):
-    """A run of `strads train word2vec`."""
+    """Vectors of words, by skip-gram with negative sampling.
 
-    tokens: str
-    lowercase: bool
-    pairs: Path | None
-    vectors: Path | None
+    Same seed, same vectors, on any number of threads and nodes.
+
+    One review a line: [bold]strads train word2vec --data reviews.txt.gz --vectors vectors.bin --out run[/bold]
+
+    On several machines: [bold]mpiexec -n 4 strads train word2vec …[/bold], with the same result.
+    """
+
+    data: Annotated[Path, data_option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.")]
+    parameters: Word2VecParameters
+    tokens: Annotated[
+        Literal["words", "whitespace"],
+        data_option(help="words: runs of letters, digits and underscores; whitespace: split at white space only."),
+    ] = "words"
+    lowercase: Annotated[bool, data_option(help="Convert to lower case.")] = True
+    pairs: Annotated[
+        Path | None,
+        data_option(help="Pairs of words and people's judgement of their similarity (tab separated), to compare with."),
+    ] = None
+    cbow: Annotated[bool, model_option("--cbow", help="Continuous bag of words instead of skip-gram; one thread.")] = (
+        False
+    )
+    vectors: Annotated[
+        Path | None,
+        run_option(help="Write the vectors to this file, too, in the format of word2vec (binary if it ends in .bin)."),
+    ] = None
 
     command: ClassVar[str] = "word2vec"
     estimator: ClassVar[str] = "Word2Vec"
@@ -31,31 +73,24 @@ class Word2VecRun(TrainRun):
     _words: WordCounts = field(init=False)
     _evaluation: WordPairEvaluation | None = field(init=False, default=None)
 
-    @property
-    def ends_iterations(self) -> bool:
-        """The vectors are gathered between passes."""
-        return True
+    def recorded_parameters(self) -> Record:
+        """Parameters of the estimator."""
+        return super().recorded_parameters() | {"sg": 0 if self.cbow else 1}
 
     def read(self) -> None:
         """Read the sentences and choose the words."""
         self._sentences = Sentences.from_file(self.data, lowercase=self.lowercase, tokens=self.tokens)
         try:
-            self._words = choose_words(
-                self._sentences, self.parameters["min_count"], self.parameters["max_final_vocab"]
-            )
+            self._words = choose_words(self._sentences, self.parameters.min_count, self.parameters.max_final_vocab)
         except InputError as error:
             raise InputError(f"{self.data}: {str(error).replace('min_count', '--min-count')}") from error
-        if self.parameters["min_alpha"] > self.parameters["alpha"]:
+        if self.parameters.min_alpha > self.parameters.alpha:
             raise InputError("--min-alpha is above --alpha: the learning rate falls")
         if self.pairs is not None:
-            self._compare_nothing(self.pairs)
+            words = self._words.words  # vectors of any kind: a bad file of pairs is rejected before training
+            WordVectors(words, [[1.0, number] for number in range(len(words))]).evaluate_word_pairs(self.pairs)
         if self.vectors is not None and not self.vectors.resolve().parent.is_dir():
             raise InputError(f"{self.vectors}: there is no such folder to write the vectors to")
-
-    def _compare_nothing(self, pairs: Path) -> None:
-        """Reject a file of pairs before anything is trained."""
-        words = self._words.words
-        WordVectors(words, [[1.0, number] for number in range(len(words))]).evaluate_word_pairs(pairs)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on all sentences."""
@@ -77,10 +112,7 @@ class Word2VecRun(TrainRun):
 
     def arguments(self) -> Record:
         """How the file is read, and what is written besides the model."""
-        files = {"pairs": self.pairs, "vectors": self.vectors}
-        return {"tokens": self.tokens, "lowercase": self.lowercase} | {
-            name: None if path is None else str(path) for name, path in files.items()
-        }
+        return {name: getattr(self, name) for name in ("tokens", "lowercase", "pairs", "vectors")}
 
     def about_data(self) -> Record:
         """Numbers of everything."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse
@@ -106,7 +106,11 @@ def options() -> dict[str, list[tuple[str, list[str], bool]]]:
     for name, command in train.commands.items():
         kept = [each for each in command.params if each.name not in ("help", "debug", "backend", "address")]
         found[name] = [
-            (option, [str(value) for value in getattr(each.bare_type, "__members__", ["0.1", "2"])], not each.is_flag)
+            (
+                option,
+                [value for value in get_args(each.bare_type()) if isinstance(value, str)] or ["0.1", "2"],
+                not each.is_flag,
+            )
             for each in kept
             for option in each.opts
         ]

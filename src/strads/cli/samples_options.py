@@ -1,0 +1,74 @@
+"""Options that say how samples are read, and which of them are measured on."""
+
+import csv
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strads.cli.train_options import data_option, share
+
+
+def _names(value: str | None) -> str | None:
+    if value is not None and not all(column_names(value)):
+        raise typer.BadParameter(f"{value!r}: give names of columns, such as id,date")
+    return value
+
+
+def column_names(value: str | None) -> tuple[str, ...]:
+    """Return the names of columns in the value of an option; those with commas are in double quotes, as in a CSV."""
+    if value is None:
+        return ()
+    return tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), [""]))
+
+
+SamplesOption = Annotated[
+    Path,
+    data_option(
+        help="Samples: LIBSVM, MatrixMarket, npz (X and y, or scipy.sparse), or CSV with a header; text may be gzip."
+    ),
+]
+LabelsOption = Annotated[
+    Path | None, data_option(help="What is to be predicted, one a line or .npy, where the file of samples lacks it.")
+]
+TargetOption = Annotated[
+    str | None, data_option(metavar="COLUMN", help="What is to be predicted: a column of the CSV.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions:
+    """How a file of samples is read."""
+
+    labels: LabelsOption = None
+    target: TargetOption = None
+    drop: Annotated[
+        str | None, data_option(metavar="COLUMN,…", callback=_names, help="Columns of the CSV to leave out.")
+    ] = None
+    categorical: Annotated[
+        str | None,
+        data_option(
+            metavar="COLUMN,…", callback=_names, help="Columns of the CSV that hold categories: each becomes a feature."
+        ),
+    ] = None
+    names: Annotated[Path | None, data_option(help="Names of the features, one a line.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(DesignOptions):
+    """How samples are read, and which of them are measured on."""
+
+    test: Annotated[Path | None, data_option(help="Further samples, to measure on; a path chooses by them.")] = None
+    test_labels: Annotated[
+        Path | None,
+        data_option(help="What is to be predicted of the further samples, if that is in a file of its own."),
+    ] = None
+    holdout: Annotated[
+        float, data_option(callback=share, help="Share of the samples to measure on, in place of further ones.")
+    ] = 0.0
+
+    def recorded(self) -> dict[str, Any]:
+        """The options, for the run's record."""
+        names = {name: list(column_names(getattr(self, name))) for name in ("drop", "categorical")}
+        return asdict(self) | names

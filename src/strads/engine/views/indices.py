@@ -7,7 +7,7 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
-from strads.engine.views.types import INLINED, ViewType
+from strads.engine.views.types import INLINED, INNER, ViewType
 
 INDEX_ERROR = "index out of range"
 PATTERN_CHANGED = "access outside the recorded ones"
@@ -77,15 +77,32 @@ def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
     return lambda blocks, position: blocks[np.uint64(position)]
 
 
-@register_jitable
-def check_owned(view, position):  # type: ignore[no-untyped-def]
-    """Raise for a row that another job may be using."""
-    if view.low <= position and position < view.high:
-        return
-    # Without owners, only `low` and `high` count.
-    if len(view.owner) > 0 and view.owner[np.uint64(_unit_of(view.blocks, position))] == view.holder:
-        return
-    raise RuntimeError(PATTERN_CHANGED)
+@njit(**INNER)
+def _claimed(owner, blocks, holder, position):  # type: ignore[no-untyped-def]
+    """Whether a row outside of the job's range is one that it claimed when it began."""
+    return len(owner) > 0 and owner[np.uint64(_unit_of(blocks, position))] == holder
+
+
+def owned(view: Any, index: int) -> int:
+    """Return the row of a guarded table that an index denotes; raises if another job may be using it."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(owned)
+def _compiled_owned(view, index):  # type: ignore[no-untyped-def]
+    def position_of(view, index):  # type: ignore[no-untyped-def]
+        position = np.int64(index)
+        # One comparison for most accesses: rows from `low` on are in the table and not negative.
+        if np.uint64(position - view.low) < np.uint64(view.high - view.low):
+            return position
+        row = wrap(index, len(view.data))
+        if view.low <= row and row < view.high:
+            return row
+        if _claimed(view.owner, view.blocks, view.holder, row):
+            return row
+        raise RuntimeError(PATTERN_CHANGED)
+
+    return position_of
 
 
 def rows_are_scalars(data: Any) -> bool:

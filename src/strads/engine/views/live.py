@@ -24,7 +24,7 @@ from strads.engine.views.kinds import (
 from strads.engine.views.near import near_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION
+from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION, constant_item
 
 
 class Guarded(NamedTuple):
@@ -112,7 +112,9 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
     @njit(**INLINED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
-        return make_guarded((s.data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+        return make_guarded(
+            (s.data, constant_item(s.low, job), constant_item(s.high, job), s.owner, s.blocks, context[HOLDER], checks)
+        )
 
     return {
         Role.SCALAR: None,
@@ -142,7 +144,9 @@ def _ragged_views(checks: bool | None) -> dict[Role, Any]:
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         data = make_ragged((s.data[0], s.data[1]))
-        return make_guarded((data, s.low[job], s.high[job], s.owner, s.blocks, context[HOLDER], checks))
+        return make_guarded(
+            (data, constant_item(s.low, job), constant_item(s.high, job), s.owner, s.blocks, context[HOLDER], checks)
+        )
 
     whole = (Role.READ, Role.CHECKED, Role.WRITTEN)
     return {**dict.fromkeys(whole, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}

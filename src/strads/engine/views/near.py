@@ -25,7 +25,7 @@ from numba.extending import (
 from strads.engine.views.keyed import KeyedType
 from strads.engine.views.kinds import TABLES, make_checked
 from strads.engine.views.random_numbers import RandomType, next_words
-from strads.engine.views.types import INLINED, JOB, ViewType, define_view
+from strads.engine.views.types import INLINED, JOB, ViewType, constant_item, define_view
 from strads.rng.numbers import check_table, chosen, entry_of_pool, integer_between
 
 EMPTY = "rng.near has no row to choose from: the job owns none"
@@ -121,7 +121,8 @@ def near_view(constructor: Any | None, checks: bool | None) -> Any:
     def near(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         view, drawn = inner(s.inner, context), inner_of(s.data, context)
-        return make_near((view, drawn, s.rows, s.low[job], s.high[job] - s.low[job], s.share, s.other, s.group))
+        first = constant_item(s.low, job)
+        return make_near((view, drawn, s.rows, first, constant_item(s.high, job) - first, s.share, s.other, s.group))
 
     return near
 

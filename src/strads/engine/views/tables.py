@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload, overload_attribute
 
-from strads.engine.views.indices import check_owned, clipped, item_of, refuse_index, set_item_of, wrap
+from strads.engine.views.indices import clipped, item_of, owned, refuse_index, set_item_of, wrap
 from strads.engine.views.kinds import (
     LIVE,
     MOST_AXES,
@@ -144,9 +144,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(view, GuardedType):
 
         def guarded(view, index):  # type: ignore[no-untyped-def]
-            position = wrap(index, len(view.data))
-            check_owned(view, position)
-            return view.data[position]
+            return view.data[np.uint64(owned(view, index))]
 
         return guarded
     if isinstance(view, GhostRowType):
@@ -206,9 +204,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if isinstance(view, GuardedType):
 
         def guarded(view, index, value):  # type: ignore[no-untyped-def]
-            position = wrap(index, len(view.data))
-            check_owned(view, position)
-            view.data[position] = value
+            view.data[np.uint64(owned(view, index))] = value
 
         return guarded
     if isinstance(view, CheckedType):

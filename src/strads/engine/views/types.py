@@ -144,3 +144,20 @@ def local_counters(typingctx: Any) -> Any:
         return array._getvalue()
 
     return array_type(), codegen
+
+
+@intrinsic
+def constant_item(typingctx: Any, array: Any, index: Any) -> Any:
+    """Load `array[index]`, which nothing changes while the calling function runs.
+
+    So the compiler can load it once, before a loop: of other loads it must assume that a store of the body changes
+    their value.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(array)(context, builder, args[0]).data
+        value = builder.load(builder.gep(data, [args[1]]))
+        value.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return value
+
+    return array.dtype(array, types.intp), codegen

@@ -22,6 +22,7 @@ from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.crowding import shortened, some_tasks
+from strads.schedule.records.merging import append_records, merge_repeated
 from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, new_hints
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
@@ -318,17 +319,22 @@ class Recorder:
                 copies = _Copies()
             log = self._record_chunk(bound, indices, first, count, longest[0] * count, dtype, copies)
             longest[0] = max(longest[0], -(-len(log.rows) // count))
-            logs[chunk] = log
+            kept = merge_repeated(log.counts, log.rows, log.tags)
+            logs[chunk] = _Log(log.state, log.counts, log.rows[:kept].copy(), log.tags[:kept].copy())
             spare.append(copies)
 
         with stoppable() as stop:
             team.for_each(record, len(logs), on_interrupt=stop)
         recorded = [log for log in logs if log is not None]
+        ends = np.concatenate([[0], np.cumsum([len(log.rows) for log in recorded])]).astype(np.int64)
         offsets = np.zeros(len(indices) + 1, np.int64)
-        if recorded:
-            np.cumsum(np.concatenate([log.counts for log in recorded]), out=offsets[1:])
-        rows = np.concatenate([log.rows for log in recorded]) if recorded else np.empty(0, dtype)
-        tags = np.concatenate([log.tags for log in recorded]) if recorded else np.empty(0, np.uint8)
+        rows, tags = np.empty(int(ends[-1]), dtype), np.empty(int(ends[-1]), np.uint8)
+
+        def append(chunk: int) -> None:
+            log = recorded[chunk]
+            append_records(log.counts, log.rows, log.tags, chunk * self._chunk, ends[chunk], offsets, rows, tags)
+
+        team.for_each(append, len(recorded))
         return SparseRecords(shapes, offsets, rows, tags)
 
     def _record_chunk(
@@ -347,7 +353,7 @@ class Recorder:
             log = self._new_log(count, used, dtype)
             copies.forget()
             used = self._call(bound, indices, first, count, log, copies)
-        return _Log(log.state, log.counts, log.rows[:used].copy(), log.tags[:used].copy())
+        return _Log(log.state, log.counts, log.rows[:used], log.tags[:used])
 
     def _call(
         self, bound: BoundArguments, indices: LoopIndices, first: int, count: int, log: _Log, copies: _Copies

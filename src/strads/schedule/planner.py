@@ -1,7 +1,7 @@
 """Decides what may run concurrently: from access records to a plan (DESIGN §4.4, thesis §7.2.4)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.cost import BYTES
 from strads.schedule.records.crowding import crowded_row, sample
-from strads.schedule.records.feeding import feeds_forward
-from strads.schedule.records.parts import as_sparse, chosen
+from strads.schedule.records.feeding import Feeding, feeding, feeds_forward
+from strads.schedule.records.parts import as_sparse, as_uniform, chosen
 from strads.schedule.records.row_ranges import RowRanges
 from strads.schedule.strategies.buckets import buckets
 from strads.schedule.strategies.components import components
@@ -133,14 +133,46 @@ def build_plan(
         return _one_job(problem, "sequential", f"{ALONE}: {crowded}")
     middle = middle_of(records.tasks) if records.rows.size else range(0)
     part = chosen(records, np.arange(middle.start, middle.stop)) if middle else None
-    chained = None if part is None else chain(part, in_order=in_order, certain=certain)
-    if chained is not None:
-        return _one_job(problem, "sequential", f"{ALONE}: {chained}")
-    # Whoever plans without all records only knows of the part: both must come to the same order.
-    if not in_order and ((part is not None and feeds_forward(part)) or feeds_forward(records)):
+    if part is not None:
+        loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed)
+        hopeless = foresee_one_job(part, loop)
+        if hopeless is not None:
+            plan = _one_job(problem, "sequential", f"{ALONE}: {hopeless.reason}")
+            return _with_rejected(plan, hopeless.rejected)
+    if not in_order and _feeds_forward(records, part):
         plan = _choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     return _choose(problem, in_order=in_order, streams=streams)
+
+
+def _feeds_forward(records: AccessRecords, part: AccessRecords | None) -> bool:
+    """Whether the order of a loop counts, given its records and those of its middle, which usually decide.
+
+    Whoever plans without all records only knows of the part: both must come to the same order.
+    """
+    found = Feeding.SELDOM if part is None else feeding(part)
+    return feeds_forward(records) if found is Feeding.SELDOM else found is Feeding.FORWARD
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the planner knows of a loop beside its records; see the parameters of `build_plan`."""
+
+    tasks: int
+    in_order: bool
+    streams: bool
+    certain: float
+    near: tuple[frozenset[int], ...]
+    deal: Deal
+    seed: int
+
+
+@dataclass(frozen=True)
+class OneJob:
+    """Why a loop has to run as one job, and why each strategy was rejected."""
+
+    reason: str
+    rejected: dict[str, str]
 
 
 def middle_of(tasks: int) -> range:
@@ -150,25 +182,31 @@ def middle_of(tasks: int) -> range:
     return range(begin, begin + size) if tasks >= 2 * size else range(0)
 
 
-def chain(part: AccessRecords, *, in_order: bool, certain: float) -> str | None:
-    """Say why a loop whose order counts has to run on one thread, as far as the tasks of its middle tell.
+def foresee_one_job(part: AccessRecords, loop: Loop) -> OneJob | None:
+    """Say why a loop has to run as one job, as far as the tasks of its middle tell; None if a plan may win.
 
-    Also called before the whole loop is recorded, to save the records; the plan is the same either way. With `in_order`
-    the order always counts; otherwise only if tasks produce inputs of later ones.
+    Also called before the whole loop is recorded, to save the records; the plan is the same either way. Where the order
+    of the tasks counts, all of the part must be a chain; otherwise no strategy may win for the part.
     """
-    part = as_sparse(part)  # the cost model tells uniform records from others
-    if not in_order and not feeds_forward(part):
+    part = as_sparse(part)
+    if loop.in_order or feeds_forward(part):  # the cost model tells uniform records from others
+        plan = build_plan(part, threads=2, in_order=True, certain=loop.certain)
+        reason = f"its order counts, and {part.tasks:,} tasks of its middle can hardly run together"
+    else:
+        problem = Problem.of(as_uniform(part), 2, loop.seed, sequential, None, loop.certain, loop.near, loop.deal)
+        plan = _choose(problem, in_order=False, streams=loop.streams, share=part.tasks / loop.tasks)
+        reason = plan.reason.removeprefix(ALONE).strip(" ()") or "its tasks conflict"
+        reason = f"{part.tasks:,} tasks of its middle would hardly be faster together: {reason}"
+    if plan.strategy != "sequential":
         return None
-    if build_plan(part, threads=2, in_order=True, certain=certain).strategy != "sequential":
-        return None
-    return f"its order counts, and {part.tasks:,} tasks of its middle can hardly run together"
+    rejected = plan.details.get("rejected")
+    return OneJob(reason, dict(rejected) if isinstance(rejected, dict) else {})
 
 
 def is_dear(part: AccessRecords, *, in_order: bool) -> bool:
     """Whether a plan for a loop whose order counts takes longer than the loop, as far as the tasks of its middle tell.
 
-    That is, whether rows are so short that an access takes less time than a planner's passes over its record. The
-    arguments are those of `chain`.
+    That is, whether rows are so short that an access takes less time than a planner's passes over its record.
     """
     part = as_sparse(part)
     row_bytes = np.array([table.row_bytes for table in part.tables])[part.tags >> 1].mean()
@@ -187,7 +225,7 @@ def regular_chunks(
     tasks
         Number of tasks of the whole loop.
     in_order, certain
-        As for `build_plan` and `chain`.
+        As for `build_plan`.
 
     Returns
     -------
@@ -228,7 +266,8 @@ def _serves(problem: Problem, strategy: str) -> bool:
     return True
 
 
-def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
+def _choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0) -> Plan:
+    """Return the first plan that is good enough, or the best; `share` is that of the tasks in the problem."""
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
     for strategy in _candidates(in_order=in_order, streams=streams):
@@ -240,7 +279,7 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool) -> Plan:
         except PlanError as error:
             rejected[strategy] = str(error)
             continue
-        gain = _gain(problem, plan)
+        gain = _gain(problem, plan, share)
         if _is_enough(plan, gain):
             return _with_rejected(plan, rejected)
         rejected[strategy] = _why(plan, gain)
@@ -260,13 +299,14 @@ def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
     return "independent", "rotation", "buckets", "components", "wavefront"
 
 
-def _gain(problem: Problem, plan: Plan) -> float:
+def _gain(problem: Problem, plan: Plan, share: float) -> float:
     """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
     if plan.strategy in ("independent", "rotation"):
         return plan.parallelism
     alone = problem.tasks * problem.nanoseconds_per_task
+    jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
     in_order = problem.tasks * problem.nanoseconds_in(plan.order)
-    together = in_order / min(plan.parallelism, 2.0) + plan.jobs * JOB_NS / 2
+    together = in_order / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
     gain = plan.details.get("gain")
     return min(alone / together, gain) if isinstance(gain, float) else alone / together
 

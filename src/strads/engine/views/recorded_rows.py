@@ -55,12 +55,18 @@ def log_once(view, position, write):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
+def _slots_in_use(view):  # type: ignore[no-untyped-def]
+    """Return where the state counts the rows of the table that the task has copied."""
+    return SLOTS + ((view.tag & (SILENT - 1)) >> 1)
+
+
+@register_jitable
 def scratch_slot(view, position):  # type: ignore[no-untyped-def]
     """Return the slot of this task's private copy of a row; the first access creates the copy."""
     task = view.state[TASK]
     if view.stamps[position] == task:
         return view.slots[position]
-    counter = SLOTS + ((view.tag & (SILENT - 1)) >> 1)
+    counter = _slots_in_use(view)
     slot = view.state[counter]
     if slot >= len(view.copies):
         raise RuntimeError(SCRATCH_FULL)
@@ -125,7 +131,17 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             return row
 
         return ragged_row
-    write = 0 if rows_are_scalars(data) else write
+    if rows_are_scalars(data):
+
+        def scalar(view, index):  # type: ignore[no-untyped-def]
+            position = wrap(index, len(view.data))
+            log(view, position, 0)
+            # A number is copied only when it is written: most tasks read many and write few.
+            if view.state[_slots_in_use(view)] > 0 and view.stamps[position] == view.state[TASK]:
+                return view.copies[view.slots[position]]
+            return view.data[position]
+
+        return scalar
 
     def row(view, index):  # type: ignore[no-untyped-def]
         position = wrap(index, len(view.data))

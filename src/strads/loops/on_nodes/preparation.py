@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,7 @@ from strads.loops.program import LoopProgram
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.planner import ALONE, KEPT, build_plan, chain, is_dear
+from strads.schedule.planner import ALONE, KEPT, Loop, build_plan, foresee_one_job, is_dear
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import concatenated, nothing_recorded
@@ -144,7 +144,8 @@ class _Ahead:
 
     `program`, `memory`: the compiled program, and memory for copies of tables. `alone`: why it has to run as one job,
     else empty. `plan`: the plan, if it was made without records. `checks_all`: nothing was recorded or checked.
-    `failure`: the error of the attempt. `keeps_order`: tasks read elements that earlier ones wrote.
+    `failure`: the error of the attempt. `keeps_order`: tasks read elements that earlier ones wrote. `rejected`: why no
+    strategy would do, if it was tried on a part of the loop.
     """
 
     program: LoopProgram
@@ -156,6 +157,7 @@ class _Ahead:
     checks_all: bool = False
     failure: StradsError | None = None
     keeps_order: bool = False
+    rejected: dict[str, str] = field(default_factory=dict)
 
 
 def _look_ahead(
@@ -187,7 +189,7 @@ def _look_ahead(
     bring_what_is_read(node, program, shards)
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     # The planner detects crowded rows and chains itself: detecting them here saves the records.
-    alone = spec.alone
+    alone, rejected = spec.alone, dict[str, str]()
     if in_order and program.cast.near and spec.options.strategy == "auto":
         alone = alone or _ALL_ROWS
     if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
@@ -207,12 +209,15 @@ def _look_ahead(
         plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, in_order=in_order)
         if plan is not None:
             return _Ahead(program, {}, seconds, nothing, "", plan)
-        alone = chain(middle, in_order=in_order, certain=program.facts.certain_share) or ""
+        loop = _loop(spec, program, bound, in_order=in_order)
+        hopeless = foresee_one_job(middle, loop)
+        if hopeless is not None:
+            alone, rejected = hopeless.reason, hopeless.rejected
         if not alone and spec.is_first and not bound.sums_floats and is_dear(middle, in_order=in_order):
             alone = _FIRST_CALL
     del middle
     memory = _room_for_copies(node, spec, program, bound, shards)
-    known = partial(_Ahead, program, memory, seconds)
+    known = partial(_Ahead, program, memory, seconds, rejected=rejected)
     if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
         return known(nothing, alone, checks_all=True)
     keep = not (alone and may_be_alone)
@@ -359,7 +364,7 @@ def _plan(
 ) -> Placed:
     """Plan and place the loop: returns the plan, the preferred layout of tables, and each node's part."""
     options, threads = spec.options, node.size * team.size
-    read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
+    loop = _loop(spec, program, bound, in_order=ahead.keeps_order or options.order == "sequential")
     plan = ahead.plan or build_plan(
         records,
         threads=threads,
@@ -367,14 +372,15 @@ def _plan(
         seed=options.seed,
         parallel=team.for_each,
         copy_in_order=copy_in_order,
-        in_order=ahead.keeps_order or options.order == "sequential",
-        certain=program.facts.certain_share,
-        near=program.cast.near_tables(),
-        deal=spec.deal,
-        streams=any(bound.tables()[position].values.nbytes > _CACHED for position in read),
+        in_order=loop.in_order,
+        certain=loop.certain,
+        near=loop.near,
+        deal=loop.deal,
+        streams=loop.streams,
     )
     if ahead.alone:
-        plan = replace(plan, reason=f"{ALONE}: {ahead.alone}")
+        details = {**plan.details, "rejected": ahead.rejected}
+        plan = replace(plan, reason=f"{ALONE}: {ahead.alone}", details=details)
     elif plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not bound.sums_floats:
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         plan = build_plan(records, threads=1, strategy="sequential")
@@ -384,6 +390,14 @@ def _plan(
     near, plan = _pools(program, bound, records, plan, options.strategy)
     plan.details["notes"] = [*_notes(ahead, bound, spec.counters), *notes_on_pools(program, bound, plan, near)]
     return placed_on_nodes(node, options, program, plan, records, near, shards, team.size)
+
+
+def _loop(spec: LoopSpec, program: LoopProgram, bound: BoundArguments, *, in_order: bool) -> Loop:
+    """Return what the planner has to know beside the records."""
+    read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
+    streams = any(bound.tables()[position].values.nbytes > _CACHED for position in read)
+    near, certain = tuple(program.cast.near_tables()), program.facts.certain_share
+    return Loop(len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed)
 
 
 def _pools(

@@ -1,5 +1,7 @@
 """Whether tasks produce inputs of later ones: then only the order of the loop gives the intended result."""
 
+from enum import Enum
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,17 +11,35 @@ from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.touches import Touches, span
 
 MANY = 0.25  # of the tasks
+_BACKWARD, _NEVER = -1, -2
+
+
+class Feeding(Enum):
+    """What tasks read of rows that others write: see `feeding`."""
+
+    BACKWARD = "some task reads a row that a later one writes"
+    FORWARD = "many tasks read rows that only earlier ones write"
+    SELDOM = "few tasks read rows that only earlier ones write"
+    NEVER = "tasks only read rows that they also write"
 
 
 def feeds_forward(records: AccessRecords) -> bool:
     """Whether many tasks read rows that only earlier tasks write, and none reads a row that a later task writes.
 
-    What a task reads of rows that it writes itself does not count. This holds for dynamic programming, substitution,
-    recurrences and sums from the leaves of a tree to its root, but not for sweeps over a grid or a graph, which read
-    rows of earlier and later tasks, nor for tasks that only accumulate.
+    This holds for dynamic programming, substitution, recurrences and sums from the leaves of a tree to its root, but
+    not for sweeps over a grid or a graph, which read rows of earlier and later tasks, nor for tasks that only
+    accumulate.
+    """
+    return feeding(records) is Feeding.FORWARD
+
+
+def feeding(records: AccessRecords) -> Feeding:
+    """Say what tasks read of rows that others write; what a task writes itself does not count.
+
+    A loop is `BACKWARD` if any part of it is.
     """
     if records.rows.size == 0 or not _reads(records):
-        return False
+        return Feeding.NEVER
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the last one, from 1; 0: none
@@ -30,7 +50,10 @@ def feeds_forward(records: AccessRecords) -> bool:
         touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(tags))
     else:
         tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
-    return bool(_feeds_forward(touches, records.tasks, tags, first_row, writer))
+    feeding = _feeding(touches, records.tasks, tags, first_row, writer)
+    if feeding in (_BACKWARD, _NEVER):
+        return Feeding.BACKWARD if feeding == _BACKWARD else Feeding.NEVER
+    return Feeding.FORWARD if feeding > MANY * records.tasks else Feeding.SELDOM
 
 
 def _reads(records: AccessRecords) -> bool:
@@ -40,14 +63,17 @@ def _reads(records: AccessRecords) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _feeds_forward(
+def _feeding(
     touches: Touches,
     tasks: int,
     tags: NDArray[np.uint8],
     first_row: NDArray[np.int64],
     writer: NDArray[np.integer],
-) -> bool:
-    """`tags` holds those of all accesses or, for uniform records, those of one task."""
+) -> int:
+    """Number of tasks that read rows which only earlier tasks write, or one of the negative codes.
+
+    `tags` holds those of all accesses or, for uniform records, those of one task.
+    """
     uniform = touches.arity >= 0
     for task in range(tasks):
         first, end = span(touches, task)
@@ -55,7 +81,7 @@ def _feeds_forward(
             tag = tags[access - first if uniform else access]
             if tag & 1:
                 writer[first_row[tag >> 1] + touches.rows[access]] = task + 1
-    feeding = 0
+    feeding, foreign = 0, False
     for task in range(tasks):
         reads_earlier = False
         first, end = span(touches, task)
@@ -65,11 +91,13 @@ def _feeds_forward(
                 continue
             row = touches.rows[access]
             last = writer[first_row[tag >> 1] + row]
-            if last > task + 1 and not _writes(touches, first, end, tags, tag | 1, row):
-                return False
+            if (last > task + 1 or not foreign) and not _writes(touches, first, end, tags, tag | 1, row):
+                if last > task + 1:
+                    return _BACKWARD
+                foreign = True
             reads_earlier |= 0 < last < task + 1
         feeding += reads_earlier
-    return feeding > MANY * tasks
+    return feeding if foreign else _NEVER
 
 
 @njit(nogil=True)

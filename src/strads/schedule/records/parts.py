@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.records.merging import merge_repeated
 
 
 def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
@@ -29,14 +30,32 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
 
 
 def as_sparse(records: AccessRecords) -> SparseRecords:
-    """Return records in compressed form."""
+    """Return records in compressed form, each row of a task once."""
     if isinstance(records, SparseRecords):
         return records
     tasks, accesses = records.rows.shape
     accessed = zip(records.access_tables, records.access_writes, strict=True)
-    tags = np.array([2 * table + write for table, write in accessed], np.uint8)
-    offsets = np.arange(tasks + 1, dtype=np.int64) * accesses
-    return SparseRecords(records.tables, offsets, np.ascontiguousarray(records.rows).reshape(-1), np.tile(tags, tasks))
+    tags = np.tile(np.array([2 * table + write for table, write in accessed], np.uint8), tasks)
+    rows = np.ascontiguousarray(records.rows).reshape(-1)
+    if len(set(records.access_tables)) == accesses:
+        return SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags)
+    rows, counts = rows.copy(), np.full(tasks, accesses, np.int32)
+    kept = merge_repeated(counts, rows, tags)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return SparseRecords(records.tables, offsets, rows[:kept], tags[:kept])
+
+
+def as_uniform(records: SparseRecords) -> AccessRecords:
+    """Return records in uniform form if every task makes the same sequence of accesses, else as they are."""
+    tasks = records.tasks
+    arity = int(records.offsets[1]) if tasks else 0
+    tags = records.tags[:arity]
+    if not np.array_equal(records.offsets, np.arange(tasks + 1) * arity) or np.any(
+        records.tags.reshape(tasks, -1) != tags
+    ):
+        return records
+    tables, writes = tuple((tags >> 1).tolist()), tuple((tags & 1).astype(bool).tolist())
+    return UniformRecords(records.tables, tables, writes, records.rows.reshape(tasks, arity))
 
 
 def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
@@ -45,7 +64,7 @@ def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
         rows = records.rows[tasks]
         return as_sparse(UniformRecords(records.tables, records.access_tables, records.access_writes, rows))
     whole = records
-    lengths = np.diff(whole.offsets)[tasks]
+    lengths = whole.offsets[tasks + 1] - whole.offsets[tasks]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     entries = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1][tasks] - offsets[:-1], lengths)
     return SparseRecords(whole.tables, offsets, whole.rows[entries], whole.tags[entries])

@@ -66,7 +66,7 @@ def _number_tagged(
     for access in range(begin, end):
         first = base[tags[access]]
         row = first + rows[access]
-        kept = first >= 0 and (len(written) == 0 or written[row] != 0)
+        kept = first >= 0 and (tags[access] & 1 != 0 or len(written) == 0 or written[row] != 0)
         numbered[access] = row if kept else -1
 
 

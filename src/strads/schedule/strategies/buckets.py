@@ -48,7 +48,7 @@ def _most_rows(touches: Touches, tasks: int, enough: int) -> int:
 @njit(nogil=True, cache=True)
 def _bucket_keys(
     touches: Touches,
-    block_of: NDArray[np.int32],
+    block_of: NDArray[np.integer],
     blocks: int,
     width: int,
     begin: int,
@@ -200,7 +200,7 @@ def _keys(
     width: int,
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64]]:
     """Number of each task's set of blocks, its count in each chunk of tasks, and the chunks."""
-    block_of = np.zeros(problem.rows, np.int32)
+    block_of = np.zeros(problem.rows, np.int16 if blocks < 2**15 else np.int32)  # small, so that it stays in the cache
     first_block, cut = 0, iter(zip(cuts, members, strict=True))
     for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
         if np.any(problem.row_work[begin:end]):

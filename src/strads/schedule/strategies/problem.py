@@ -129,7 +129,12 @@ class Problem:
         """Work of each job: its number of tasks or, if tasks differ, the sum of 1 + accesses of each; shape (jobs,)."""
         if self.columns is not None:
             return np.diff(offsets)
-        return _job_accesses(self.found.offsets, order, offsets)
+        work = np.zeros(len(offsets) - 1, np.int64)
+        pieces = np.linspace(0, len(work), min(self.threads, len(work)) + 1).astype(np.int64)
+        self.parallel(
+            lambda c: _job_accesses(self.found.offsets, order, offsets, pieces[c], pieces[c + 1], work), len(pieces) - 1
+        )
+        return work
 
     def consecutive_work(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same for jobs that run consecutive tasks of the loop, `bounds[j]:bounds[j + 1]`."""
@@ -188,14 +193,17 @@ class Problem:
 
 @njit(nogil=True, cache=True)
 def _job_accesses(
-    task_offsets: NDArray[np.int64], order: NDArray[np.integer], offsets: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    work = np.zeros(len(offsets) - 1, np.int64)
-    for job in range(len(work)):
+    task_offsets: NDArray[np.int64],
+    order: NDArray[np.integer],
+    offsets: NDArray[np.int64],
+    begin: int,
+    end: int,
+    work: NDArray[np.int64],
+) -> None:
+    for job in range(begin, end):
         for position in range(offsets[job], offsets[job + 1]):
             task = order[position]
             work[job] += 1 + task_offsets[task + 1] - task_offsets[task]
-    return work
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,74 @@
+"""Merges the accesses of a task to one row: `x[i] += 1` reads and writes it, and no plan distinguishes the two."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_FEW = 8  # accesses of a task that are compared with each other
+_MANY = 128  # accesses of a task that are looked up in a hash table; more are kept as they are
+_SLOTS = 256
+_HASH = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(nogil=True, cache=True)
+def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags: NDArray[np.uint8]) -> int:
+    """Keep the first of a task's accesses to a row, as a write if any of them is one; in place.
+
+    Parameters
+    ----------
+    counts : (tasks,)
+        Number of accesses of each task; becomes that of the accesses that are kept.
+    rows, tags : (accesses,)
+        Row and tag of each, task by task; those that are kept are moved to the front.
+
+    Returns
+    -------
+    Number of accesses that are kept.
+    """
+    place, owner = np.empty(_SLOTS, np.int64), np.full(_SLOTS, -1, np.int64)
+    end = read = 0
+    for task in range(len(counts)):
+        first, stop = end, read + counts[task]
+        for access in range(read, stop):
+            row, tag = rows[access], tags[access]
+            known = -1
+            if counts[task] <= _FEW:
+                for earlier in range(first, end):
+                    if rows[earlier] == row and tags[earlier] >> 1 == tag >> 1:
+                        known = earlier
+            elif counts[task] <= _MANY:
+                slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * _HASH) >> np.uint64(56)
+                while owner[slot] == task and (rows[place[slot]] != row or tags[place[slot]] >> 1 != tag >> 1):
+                    slot = (slot + np.uint64(1)) % np.uint64(_SLOTS)
+                if owner[slot] == task:
+                    known = place[slot]
+                else:
+                    owner[slot], place[slot] = task, end
+            if known >= 0:
+                tags[known] |= tag & 1
+            else:
+                rows[end], tags[end] = row, tag
+                end += 1
+        counts[task] = end - first
+        read = stop
+    return end
+
+
+@njit(nogil=True, cache=True)
+def append_records(
+    counts: NDArray[np.integer],
+    rows: NDArray[np.integer],
+    tags: NDArray[np.uint8],
+    first_task: int,
+    first_access: int,
+    all_offsets: NDArray[np.int64],
+    all_rows: NDArray[np.integer],
+    all_tags: NDArray[np.uint8],
+) -> None:
+    """Store the records of some consecutive tasks in those of all, from a task and an access on."""
+    end = first_access
+    for task in range(len(counts)):
+        end += counts[task]
+        all_offsets[first_task + task + 1] = end
+    all_rows[first_access:end] = rows
+    all_tags[first_access:end] = tags

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError
 
 Keys = NDArray[np.int64] | RaggedArray
@@ -84,15 +84,6 @@ def decode_keys(keys: Keys) -> NDArray[Any]:
 def decode_key(keys: Keys, row: int) -> Key:
     """Return one of the keys in the user's form."""
     return bytes(keys[row]).decode() if isinstance(keys, RaggedArray) else int(keys[row])
-
-
-def join_keys(parts: list[Keys]) -> Keys:
-    """Concatenate arrays of keys of one kind."""
-    ragged = [keys for keys in parts if isinstance(keys, RaggedArray)]
-    if ragged:
-        lengths = np.concatenate([keys.lengths for keys in ragged])
-        return RaggedArray(np.concatenate([keys.values for keys in ragged]), offsets_of(lengths))
-    return np.concatenate([keys for keys in parts if not isinstance(keys, RaggedArray)])
 
 
 def _refuse(keys: list[Any]) -> NoReturn:

@@ -1,5 +1,6 @@
 """Shape and dtype of a table, and the default distribution of its rows over nodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray
+from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import ArgumentError
 
 Bounds = NDArray[np.int64]
@@ -80,9 +81,14 @@ class Layout:
         return checked.astype(np.int64)
 
 
-def part(storage: Storage, low: int, high: int) -> Storage:
-    """Return rows `low..high - 1`; a view (of the values, for ragged rows)."""
-    return storage[low:high]
+def concatenated(parts: Sequence[Any]) -> Any:
+    """Return the rows of several storages of one kind, one after the other; a single one is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    if not isinstance(parts[0], RaggedArray):
+        return np.concatenate(parts)
+    lengths = np.concatenate([part.lengths for part in parts])
+    return RaggedArray(np.concatenate([part.values for part in parts]), offsets_of(lengths))
 
 
 def take(storage: Storage, rows: NDArray[np.integer]) -> Storage:
@@ -105,3 +111,10 @@ def numbers(storage: Storage) -> NDArray[Any]:
 def owners(bounds: Bounds, rows: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the node that holds each row."""
     return np.searchsorted(bounds, rows, side="right") - 1
+
+
+def inverse(order: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the permutation that undoes another one."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from strads.dds._layout import concatenated
 from strads.dds._results import Columns
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
 
 
 def filled_of(results: Sequence[Any]) -> list[Any]:
@@ -32,14 +32,3 @@ def join_rows(filled: Sequence[Any], like: Any) -> Storage:
     if not isinstance(like, Columns):
         return np.concatenate(filled) if len(filled) > 1 else filled[0] if filled else like
     return concatenated([columns.storage(like.dtypes) for columns in filled] or [like.storage()])
-
-
-def concatenated(parts: Sequence[Storage]) -> Storage:
-    """Concatenate rows."""
-    if len(parts) == 1:
-        return parts[0]
-    ragged = [part for part in parts if isinstance(part, RaggedArray)]
-    if ragged:
-        lengths = np.concatenate([part.lengths for part in ragged])
-        return RaggedArray(np.concatenate([part.values for part in ragged]), offsets_of(lengths))
-    return np.concatenate([part for part in parts if not isinstance(part, RaggedArray)])

@@ -15,22 +15,15 @@ from strads.cluster import Node
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.dds.shard import Shard, fetch_ranges
 
 Selection = tuple[int, int] | NDArray[np.int64]
 
 
-def new_shard(layout: Layout, bounds: Bounds, rank: int) -> Shard:
-    """Make a shard of zeros."""
-    if layout.offsets is not None:
-        return Shard.ragged(layout.offsets, layout.dtype, bounds, rank)
-    return Shard.dense(layout.shape, layout.dtype, bounds, rank)
-
-
 def store_values(node: Node, name: str, layout: Layout, bounds: Bounds, values: NDArray[Any]) -> None:
     """Make a shard from the numbers of this node's rows."""
-    shard = new_shard(layout, bounds, node.rank)
+    shard = Shard.zeros(layout, bounds, node.rank)
     shard.values(shard.low, shard.high)[...] = values
     node.store[name] = shard
 
@@ -90,17 +83,10 @@ def write_rows(node: Node, name: str, field: str | None, selection: Selection, v
         if isinstance(selection, tuple):
             shard.values(*selection)[...] = values
         else:
-            shard.whole.values[ragged_places(shard.whole.offsets, selection)] = values
+            shard.whole.values[places_of(shard.whole.offsets, selection)] = values
         return
     target = shard.whole if field is None else shard.whole[field]
     target[slice(*selection) if isinstance(selection, tuple) else selection] = values
-
-
-def ragged_places(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of the given ragged rows' numbers in the array of all numbers."""
-    lengths = offsets[rows + 1] - offsets[rows]
-    ends = offsets_of(lengths)
-    return np.arange(ends[-1]) + np.repeat(offsets[rows] - ends[:-1], lengths)
 
 
 def move_rows(node: Node, name: str, bounds: Bounds) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from strads.checkpoints import Load, Save, SnapshotSave, Tree, digest, is_shared, observe, row_sum, total
 from strads.cluster import Cluster
-from strads.dds._layout import Bounds, Layout, numbers, part
+from strads.dds._layout import Bounds, Layout, numbers
 from strads.dds._node_tables import copy_table, move_rows, save_rows, store_values, sum_rows
 from strads.dds._spread import Spread, lost
 from strads.dds._storage import Storage
@@ -102,7 +102,7 @@ class Content:
     def _scatter(self, cluster: Cluster, bounds: Bounds) -> None:
         home = self.home
         name = cluster.new_name()
-        each = [(numbers(part(home, int(a), int(b))),) for a, b in pairwise(bounds)]
+        each = [(numbers(home[a:b]),) for a, b in pairwise(bounds)]
         cluster.run(store_values, name, self.layout, bounds, each=each)
         self._spread = Spread(cluster, name, self.layout, bounds)
         _bring_home_at_end(cluster, self)
@@ -183,7 +183,7 @@ class Content:
         else:
             bounds = tree["bounds"]
             pieces = [
-                (numbers(part(home, low, high)), each)
+                (numbers(home[low:high]), each)
                 for (low, high), each in zip(pairwise(bounds), tree["nodes"], strict=True)
             ]
         for rows, each in pieces:

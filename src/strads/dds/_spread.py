@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from strads.cluster import Cluster
 from strads.dds._hash_index import HashIndex
-from strads.dds._layout import Bounds, Layout, numbers, owners, part
-from strads.dds._node_tables import Selection, ragged_places, read_rows, read_values, store_index, write_rows
+from strads.dds._layout import Bounds, Layout, inverse, numbers, owners
+from strads.dds._node_tables import Selection, read_rows, read_values, store_index, write_rows
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.errors import NodeFailure
 
 _LOST = "the content of this table lay on the nodes and is lost with them"
@@ -54,7 +54,7 @@ class Spread:
         home = self.layout.empty()
         for rank, values in enumerate(self.run(read_values)):
             low, high = self.bounds[rank : rank + 2]
-            numbers(part(home, low, high))[...] = values
+            numbers(home[low:high])[...] = values
         return home
 
     def column(self, field: str) -> NDArray[Any]:
@@ -74,8 +74,7 @@ class Spread:
         order = np.argsort(owners(self.bounds, rows), kind="stable")
         shares = self._split(rows[order])
         pieces = self.run(read_rows, each=[(share,) for share in shares])
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        place = inverse(order)
         received = np.concatenate([numbers(piece) for piece in pieces])
         if self.layout.offsets is None:
             return received[place]
@@ -110,7 +109,7 @@ class Spread:
             return [(share, values) for share in shares]
         if self.layout.offsets is not None:
             starts = offsets_of(np.diff(self.layout.offsets)[rows])
-            values = values[ragged_places(starts, order)]
+            values = values[places_of(starts, order)]
             ends = [int(np.diff(self.layout.offsets)[share].sum()) for share in shares]
         else:
             values = values[order]

@@ -9,8 +9,8 @@ from numpy.typing import DTypeLike, NDArray
 from strads.dds._display import kind_of_rows, memory
 from strads.dds._hash_index import NOT_FOUND, group_keys
 from strads.dds._keyed import KeyedTable, pairs
-from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, is_single_key, join_keys
-from strads.dds._layout import take
+from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, is_single_key
+from strads.dds._layout import concatenated, take
 from strads.dds._selection import readable
 from strads.dds.dvector import dvector
 from strads.errors import ArgumentError
@@ -75,7 +75,7 @@ class dmap(KeyedTable):
         if added:
             keys.append(encode_keys(added))
             rows.append(np.stack(list(added.values())))
-        self._rebuild(join_keys(keys), np.concatenate(rows))
+        self._rebuild(concatenated(keys), np.concatenate(rows))
 
     def _all_rows(self) -> Any:
         return self._no_values() if self._table is None else self._table.storage
@@ -187,7 +187,7 @@ class dmap(KeyedTable):
             self._table[own[old]] = rows[old]
         if len(new):
             joined = np.concatenate([self._all_rows(), rows[new]])
-            self._rebuild(join_keys([self._index.keys, take(keys, new)]), joined)
+            self._rebuild(concatenated([self._index.keys, take(keys, new)]), joined)
 
     def setdefault(self, key: Any, default: Any) -> Any:
         """Return the value of a key; if it is missing, assign the default first."""

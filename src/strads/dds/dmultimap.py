@@ -10,8 +10,8 @@ from strads.cluster import Cluster
 from strads.dds._display import kind_of_rows, memory
 from strads.dds._hash_index import NOT_FOUND, group_keys
 from strads.dds._keyed import KeyedTable, pairs
-from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, join_keys
-from strads.dds._layout import Layout, take
+from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys
+from strads.dds._layout import Layout, concatenated, take
 from strads.dds._placement import Content
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
@@ -82,7 +82,7 @@ class dmultimap(KeyedTable):
         _, _, layout, bounds = made[0]
         table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
         offsets = offsets_of(np.concatenate([counts for _, counts, _, _ in made]))
-        return cls._grouped(join_keys([keys for keys, _, _, _ in made]), table, row, offsets)
+        return cls._grouped(concatenated([keys for keys, _, _, _ in made]), table, row, offsets)
 
     def _settle(self) -> None:
         if not self._added_keys and not self._removed:
@@ -91,7 +91,7 @@ class dmultimap(KeyedTable):
         lengths = np.diff(self._offsets)
         owner = np.repeat(np.arange(len(self._index)), lengths)
         mask = np.isin(owner, kept)
-        keys = join_keys([take(self._index.keys, owner[mask]), *self._added_keys])
+        keys = concatenated([take(self._index.keys, owner[mask]), *self._added_keys])
         rows = np.concatenate([self._all_rows()[mask], *self._added_rows])
         self._added_keys, self._added_rows, self._removed = [], [], set()
         groups = group_keys(keys)

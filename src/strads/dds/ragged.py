@@ -125,9 +125,7 @@ class RaggedArray:
 
     def take(self, rows: NDArray[np.integer]) -> "RaggedArray":
         """Return a copy of the given rows (numbers in 0 … len - 1, in any order, possibly repeated)."""
-        offsets = offsets_of(self.lengths[rows])
-        shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], np.diff(offsets))
-        return RaggedArray(self.values[np.arange(offsets[-1]) + shift], offsets)
+        return RaggedArray(self.values[places_of(self.offsets, rows)], offsets_of(self.lengths[rows]))
 
     def to_list(self) -> list[list[Any]]:
         """Return the rows as lists of Python numbers."""
@@ -139,6 +137,13 @@ def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def places_of(offsets: NDArray[np.int64], rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the positions of the numbers of some rows, in their order, in the array of all numbers."""
+    starts = offsets[rows]
+    ends = offsets_of(offsets[rows + 1] - starts)
+    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], np.diff(ends))
 
 
 def _join(rows: list[Any], first: int, dtype: np.dtype | None) -> NDArray[Any]:

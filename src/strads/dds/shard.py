@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.dds._indexing import row_number
-from strads.dds._layout import numbers, owners, take
+from strads.dds._layout import Bounds, Layout, inverse, numbers, owners, take
 from strads.dds._mapped import mapped_array, release
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, places_of
 
 
 @dataclass
@@ -38,14 +38,11 @@ class Shard:
     is_complete: bool = False
 
     @classmethod
-    def dense(cls, shape: tuple[int, ...], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
-        """Make a shard of zeros for a table of this shape."""
-        return cls(mapped_array(shape, dtype), bounds, rank)
-
-    @classmethod
-    def ragged(cls, offsets: NDArray[np.int64], dtype: np.dtype[Any], bounds: NDArray[np.int64], rank: int) -> "Shard":
-        """Make a shard of zeros for a table of ragged rows."""
-        return cls(RaggedArray(mapped_array((int(offsets[-1]),), dtype), offsets), bounds, rank)
+    def zeros(cls, layout: Layout, bounds: Bounds, rank: int) -> "Shard":
+        """Make a shard of zeros."""
+        if layout.offsets is None:
+            return cls(mapped_array(layout.shape, layout.dtype), bounds, rank)
+        return cls(RaggedArray(mapped_array((layout.values,), layout.dtype), layout.offsets), bounds, rank)
 
     @property
     def low(self) -> int:
@@ -64,9 +61,6 @@ class Shard:
 
     def range(self, low: int, high: int) -> Storage:
         """Return rows `low..high - 1`; a view (of the values, for ragged rows)."""
-        if isinstance(self.whole, RaggedArray):
-            offsets = self.whole.offsets[low : high + 1]
-            return RaggedArray(self.whole.values[offsets[0] : offsets[-1]], offsets - offsets[0])
         return self.whole[low:high]
 
     def values(self, low: int, high: int) -> NDArray[Any]:
@@ -82,8 +76,7 @@ class Shard:
         offsets = self.whole.offsets
         if isinstance(rows, slice):
             return self.whole.values, slice(int(offsets[rows.start]), int(offsets[rows.stop]))
-        spans = [np.arange(offsets[row], offsets[row + 1]) for row in rows]
-        return self.whole.values, np.concatenate([*spans, np.empty(0, np.int64)])
+        return self.whole.values, places_of(offsets, rows)
 
     def release_others(self) -> None:
         """Release the memory of the rows that are stored elsewhere; they read as zeros again."""
@@ -148,8 +141,7 @@ def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
     ends = np.searchsorted(holders[order], np.arange(node.size + 1))
     asked = node.comm.alltoall([wanted[order[a:b]] for a, b in pairwise(ends)])
     answers = node.comm.alltoall([numbers(take(shard.whole, theirs)) for theirs in asked])
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    place = inverse(order)
     received = np.concatenate(answers)
     if isinstance(shard.whole, RaggedArray):
         lengths = shard.whole.offsets[wanted[order] + 1] - shard.whole.offsets[wanted[order]]

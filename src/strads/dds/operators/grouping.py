@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from strads.cluster import Node
 from strads.dds._hash_index import Groups, HashIndex, group_keys
 from strads.dds._hashing import hash_keys, node_of
-from strads.dds._keys import Keys, join_keys
-from strads.dds._layout import Bounds, Layout, take
-from strads.dds._node_tables import ragged_places, store_rows
+from strads.dds._keys import Keys
+from strads.dds._layout import Bounds, Layout, concatenated, inverse, take
+from strads.dds._node_tables import store_rows
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.dds.shard import Shard
 from strads.errors import ArgumentError
 
@@ -102,7 +102,7 @@ def _meet(node: Node, keys: Keys, rows: NDArray[Any]) -> tuple[Keys, NDArray[Any
     """Send keys and their rows to the nodes that own the keys; received rows are in table order."""
     shares = _shares(node, keys)
     received = node.comm.alltoall([(take(keys, share), rows[share]) for share in shares])
-    return join_keys([theirs for theirs, _ in received]), np.concatenate([rows for _, rows in received])
+    return concatenated([theirs for theirs, _ in received]), np.concatenate([rows for _, rows in received])
 
 
 def _shares(node: Node, keys: Keys) -> list[NDArray[np.int64]]:
@@ -186,7 +186,7 @@ def _look_up(keys: Keys, right: tuple[HashIndex, Groups]) -> tuple[NDArray[np.in
     there = rows >= 0
     counts = np.zeros(len(rows), np.int64)
     counts[there] = np.diff(groups.offsets)[rows[there]]
-    return counts, groups.order[ragged_places(groups.offsets, rows[there])]
+    return counts, groups.order[places_of(groups.offsets, rows[there])]
 
 
 def join_program(
@@ -215,8 +215,7 @@ def _in_order(
 ) -> Storage:
     """Join the answers of all nodes to the left table's rows, in its order."""
     order = np.concatenate(shares)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    place = inverse(order)
     counts = np.concatenate([counts for counts, _ in received])
     matches = np.concatenate([records for _, records in received])
-    return fields.together(np.repeat(left, counts[place]), matches[ragged_places(offsets_of(counts), place)])
+    return fields.together(np.repeat(left, counts[place]), matches[places_of(offsets_of(counts), place)])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strads.cluster import ThreadTeam
-from strads.dds._layout import Layout, part
+from strads.dds._layout import Layout
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
@@ -88,6 +88,6 @@ class RowJob:
 
     def explain_pure(self, first: int, last: int) -> None:
         """Raise the error of the first row that fails, for a function without side effects."""
-        rows = readable(part(self.rows, first, last))
+        rows = readable(self.rows[first:last])
         for number, row in enumerate(rows, first):
             self.call(row, number)

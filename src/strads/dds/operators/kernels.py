@@ -83,17 +83,6 @@ def map_kernel(function: Dispatcher, result: Any, is_ragged: bool) -> Dispatcher
     return kernel
 
 
-def record_kernel(function: Dispatcher) -> Dispatcher:
-    """Make a kernel that copies the records that a function returns."""
-
-    @njit(nogil=True)
-    def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
-        for row in range(first, last):
-            columns[0][row] = function(table[row], *args)
-
-    return kernel
-
-
 def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool) -> Dispatcher:
     """Make a kernel that returns the concatenated arrays of some rows, and writes their lengths."""
     read_row = row_reader(is_ragged)
@@ -120,15 +109,7 @@ def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool)
 def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields: int) -> Dispatcher:
     """Make a kernel that replaces rows by the function's results, if it returns any; `at` holds the current row."""
     read_row = row_reader(is_ragged)
-    if isinstance(result, types.NoneType):
-
-        @njit(nogil=True)
-        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
-            for row in range(first, last):
-                at[0] = row
-                function(read_row(table, row), *args)
-
-    elif isinstance(result, types.Array):
+    if isinstance(result, types.Array):
 
         @njit(nogil=True)
         def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
@@ -140,44 +121,35 @@ def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields:
                     raise ValueError("the function returned an array of another length than the row")
                 target[:] = value
 
-    elif isinstance(result, types.Record):
-
-        @njit(nogil=True)
-        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
-            for row in range(first, last):
-                at[0] = row
-                table[row] = function(table[row], *args)
-
+        return kernel
+    if isinstance(result, types.BaseTuple):
+        put = _put_tuple(fields)
     else:
-        put = _put_tuple(fields) if isinstance(result, types.BaseTuple) else _put_number
+        put = _put_nothing if isinstance(result, types.NoneType) else _put_number
 
-        @njit(nogil=True)
-        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
-            for row in range(first, last):
-                at[0] = row
-                put(columns, row, function(read_row(table, row), *args))
+    @njit(nogil=True)
+    def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+        for row in range(first, last):
+            at[0] = row
+            put(columns, row, function(read_row(table, row), *args))
 
     return kernel
 
 
+@njit(nogil=True)
+def _copied_row(table, row):  # type: ignore[no-untyped-def]
+    return table[row].copy()
+
+
 def reduce_kernel(function: Dispatcher, copies: bool) -> Dispatcher:
     """Make a kernel that combines rows `first..last - 1` from left to right."""
-    if copies:
+    first_row = _copied_row if copies else _dense_row
 
-        @njit(nogil=True)
-        def kernel(table, first, last):  # type: ignore[no-untyped-def]
-            total = table[first].copy()
-            for row in range(first + 1, last):
-                total = function(total, table[row])
-            return total
-
-    else:
-
-        @njit(nogil=True)
-        def kernel(table, first, last):  # type: ignore[no-untyped-def]
-            total = table[first]
-            for row in range(first + 1, last):
-                total = function(total, table[row])
-            return total
+    @njit(nogil=True)
+    def kernel(table, first, last):  # type: ignore[no-untyped-def]
+        total = first_row(table, first)
+        for row in range(first + 1, last):
+            total = function(total, table[row])
+        return total
 
     return kernel

@@ -13,7 +13,7 @@ from strads.dds._storage import Storage
 from strads.dds.operators.failures import place_of
 from strads.dds.operators.functions import CompiledFunction, Uncompilable
 from strads.dds.operators.jobs import RowJob
-from strads.dds.operators.kernels import map_kernel, number_dtypes, record_kernel, sequence_kernel, table_of
+from strads.dds.operators.kernels import map_kernel, number_dtypes, sequence_kernel, table_of
 from strads.dds.ragged import RaggedArray
 
 
@@ -21,14 +21,10 @@ def map_rows(job: RowJob) -> tuple[Storage | Columns | None, str | None]:
     """Return a function's result for each row, and the reason if it was not compiled."""
     compiled = job.compiled()
     if isinstance(compiled, CompiledFunction):
-        function = compiled.dispatcher
         if isinstance(compiled.result, types.Array) and compiled.result.ndim == 1:
             return _map_sequences(job, compiled), None
         if isinstance(compiled.result, types.Record) and not isinstance(job.rows, RaggedArray):
-            records = np.empty(len(job.rows), as_dtype(compiled.result))
-            kernel = job.kernel(compiled, "records", lambda: record_kernel(function))
-            _run_kernel(job, kernel, (records,))
-            return records, None
+            return _map_numbers(job, compiled, [as_dtype(compiled.result)]), None
         if (dtypes := number_dtypes(compiled.result)) is not None:
             return _map_numbers(job, compiled, dtypes), None
         compiled = Uncompilable(f"it returns {compiled.result}")

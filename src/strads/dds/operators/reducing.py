@@ -7,7 +7,6 @@ from numba import typeof, types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype
 
-from strads.dds._layout import part
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
@@ -45,7 +44,7 @@ def _reduce_compiled(job: RowJob, kernel: Any) -> Any:
         partial[chunk] = kernel(table, first, last)
 
     def explain(first: int, last: int) -> None:
-        _fold(job, part(job.rows, first, last), job.first + first)
+        _fold(job, job.rows[first:last], job.first + first)
 
     job.in_chunks(work, _REDUCED_ROWS, explain)
     total = partial[0]
@@ -62,7 +61,7 @@ def _result_dtype(kernel: Any, table: Any) -> np.dtype[Any]:
 
 def _reduce_in_python(job: RowJob) -> Any:
     partial = [
-        _fold(job, part(job.rows, first, min(first + _REDUCED_ROWS, len(job.rows))), job.first + first)
+        _fold(job, job.rows[first : first + _REDUCED_ROWS], job.first + first)
         for first in range(0, len(job.rows), _REDUCED_ROWS)
     ]
     return combine(job.operator, job.function, partial, None)

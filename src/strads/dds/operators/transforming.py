@@ -7,7 +7,6 @@ from numba import types
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from strads.dds._layout import part
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure, place_of
 from strads.dds.operators.functions import CompiledFunction, Uncompilable
@@ -42,7 +41,7 @@ def _target_columns(job: RowJob, result: Any) -> tuple[NDArray[Any], ...] | None
     if isinstance(rows, RaggedArray):
         return None
     if isinstance(result, types.Record):
-        return () if as_dtype(result) == rows.dtype else None
+        return (rows,) if as_dtype(result) == rows.dtype else None
     if number_dtypes(result) is None:
         return None
     if isinstance(result, types.BaseTuple):
@@ -67,7 +66,7 @@ def _transform_compiled(job: RowJob, compiled: CompiledFunction, columns: tuple[
 
     def explain(first: int, last: int) -> None:
         number = int(at[first // size, 0])
-        row = part(job.rows, number, number + 1)
+        row = job.rows[number : number + 1]
         copied = RaggedArray(row.values.copy(), row.offsets) if isinstance(row, RaggedArray) else row.copy()
         try:
             job.call(_writeable(copied)[0], number)

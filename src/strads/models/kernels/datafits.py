@@ -10,7 +10,7 @@ the (weighted) residual for the quadratic loss, and the *curvature* s_i ∂²f/�
 - `centred`, for an intercept: the same loss with targets around 0.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -22,7 +22,7 @@ _NEAR = 1e-5  # shifts of an intercept at which Newton's method converges withou
 
 
 class Samples(NamedTuple):
-    """Targets and weights of samples.
+    """Targets and weights of samples: what all losses have, whose targets by default cannot be moved towards 0.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Samples(NamedTuple):
     y: NDArray[float64]
     weights: NDArray[float64]
 
-
-class NoResponse(NamedTuple):
-    """Samples without a target, of weight 1."""
+    def centred(self) -> tuple[Self, float]:
+        """Return the loss with targets around 0, which an intercept makes up for, and what was subtracted: nothing."""
+        return self, 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -77,7 +77,7 @@ class Quadratic(Samples):
     curvature_bound = 1.0
     loss, negative_gradient, curvature = _quadratic_loss, _residual, _weight
 
-    def centred(self) -> tuple["Quadratic", float]:
+    def centred(self) -> tuple[Self, float]:
         """Return the loss with the mean subtracted from y, which an intercept makes up for, and that mean."""
         mean = float(self.weights @ self.y) / float(self.weights.sum())
         return self._replace(y=self.y - mean), mean
@@ -127,10 +127,6 @@ class Logistic(Samples):
     curvature_bound = 0.25
     loss, negative_gradient, curvature = _logistic_loss, _logistic_negative_gradient, _logistic_curvature
 
-    def centred(self) -> tuple["Logistic", float]:
-        """Return this loss, and 0: labels have no distance from 0."""
-        return self, 0.0
-
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
         """Return the dual objective of the largest multiple s u with s ≤ 1; see `Quadratic.best_dual`."""
         scale = min(1.0, 1.0 / excess)
@@ -162,10 +158,6 @@ class SquaredHinge(Samples):
         _squared_hinge_negative_gradient,
         _squared_hinge_curvature,
     )
-
-    def centred(self) -> tuple["SquaredHinge", float]:
-        """Return this loss, and 0: labels have no distance from 0."""
-        return self, 0.0
 
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
         """Return the largest dual objective of the multiples of u: f*(−y a) = a²/4 − a; see `Quadratic.best_dual`."""
@@ -205,18 +197,14 @@ class Poisson(Samples):
         """The largest ∂²f/∂z² where the mean is that of a target; there is none for all z."""
         return float(self.y.max(initial=0.0))
 
-    def centred(self) -> tuple["Poisson", float]:
-        """Return this loss, and 0: a shift of counts gives no counts."""
-        return self, 0.0
-
     def best_dual(self, u: NDArray[float64], excess: float, ridge: float, centred: bool) -> float:
         """Return the dual objective of the largest multiple s u with s ≤ 1; see `Quadratic.best_dual`."""
         scale = min(1.0, 1.0 / excess)
         return float(-_poisson_conjugate(self, u, scale) - 0.5 * scale**2 * ridge)
 
 
-class SquaredNorm(NoResponse):
-    """f(z) = z² / 2. The negative gradient −z needs no separate array."""
+class SquaredNorm(NamedTuple("NoResponse", [])):
+    """f(z) = z² / 2, of samples without a target and of weight 1. The negative gradient −z needs no separate array."""
 
     is_quadratic = True
 

@@ -14,11 +14,10 @@ from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive, check_whole_numbers, check_workers, recorded_seed
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.identified import IdIndexes
-from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
-from strads.models.ranking.likes import Likes, as_likes, check_rankable, distinct_pairs
-from strads.models.ranking.online import KnownLikes, OnlineRanking
+from strads.models.ranking.likes import KnownLikes, Likes, as_likes, check_rankable, distinct_pairs
+from strads.models.ranking.online import OnlineRanking
 from strads.models.ranking.recommender import Recommender
-from strads.models.ranking.training import RankingFactors, RankingSolver
+from strads.models.ranking.training import RankingFactors, RankingSolver, means
 from strads.progress import Shown
 
 
@@ -260,7 +259,7 @@ class BayesianPersonalizedRanking(Recommender):
             self._publish(online.factors)
             self._online, self.n_features_in_ = online, batch.n_items
             self._begin_call(origin)
-            self._add_record(time.perf_counter() - begin, len(users), **_means(batch.figures, len(users)))
+            self._add_record(time.perf_counter() - begin, len(users), **means(batch.figures, len(users)))
         return self
 
     def _check_parameters(self) -> None:
@@ -308,13 +307,3 @@ def _with_validation(user_items: Any, validation: Any, indexes: IdIndexes) -> tu
     rows = [indexes.add(each) for each in given]
     likes, *held_out = (Likes.of(users.rows, items.rows, indexes.shape) for users, items in rows)
     return likes, held_out[0] if held_out else None
-
-
-def _means(figures: NDArray[np.float64], likes: int) -> dict[str, float]:
-    """Return the entries of a record."""
-    steps = max(likes - figures[SKIPPED], 1)
-    return {
-        "objective": float(figures[LOG_LIKELIHOOD] / steps),
-        "correct": float(figures[CORRECT] / steps),
-        "skipped": float(figures[SKIPPED] / likes),
-    }

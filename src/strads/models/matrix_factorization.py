@@ -20,12 +20,13 @@ from strads.models.factorization.gradient_descent import STEPS, StepSize, Stocha
 from strads.models.factorization.item_log import ItemLog
 from strads.models.factorization.online import OnlineTables
 from strads.models.factorization.predictor import FactorPredictor
-from strads.models.factorization.rated_items import RatedItems
 from strads.models.factorization.ratings import as_ratings, as_records
 from strads.models.factorization.score_scale import ScoreScale
 from strads.models.held_out import held_out
 from strads.models.interactions.identified import IdIndexes
 from strads.models.interactions.interactions import Interactions
+from strads.models.kernels.matrix_factorization import group_items_by_user
+from strads.models.ranking.likes import KnownLikes, Likes
 from strads.progress import Shown
 
 _SCHEDULES = ("linear", "constant")
@@ -278,7 +279,7 @@ class MatrixFactorization(FactorPredictor):
             self._online, self._tables = online, online.tables
             self.mean_, self._initial, self.n_features_in_ = online.mean, online.start, 2
             if origin is None:
-                self._rated = RatedItems.of(data[:0], 0) if self.remember_ratings else None
+                self._rated = self._remembered(data[:0], (0, 0))
             if self._rated is not None:
                 self._rated.later.append(data["user"].astype(np.int32), data["item"].astype(np.int32))
             self._begin_call(origin)
@@ -344,9 +345,17 @@ class MatrixFactorization(FactorPredictor):
         self._user_ids, self._item_ids = indexes.users, indexes.items
         self._scale = ScoreScale.of(data["score"], None if origin is None else origin._scale)
         self.n_features_in_ = 2
-        self._rated = RatedItems.of(data, len(tables.users)) if self.remember_ratings else None
+        self._rated = self._remembered(data, (len(tables.users), len(tables.items)))
         self._begin_call(origin)
         return tables
+
+    def _remembered(self, ratings: NDArray[Any], shape: tuple[int, int]) -> KnownLikes | None:
+        """Return the items that each user rated, in the order of the ratings; None if they are not to be kept."""
+        if not self.remember_ratings:
+            return None
+        offsets, items = np.zeros(shape[0] + 1, np.int64), np.empty(len(ratings), np.int32)
+        group_items_by_user(ratings["user"], ratings["item"], offsets, items)
+        return KnownLikes(Likes(offsets, items, shape[1]), ItemLog())
 
     def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables, seed: int) -> Solver:
         regularization = float(self.regularization)
@@ -388,8 +397,8 @@ class MatrixFactorization(FactorPredictor):
         users, items = self._tables.arrays
         arrays: dict[str, NDArray[Any]] = {"users": users, "items": items}
         if self._rated is not None:
-            later = self._rated.later
-            arrays |= {"rated_offsets": self._rated.offsets, "rated_items": self._rated.items}
+            first, later = self._rated.first, self._rated.later
+            arrays |= {"rated_offsets": first.offsets, "rated_items": first.items}
             arrays |= {"later_users": later.users, "later_items": later.items}
         rest = {"mean": self.mean_, "rank": self._tables.rank, "initial": asdict(self._initial)}
         return rest | {"scale": asdict(self._scale)} | self._saved_call(), arrays | self._saved_ids()
@@ -407,4 +416,4 @@ class MatrixFactorization(FactorPredictor):
             if len(arrays["rated_offsets"]) > len(users) + 1:
                 raise ValueError("the rated items do not fit the factors")
             later = ItemLog(arrays["later_users"], arrays["later_items"])
-            self._rated = RatedItems(arrays["rated_offsets"], arrays["rated_items"], later)
+            self._rated = KnownLikes(Likes(arrays["rated_offsets"], arrays["rated_items"], len(items)), later)

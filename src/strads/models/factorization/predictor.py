@@ -10,12 +10,11 @@ from sklearn.metrics import r2_score
 
 from strads.errors import ArgumentError
 from strads.models.factorization.factor_tables import FactorTables
-from strads.models.factorization.rated_items import RatedItems
 from strads.models.factorization.ratings import as_ratings, as_scores
 from strads.models.factorization.score_scale import ScoreScale
 from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.choice import Choice
-from strads.models.ranking.likes import Likes
+from strads.models.ranking.likes import KnownLikes, Likes
 from strads.models.ranking.neighbours import Neighbours, Ranked
 from strads.models.ranking.training import RankingFactors
 
@@ -26,7 +25,7 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
     """The use of factors, wherever they come from; a subclass sets `_tables`, `_rated`, `_scale` and the ids."""
 
     _tables: FactorTables
-    _rated: RatedItems | None
+    _rated: KnownLikes | None
     _scale: ScoreScale
 
     @property
@@ -172,7 +171,7 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
     def _excluded(self, users: NDArray[np.int64]) -> Likes:
         if self._rated is None:
             raise ArgumentError("the model was fitted with remember_ratings=False: pass exclude_rated=False")
-        return Likes.of_lists([np.unique(self._rated.of_user(user)) for user in users.tolist()], len(self._item_ids))
+        return self._rated.select(users, len(self._item_ids))
 
     def ranking_factors(self) -> RankingFactors:
         """Return the factors, and the biases of items."""
@@ -184,4 +183,4 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
         self._check_fitted()
         if self._rated is None:
             raise ArgumentError("the model was fitted with remember_ratings=False: it does not know what users rated")
-        return Likes.of(*self._rated.pairs(), (len(self._user_ids), len(self._item_ids)))
+        return self._rated.all(len(self._user_ids), len(self._item_ids))

@@ -1,6 +1,5 @@
 """Which users like which items, in any input format."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
+from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.interactions import Interactions
 
 
@@ -45,13 +45,6 @@ class Likes:
         """
         likes = as_likes(matrix)
         return cls.of(likes.users.codes, likes.items.codes, matrix.shape)
-
-    @classmethod
-    def of_lists(cls, lists: Sequence[NDArray[np.integer]], n_items: int) -> Self:
-        """Return the likes of users, given the items of each, ascending and each once."""
-        offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)])
-        items = np.concatenate([np.zeros(0, np.int32), *lists]).astype(np.int32)
-        return cls(offsets, items, n_items)
 
     @classmethod
     def none(cls, n_users: int, n_items: int) -> Self:
@@ -100,6 +93,41 @@ class Likes:
         """Return a sparse array of ones, users × items."""
         ones = np.ones(len(self.items), np.int8)
         return scipy.sparse.csr_array((ones, self.items, self.offsets), shape=(self.n_users, self.n_items))
+
+
+@dataclass(frozen=True)
+class KnownLikes:
+    """All likes that a model has seen.
+
+    Attributes
+    ----------
+    first : Likes
+        Those of the last `fit`; here, in any order and perhaps repeated.
+    later : ItemLog
+        Those of batches since, of these and of further users and items, as often as they came.
+    """
+
+    first: Likes
+    later: ItemLog
+
+    def select(self, users: NDArray[np.integer], n_items: int) -> Likes:
+        """Return the likes of some users, in the order given."""
+        early = users < self.first.n_users
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int32))]
+        if early.any():
+            likes = self.first.select(users[early])
+            found.append((np.repeat(np.flatnonzero(early), likes.of_users), likes.items))
+        if len(self.later):
+            items = [self.later.of_user(int(user)) for user in users]
+            found.append((np.repeat(np.arange(len(users)), [len(each) for each in items]), np.concatenate(items)))
+        rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+        return Likes.of(rows, columns, (len(users), n_items))
+
+    def all(self, n_users: int, n_items: int) -> Likes:
+        """Return all likes of so many users and items."""
+        early = np.repeat(np.arange(self.first.n_users), self.first.of_users)
+        users = np.concatenate([early, self.later.users])
+        return Likes.of(users, np.concatenate([self.first.items, self.later.items]), (n_users, n_items))
 
 
 def check_rankable(likes: Likes, *, verify: bool) -> None:

@@ -75,9 +75,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
     check_whole_number("k", k)
     given = Interactions.of(held_out, what="weight")
     factors, known = model.ranking_factors(), model.known_likes()
-    rows, columns = model.rows_of_pairs(given)
-    inside = (rows >= 0) & (columns >= 0)
-    held = Likes.of(rows[inside], columns[inside], (known.n_users, known.n_items)).without(known)
+    held = model.likes_of(given).without(known)
     users = np.flatnonzero(held.of_users)
     if not len(users):
         raise InputError(f"none of the {len(given):,} held-out pairs can be measured: the model knows none, or had all")

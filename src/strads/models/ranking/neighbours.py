@@ -10,6 +10,7 @@ from strads.cluster import ThreadTeam
 from strads.models._parameters import check_whole_number
 from strads.models.interactions.id_index import IdIndex
 from strads.models.interactions.identified import IdentifiedModel
+from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.choice import Choice
 from strads.models.ranking.evaluation import best_of_all
 from strads.models.ranking.likes import Likes
@@ -29,6 +30,12 @@ class Neighbours(IdentifiedModel, ABC):
     @abstractmethod
     def known_likes(self) -> Likes:
         """Return what users had in the training data, in terms of rows."""
+
+    def likes_of(self, given: Interactions) -> Likes:
+        """Return pairs in terms of rows, without those whose user or item is unknown."""
+        users, items = self.rows_of_pairs(given)
+        inside = (users >= 0) & (items >= 0)
+        return Likes.of(users[inside], items[inside], (len(self._user_ids), len(self._item_ids)))
 
     def prediction_team(self) -> ThreadTeam:
         """Return the threads that prediction uses."""

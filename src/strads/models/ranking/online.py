@@ -6,50 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models._growth import GrowingArray, check_growth
-from strads.models.factorization.item_log import ItemLog
 from strads.models.kernels.online_ranking import draw_others
 from strads.models.kernels.personalized_ranking import make_steps
-from strads.models.ranking.likes import Likes
+from strads.models.ranking.likes import KnownLikes
 from strads.models.ranking.program import rows_in_memory
 from strads.models.ranking.training import RankingFactors, start_rows
 from strads.rng.philox import mixed_key
 
 _OTHERS = 5  # purpose of random numbers
-
-
-@dataclass(frozen=True)
-class KnownLikes:
-    """All likes that a model has seen.
-
-    Attributes
-    ----------
-    first : Likes
-        Those of the last `fit`.
-    later : ItemLog
-        Those of batches since, of these and of further users and items, as often as they came.
-    """
-
-    first: Likes
-    later: ItemLog
-
-    def select(self, users: NDArray[np.integer], n_items: int) -> Likes:
-        """Return the likes of some users, in the order given."""
-        early = users < self.first.n_users
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int32))]
-        if early.any():
-            likes = self.first.select(users[early])
-            found.append((np.repeat(np.flatnonzero(early), likes.of_users), likes.items))
-        if len(self.later):
-            items = [self.later.of_user(int(user)) for user in users]
-            found.append((np.repeat(np.arange(len(users)), [len(each) for each in items]), np.concatenate(items)))
-        rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
-        return Likes.of(rows, columns, (len(users), n_items))
-
-    def all(self, n_users: int, n_items: int) -> Likes:
-        """Return all likes of so many users and items."""
-        early = np.repeat(np.arange(self.first.n_users), self.first.of_users)
-        users = np.concatenate([early, self.later.users])
-        return Likes.of(users, np.concatenate([self.first.items, self.later.items]), (n_users, n_items))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from strads.errors import ArgumentError
 from strads.models.ranking.choice import Choice
 from strads.models.ranking.evaluation import mean_auc
-from strads.models.ranking.likes import Likes, as_likes
+from strads.models.ranking.likes import KnownLikes, Likes, as_likes
 from strads.models.ranking.neighbours import Neighbours, Ranked
-from strads.models.ranking.online import KnownLikes
 from strads.models.ranking.training import RankingFactors
 
 
@@ -110,7 +109,4 @@ class Recommender(Neighbours, ABC):
             Held-out likes, in the formats of `fit`.
         """
         known = self.known_likes()
-        users, items = self.rows_of_pairs(as_likes(user_items))
-        inside = (users >= 0) & (items >= 0)
-        held_out = Likes.of(users[inside], items[inside], (known.n_users, known.n_items))
-        return mean_auc(self._factors, known, held_out, self._team())
+        return mean_auc(self._factors, known, self.likes_of(as_likes(user_items)), self._team())

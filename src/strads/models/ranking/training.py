@@ -152,13 +152,8 @@ class RankingSolver(EngineSolver):
         nodes = self._engine.iterate().nodes
         figures = self._engine.each_node(lambda program: program.figures)[0]
         likes = len(self._likes.items)
-        steps = likes - figures[SKIPPED]
-        return Epoch(
-            samples=number * likes,
-            objective=float(figures[LOG_LIKELIHOOD] / max(steps, 1)),
-            figures={"correct": float(figures[CORRECT] / max(steps, 1)), "skipped": float(figures[SKIPPED] / likes)},
-            nodes=nodes,
-        )
+        found = means(figures, likes)
+        return Epoch(number * likes, found.pop("objective"), found, nodes)
 
     def evaluate(self, number: int) -> Mapping[str, float]:
         """The AUC of the held-out likes, if there are any."""
@@ -179,6 +174,16 @@ class RankingSolver(EngineSolver):
     def is_intact(self) -> bool:
         """Whether there was an epoch, and none was broken off."""
         return super().is_intact and self._engine.iterations > 0
+
+
+def means(figures: NDArray[np.float64], likes: int) -> dict[str, float]:
+    """Return the entries of a record, given the sums over so many likes."""
+    steps = max(likes - figures[SKIPPED], 1)
+    return {
+        "objective": float(figures[LOG_LIKELIHOOD] / steps),
+        "correct": float(figures[CORRECT] / steps),
+        "skipped": float(figures[SKIPPED] / likes),
+    }
 
 
 def _part(likes: Likes, users: NDArray[np.int64], factors: Factors, seed: tuple[int, ...]) -> UserPart:

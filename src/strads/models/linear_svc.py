@@ -1,6 +1,8 @@
 """Linear support vector machines: Newton's method on the primal, coordinate descent on the dual, or working sets."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +27,9 @@ from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 from strads.models.regression.linear_estimator import dense
 from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.problem import Problem
-from strads.models.regression.sparse_support_vectors import SparseSupportVectorSolver, sparse_problem, with_constant
+from strads.models.regression.sparse_support_vectors import SparseDescent, sparse_problem, with_constant
 from strads.models.regression.support_vector_solver import SupportVectorSolver
-from strads.models.regression.support_vectors import DualProblem, DualSolution
+from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
 _LOSSES = ("hinge", "squared_hinge")
 
@@ -135,9 +137,9 @@ class LinearSVC(LinearClassifier):
         X = as_features(self, X) if is_sparse else as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         strengths = self._strengths(codes, float(self.C) * as_sample_weights(sample_weight, X.shape[0]))
-        solver, problems = (self._sparse if is_sparse else self._smooth)(X, codes, strengths)
+        begin, problems = (self._sparse if is_sparse else self._smooth)(X, codes, strengths)
         variables = self._begin(len(strengths), problems[0].design.shape[1])
-        with OneVsRest(solver, problems, float(self.tol), variables) as run:
+        with OneVsRest(begin, problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
             data = data_digest(X, codes, [strength for _, strength in strengths])
@@ -152,7 +154,7 @@ class LinearSVC(LinearClassifier):
 
     def _smooth(
         self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
-    ) -> tuple[SupportVectorSolver, list[DualProblem]]:
+    ) -> tuple[Callable[..., SupportVectorDescent], list[DualProblem]]:
         design = as_design(X.T, self._team())
         _, squares = design.moments(np.ones(X.shape[1]))
         if not np.isfinite(squares).all():
@@ -160,17 +162,18 @@ class LinearSVC(LinearClassifier):
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
         seed, loss = seed_of(self.random_state), (self._constant, self.loss == "squared_hinge")
-        return SupportVectorSolver(int(self.concurrency), int(self.max_iter), self._threads, seed), [
+        solver = SupportVectorSolver(int(self.concurrency), int(self.max_iter), self._threads, seed)
+        return solver.start, [
             DualProblem(design, squares, np.where(codes == positive, 1.0, -1.0), strength, *loss)
             for positive, strength in strengths
         ]
 
     def _sparse(
         self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
-    ) -> tuple[SparseSupportVectorSolver, list[Problem]]:
+    ) -> tuple[Callable[..., SupportVectorDescent], list[Problem]]:
         refuse_not_finite(self, X)
         design = with_constant(X, self._constant, self._team())
-        return SparseSupportVectorSolver(self._constant, int(self.max_iter)), [
+        return partial(SparseDescent, self._constant, int(self.max_iter)), [
             sparse_problem(design, np.where(codes == positive, 1.0, -1.0), strength) for positive, strength in strengths
         ]
 

@@ -1,6 +1,6 @@
 """Several classes, each separated from the rest by a problem of its own, as the iterations of one estimator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -18,9 +18,10 @@ class OneVsRest(Solver):
 
     Parameters
     ----------
-    solver : SupportVectorSolver or SparseSupportVectorSolver
+    start : callable
+        Begins with a problem, given it, `tol` and its starting point.
     problems : list of DualProblem or Problem
-        As the solver needs them.
+        As that needs them.
     tol : float
         Duality gap to reach, relative to the objective at w = 0.
     variables : list of arrays of shape (samples,), or None
@@ -29,14 +30,12 @@ class OneVsRest(Solver):
 
     def __init__(
         self,
-        solver: Any,
+        start: Callable[..., SupportVectorDescent],
         problems: Sequence[Any],
         tol: float,
         variables: Sequence[NDArray[np.float64] | None],
     ):
-        self._starts = [
-            partial(solver.start, problem, tol, start) for problem, start in zip(problems, variables, strict=True)
-        ]
+        self._starts = [partial(start, problem, tol, given) for problem, given in zip(problems, variables, strict=True)]
         self._dtype = problems[0].design.dtype
         self._solved: list[DualSolution] = []
         self._descent: SupportVectorDescent | None = None

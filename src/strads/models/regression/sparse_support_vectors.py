@@ -1,6 +1,5 @@
 """Linear support vector machines with the penalty ℓ1 and the squared hinge loss: working sets on the primal."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,33 +30,27 @@ def sparse_problem(design: Design, labels: NDArray[np.float64], strengths: NDArr
     return Problem(design, SquaredHinge(labels, strengths), np.ones(features), np.zeros(features), fit_intercept=False)
 
 
-@dataclass(frozen=True)
-class SparseSupportVectorSolver:
-    """Solves such problems; in solutions, `variables` are the weights of all features, the constant one included.
+class SparseDescent(SupportVectorDescent):
+    """Such a problem being solved; in solutions, `variables` are the weights of all features, also the constant one.
 
-    Attributes
+    Parameters
     ----------
-    constant
+    constant : float
         Value of the constant feature, the last one; 0 if there is none.
-    max_iter
+    max_iter : int
         Largest number of iterations.
+    tol : float
+        Duality gap to reach, relative to the objective at w = 0.
+    variables : array of shape (features,), optional
+        Weights to start from.
     """
 
-    constant: float
-    max_iter: int
-
-    def start(self, problem: Problem, tol: float, variables: NDArray[np.float64] | None = None) -> SupportVectorDescent:
-        """Begin with a problem, at the given weights, or at 0."""
-        return _SparseDescent(self, problem, tol, variables)
-
-
-class _SparseDescent(SupportVectorDescent):
     checkpointed = ("_descent", "_iteration")
 
     def __init__(
-        self, solver: SparseSupportVectorSolver, problem: Problem, tol: float, variables: NDArray[np.float64] | None
+        self, constant: float, max_iter: int, problem: Problem, tol: float, variables: NDArray[np.float64] | None
     ):
-        self._solver, self._iteration = solver, 0
+        self._constant, self._max_iter, self._iteration = constant, max_iter, 0
         self._descent = WorkingSet().start(problem, tol * problem.null_objective, variables)
 
     def advance(self, iteration: int) -> Progress:
@@ -68,11 +61,11 @@ class _SparseDescent(SupportVectorDescent):
     @property
     def is_over(self) -> bool:
         """Whether the goal is reached, nothing improves any more, or all iterations are over."""
-        return self._descent.solution().converged or self._descent.is_stuck or self._iteration >= self._solver.max_iter
+        return self._descent.solution().converged or self._descent.is_stuck or self._iteration >= self._max_iter
 
     def solution(self) -> DualSolution:
         """Return the weights that were measured last."""
-        found, constant = self._descent.solution(), self._solver.constant
+        found, constant = self._descent.solution(), self._constant
         coef = found.coef[:-1] if constant else found.coef
         intercept = constant * float(found.coef[-1]) if constant else 0.0
         return DualSolution(coef.copy(), intercept, found.progress, found.null_objective, found.goal, found.coef.copy())

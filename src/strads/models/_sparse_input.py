@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.errors import InputError
 
 
 def refuse_corrupt(matrix: Any, name: str = "X") -> None:
-    """Raise an error unless the indices of a SciPy sparse matrix lie within its shape; reads them once.
+    """Raise an error for a SciPy sparse matrix whose indices do not lie within its shape; reads them once.
 
     SciPy checks them only on request, and its own conversions read and write out of bounds if they are wrong. Formats
     other than CSR, CSC and COO have no indices that could be.
@@ -19,6 +20,8 @@ def refuse_corrupt(matrix: Any, name: str = "X") -> None:
     InputError
         That names the array and the position.
     """
+    if not scipy.sparse.issparse(matrix):
+        return
     what = f"{name}: the {matrix.format.upper()} matrix is corrupt"
     if matrix.format == "coo":
         for axis, (indices, size) in enumerate(zip(matrix.coords, matrix.shape, strict=True)):

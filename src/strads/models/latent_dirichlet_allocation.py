@@ -1,6 +1,5 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, with words rotating over documents."""
 
-import json
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -25,6 +24,7 @@ from strads.models._parameters import (
 )
 from strads.models.corpora.corpus import Corpus, as_corpus
 from strads.models.corpora.documents import NothingGiven
+from strads.models.corpora.vocabulary import packed_words, unpacked_words
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.coherence import npmi_coherence
 from strads.models.topics.counts import TopicCounts
@@ -436,7 +436,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             "alpha": self._priors.alpha,
         }
         if self.vocabulary_ is not None:
-            arrays["vocabulary"] = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
+            arrays["vocabulary"] = packed_words(self.vocabulary_)
         return {"beta": self._priors.beta, "n_words": self.n_features_in_} | self._saved_call(), arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -444,7 +444,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.vocabulary_, self._numbers = None, None
         self._restore_call(parameters)
         if "vocabulary" in arrays:
-            self.vocabulary_ = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
+            self.vocabulary_ = unpacked_words(arrays["vocabulary"])
             if len(self.vocabulary_) != self.n_features_in_:
                 raise ValueError("the vocabulary does not fit the counts")
         priors = Priors(np.asarray(arrays["alpha"], np.float64), float(parameters["beta"]))

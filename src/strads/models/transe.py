@@ -16,13 +16,18 @@ from strads.models._parameters import (
     check_whole_numbers,
     recorded_seed,
 )
-from strads.models.kernels.aligned import padded
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective
 from strads.models.kernels.translations import BALL, FREE, SPHERE
 from strads.models.kernels.triple_ranking import all_distances, pair_distances
 from strads.models.knowledge_graphs.program import Settings
 from strads.models.knowledge_graphs.ranking import KnownAnswers, LinkPrediction, predict_links
-from strads.models.knowledge_graphs.training import Translations, TranslationSolver, initial_vectors, tail_shares
+from strads.models.knowledge_graphs.training import (
+    Translations,
+    TranslationSolver,
+    initial_vectors,
+    padded_rows,
+    tail_shares,
+)
 from strads.models.knowledge_graphs.triples import Labels, as_columns, to_numbers, without_duplicates
 from strads.progress import Shown
 
@@ -361,13 +366,8 @@ class TransE(IterativeEstimator):
         columns = int(self.n_components)
         if arrays["entities"].shape[1] != columns:
             raise ValueError(f"vectors of {arrays['entities'].shape[1]} components, not n_components={columns}")
-        tables = []
-        for labels, name in ((self._entities, "entities"), (self._relations, "relations")):
-            table = np.zeros((len(labels), padded(columns)), np.float32)
-            table[:, :columns] = arrays[name]
-            tables.append(table)
         self.n_features_in_ = 3
-        self._publish(Translations(*tables))
+        self._publish(Translations(padded_rows(arrays["entities"]), padded_rows(arrays["relations"])))
 
 
 def _is_triple(value: Any) -> bool:

@@ -1,6 +1,5 @@
 """Word2Vec: vectors of words from the words around them."""
 
-import json
 import os
 import time
 from typing import Any, ClassVar, Self
@@ -24,6 +23,7 @@ from strads.models._parameters import (
 )
 from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
+from strads.models.corpora.vocabulary import packed_words, unpacked_words
 from strads.models.embeddings.training import Text, Vectors, Word2VecSolver
 from strads.models.embeddings.vocabulary import WordCounts, choose_words, extended
 from strads.models.kernels.initial_rows import draw_rows
@@ -351,16 +351,15 @@ class Word2Vec(ContinuedEstimator):
         self.word_vectors_.save_word2vec_format(path, binary=binary)
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        words = np.frombuffer(json.dumps(self.vocabulary_).encode(), np.uint8)
         return {"start_seed": self._start_seed} | self._saved_call(), {
             "vectors": self.vectors_,
             "outputs": self._outputs,
             "counts": self.word_counts_,
-            "vocabulary": words,
+            "vocabulary": packed_words(self.vocabulary_),
         }
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        words = [str(word) for word in json.loads(arrays["vocabulary"].tobytes())]
+        words = unpacked_words(arrays["vocabulary"])
         vectors = Vectors(arrays["vectors"], arrays["outputs"])
         counts = arrays["counts"]
         if not len(words) == len(set(words)) == len(counts):

@@ -201,7 +201,8 @@ class Corpus:
             If a file is missing or corrupt, at a malformed line, or if the first lines or the vocabulary do not match
             the entries; names file and line.
         """
-        return _filled(cls(*read_uci(docword, vocab)))
+        counts, words = read_uci(docword, vocab)
+        return _filled(cls(*counts, words))
 
     @property
     def n_documents(self) -> int:

@@ -23,21 +23,10 @@ _HEADER = ("documents", "words", "entries")
 _DIALECT = Dialect(WHITESPACE)
 
 
-class UciBagOfWords(NamedTuple):
-    """The contents of the two files, in the order of the parameters of `Corpus`."""
-
-    offsets: NDArray[np.int64]
-    words: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    n_words: int
-    vocabulary: list[str] | None
-
-
-def read_uci(docword: FilePath, vocab: FilePath | None = None) -> UciBagOfWords:
+def read_uci(docword: FilePath, vocab: FilePath | None = None) -> tuple[Counts, list[str] | None]:
     """Read counts, and the vocabulary if there is one; see `Corpus.from_uci`."""
     vocabulary = None if vocab is None else read_vocabulary(vocab)
-    counts = _read_docword(check_file(docword), vocabulary, vocab)
-    return UciBagOfWords(*counts, vocabulary)
+    return _read_docword(check_file(docword), vocabulary, vocab), vocabulary
 
 
 def looks_like_uci(path: FilePath) -> bool:

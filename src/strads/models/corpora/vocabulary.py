@@ -1,8 +1,11 @@
 """The words of a vocabulary, and words that are not in it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from strads.errors import ArgumentError, InputError
@@ -47,6 +50,16 @@ def check_fits(vocabulary: list[str], n_words: int) -> None:
         raise InputError(
             f"the vocabulary has {len(vocabulary)} words, but the counts have {n_words}: give a word for each column"
         )
+
+
+def packed_words(words: list[str]) -> NDArray[np.uint8]:
+    """Return words as an array of bytes, for model files."""
+    return np.frombuffer(json.dumps(words).encode(), np.uint8)
+
+
+def unpacked_words(packed: NDArray[np.uint8]) -> list[str]:
+    """Return what `packed_words` was given."""
+    return [str(word) for word in json.loads(packed.tobytes())]
 
 
 class UnknownWords:

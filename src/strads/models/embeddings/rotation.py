@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
-from strads.models.kernels.aligned import aligned_zeros
+from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.negative_samples import NoiseTable
 from strads.models.kernels.skip_gram import Scratch, scratch, train_pairs
 from strads.models.kernels.word_windows import find_pairs, order_by_block, sort_pairs
@@ -33,9 +33,7 @@ class Rows:
 
 
 def _aligned_rows(vectors: NDArray[np.float32]) -> Rows:
-    aligned = aligned_zeros(vectors.shape, np.float32)
-    aligned[...] = vectors
-    return Rows(aligned)
+    return Rows(aligned_copy(vectors))
 
 
 class Subsampled(NamedTuple):

@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.dds import dvector
 from strads.models.kernels.initial_rows import draw_rows
-from strads.models.kernels.matrix_factorization import (
-    BIAS,
-    EXTRA_COLUMNS,
-    NORM,
-    SQUARES,
-    predict_pairs,
-)
+from strads.models.kernels.matrix_factorization import BIAS, EXTRA_COLUMNS, NORM, SQUARES, predict_pairs
 from strads.rng.philox import mixed_key
 
 _CHUNK = 1 << 16  # pairs that a thread predicts at a time
@@ -152,12 +146,4 @@ class FactorTables:
             predict_pairs(user_rows, item_rows, mean, self.rank, user_ids, item_ids, scores, first, last)
 
         team.for_each(work, -(-len(scores) // _CHUNK))
-        return scores
-
-    def predict_all(self, user: int) -> NDArray[np.float32]:
-        """Return the predicted scores of all items for one user, (n_items,)."""
-        user_factors, item_factors = self.factors
-        user_biases, item_biases = self.biases
-        scores: NDArray[np.float32] = item_factors @ user_factors[user]
-        scores += item_biases + (user_biases[user] + np.float32(self.mean))
         return scores

@@ -15,6 +15,13 @@ def padded(columns: int) -> int:
     return -(-columns // WIDTH) * WIDTH
 
 
+def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that is aligned to a cache line."""
+    copy = aligned_zeros(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Zeros aligned to a cache line."""
     dtype = np.dtype(dtype)

@@ -124,12 +124,8 @@ def constrain(vectors, row, constraint):  # type: ignore[no-untyped-def]
         lanes.store_floats(vectors, place, lanes.multiply(factor, lanes.load_floats(vectors, place)))
 
 
-def constrain_all(vectors: NDArray[np.float32], constraint: int) -> None:
-    """Apply a constraint to all rows."""
-    _constrain_all(vectors, constraint)
-
-
 @njit(nogil=True, cache=True)
-def _constrain_all(vectors: Any, constraint: Any) -> None:
+def constrain_all(vectors: Any, constraint: Any) -> None:
+    """Apply a constraint to all rows."""
     for row in range(len(vectors)):
         constrain(vectors, row, constraint)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models.kernels.aligned import aligned_zeros
+from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.entity_blocks import exchange, group_facts
 from strads.models.kernels.transe import Objective, train_bucket
 from strads.models.kernels.translations import Rows
@@ -35,9 +35,7 @@ class EntityBlock:
     @classmethod
     def of(cls, vectors: NDArray[np.float32], squares: NDArray[np.float32]) -> Self:
         """Copy rows to such addresses."""
-        aligned = aligned_zeros(vectors.shape, np.float32)
-        aligned[...] = vectors
-        return cls(Rows(aligned, squares))
+        return cls(Rows(aligned_copy(vectors), squares))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return EntityBlock.of, (self.rows.vectors, self.rows.squares)

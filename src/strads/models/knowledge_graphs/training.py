@@ -29,16 +29,18 @@ class Translations(NamedTuple):
     relations: NDArray[np.float32]
 
 
+def padded_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return vectors as rows that are padded as in `Rows`."""
+    rows = np.zeros((len(vectors), padded(vectors.shape[1])), np.float32)
+    rows[:, : vectors.shape[1]] = vectors
+    return rows
+
+
 def initial_vectors(n_entities: int, n_relations: int, columns: int, margin: float, seed: int) -> Translations:
     """Draw all components uniformly from ±(γ + 2) / n_components (Sun et al. 2019), so that distances exceed γ."""
     rng = np.random.default_rng((seed, _VECTORS))
     most = (margin + 2) / columns
-    tables = []
-    for rows in (n_entities, n_relations):
-        table = np.zeros((rows, padded(columns)), np.float32)
-        table[:, :columns] = rng.uniform(-most, most, (rows, columns))
-        tables.append(table)
-    return Translations(*tables)
+    return Translations(*(padded_rows(rng.uniform(-most, most, (rows, columns))) for rows in (n_entities, n_relations)))
 
 
 class TranslationSolver(EngineSolver):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -120,13 +121,9 @@ class Labels:
         advice = "leave it out, or name all of them in fit(…, entities=…, relations=…)"
         return InputError(f"{problem} in what the model was fitted to: {advice}")
 
-    @property
+    @cached_property
     def _order(self) -> dict[str, int]:
-        known: dict[str, int] | None = self.__dict__.get("_known")
-        if known is None:
-            known = {name: number for number, name in enumerate(self.names.tolist())}
-            self.__dict__["_known"] = known
-        return known
+        return {name: number for number, name in enumerate(self.names.tolist())}
 
 
 def _checked(given: Any, kind: str) -> Names:

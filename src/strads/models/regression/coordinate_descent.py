@@ -192,7 +192,8 @@ class _ScheduledDescent(Descent):
         make: Any = self.schedule
         if not callable(make):
             is_checked = solver.check_dependencies and make not in ("random", "cyclic")
-            make = ScheduleMaker(solver, self.concurrency, self._sample() if is_checked else None, self._norms())
+            sample = self._sample() if is_checked else None
+            make = ScheduleMaker(solver, self.concurrency, sample, self._norms())
         self._engine = start_engine(
             self.coefficients,
             self.columns,
@@ -250,10 +251,8 @@ class _ScheduledDescent(Descent):
 
     def _sample(self) -> ColumnSample:
         """Return the sample from which dependencies are computed."""
-        local = cluster.current().is_local
-        return sample_columns(
-            self.columns, len(self.predictor), centre=self.problem.fit_intercept and self.quadratic, local=local
-        )
+        centre, local = self.problem.fit_intercept and self.quadratic, cluster.current().is_local
+        return sample_columns(self.columns, len(self.predictor), centre=centre, local=local)
 
     def _norms(self) -> NDArray[np.float64]:
         """Return the norms of the columns, weighted by the loss, which make their changes comparable."""

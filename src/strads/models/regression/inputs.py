@@ -37,7 +37,7 @@ def as_features(estimator: Any, X: Any) -> Any:
     ArgumentError, InputError
         If X is no matrix of numbers, or has no rows or no columns.
     """
-    _refuse_corrupt(X)
+    refuse_corrupt(X)
     with _by_name():
         X = validate_data(estimator, X, accept_sparse="csc", dtype=_DTYPES, ensure_all_finite=False)
     if scipy.sparse.issparse(X):
@@ -56,15 +56,10 @@ def as_rows(estimator: Any, X: Any) -> Any:
     ArgumentError, InputError
         If X is no matrix of finite numbers, or has no rows or no columns.
     """
-    _refuse_corrupt(X)
+    refuse_corrupt(X)
     with _by_name():
         X = validate_data(estimator, X, accept_sparse="csr", dtype=_DTYPES, order="C")
     return _canonical(X) if scipy.sparse.issparse(X) else X
-
-
-def _refuse_corrupt(X: Any) -> None:
-    if scipy.sparse.issparse(X):
-        refuse_corrupt(X)
 
 
 def _canonical(X: Any) -> Any:
@@ -84,7 +79,7 @@ def as_features_to_predict(estimator: Any, X: Any) -> Any:
     ArgumentError, InputError
         If X is not a matrix of finite numbers with as many columns.
     """
-    _refuse_corrupt(X)
+    refuse_corrupt(X)
     with _by_name():
         return validate_data(estimator, X, reset=False, accept_sparse=("csr", "csc"), dtype=_DTYPES)
 

@@ -118,7 +118,10 @@ class _WorkingSets(Descent):
 
     def _look(self, near: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], float, float]:
         """Return Xᵀu − l2 · w, the objective and the duality gap, over all columns or restricted to those in `near`."""
-        self._refit_intercept()
+        if self._problem.fit_intercept:
+            shift = float(datafits.fit_intercept(self._datafit, self._z))
+            self._intercept += shift
+            self._z += shift
         datafits.fill_negative_gradient(self._datafit, self._z, self._u)
         design, w = self._problem.design, self._w
         if near is None:
@@ -140,16 +143,13 @@ class _WorkingSets(Descent):
         enough = max(0.3 * goal, _SHARE_NEAR * gap)
         looks = 1 if len(near) == len(self._w) else _LOOKS_NEAR
         for look in range(looks):
-            chosen = self._choose(correlations, near, self._next_size())
+            self._size = max(self._size, _GROWTH * int(np.count_nonzero(self._w)))
+            chosen = self._choose(correlations, near, self._size)
             self._solve_on(chosen, max(0.3 * goal, _SHARE_OF_GAP * gap))
             if look + 1 < looks:
                 correlations, _, gap = self._look(near)
                 if gap <= enough:
                     break
-
-    def _next_size(self) -> int:
-        self._size = max(self._size, _GROWTH * int(np.count_nonzero(self._w)))
-        return self._size
 
     def _choose(self, correlations: NDArray[np.float64], columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the support and the columns that violate the optimality conditions most, in ascending order."""
@@ -179,7 +179,7 @@ class _WorkingSets(Descent):
                 model.minimize(0.1 * gap)
             self._samples += model.samples
             step = model.w - w
-            image = self._combine(columns, step) + model.shift
+            image = local_columns.combine(columns, np.arange(len(step)), step, len(self._z)) + model.shift
             length = self._search_line(w, step, image, model.shift, l1, l2)
             w = model.w if length == 1.0 else w + length * step
             self._z += length * image
@@ -229,16 +229,6 @@ class _WorkingSets(Descent):
                 return length
             length *= 0.5
         return 0.0
-
-    def _combine(self, columns: Columns, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        everything = np.arange(len(coefficients))
-        return np.asarray(local_columns.combine(columns, everything, coefficients, len(self._z)))
-
-    def _refit_intercept(self) -> None:
-        if self._problem.fit_intercept:
-            shift = float(datafits.fit_intercept(self._datafit, self._z))
-            self._intercept += shift
-            self._z += shift
 
     def _check_finite(self, correlations: NDArray[np.float64], objective: float) -> None:
         finite = np.isfinite(correlations)

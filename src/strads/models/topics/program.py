@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.models.kernels.aligned import aligned_zeros
+from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.lda_counts import add_to_words, count_documents, random_topics
 from strads.models.kernels.lda_dense import DenseScratch, dense_scratch, sample_dense
 from strads.models.kernels.lda_random import job_key
@@ -106,9 +106,7 @@ class WordBlock:
 
 
 def _dense_block(counts: NDArray[np.int32]) -> WordBlock:
-    aligned = aligned_zeros(counts.shape, np.int32)  # vectors that cross a cache line load at half speed
-    aligned[...] = counts
-    return WordBlock(DenseWords(aligned))
+    return WordBlock(DenseWords(aligned_copy(counts)))
 
 
 def _sparse_block(places: NDArray[np.int32], *packed: NDArray[Any]) -> WordBlock:

@@ -1,7 +1,7 @@
 """Base of maps and multimaps: keys in hash order, and a table with their values."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,12 +9,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from strads.checkpoints import observe
 from strads.cluster import Cluster
+from strads.dds._display import SHOWN_ROWS, memory
 from strads.dds._dtypes import check_dtype, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
 from strads.dds._hashing import hash_keys
 from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
+from strads.dds._layout import take
 from strads.dds._spread import SpreadIndex
-from strads.dds._storage import as_storage
+from strads.dds._storage import Storage, as_storage
 from strads.dds.dvector import dvector
 from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError, StradsError
@@ -44,6 +46,7 @@ class KeyedTable(ABC):
         self._table: dvector | None = None
         self._dtype = None if dtype is None else resolve_dtype(dtype)
         self._row: tuple[int, ...] | None = None  # shape of one value
+        self._removed: set[int] = set()  # rows whose keys are removed when changes are applied
         self._earlier_versions = 0
         self._spread_index: SpreadIndex | None = None
 
@@ -68,6 +71,14 @@ class KeyedTable(ABC):
     def _settle(self) -> None:
         """Apply the deferred changes."""
 
+    def _stored(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
+        """Return values in the form in which `table` has them; those of key k are `rows[offsets[k]:offsets[k + 1]]`."""
+        return rows
+
+    def _kept(self) -> NDArray[np.int64]:
+        """Return the rows whose keys are not removed."""
+        return np.setdiff1d(np.arange(len(self._index)), np.fromiter(self._removed, np.int64, len(self._removed)))
+
     def _prepare_change(self) -> None:
         """Prepare a change of the keys, which is applied later, perhaps in the middle of an operator of checkpoints."""
         if self._table is not None:
@@ -84,7 +95,7 @@ class KeyedTable(ABC):
         """The values, in the order of `keys()`; loops and operators work on it."""
         self._settle()
         if self._table is None:
-            self._table = dvector(self._no_values())
+            self._table = dvector(self._stored(self._no_rows(), np.zeros(1, np.int64)))
         return self._table
 
     @property
@@ -231,8 +242,15 @@ class KeyedTable(ABC):
         except (TypeError, ValueError) as error:
             raise InputError(f"values of {source.dtype} do not fit {self._dtype}: {error}") from error
 
-    def _no_values(self) -> Any:
+    def _no_rows(self) -> NDArray[Any]:
         return np.empty((0, *(self._row or ())), self._dtype or np.float64)
+
+    def _described(self, values: str, first: Iterable[str]) -> str:
+        """Return a text on the table: what its values are, and the first few of them."""
+        keys = decode_keys(take(self._index.keys, np.arange(min(SHOWN_ROWS, len(self)))))
+        shown = [f"  {key!r:.40}: {value:.60}" for key, value in zip(keys.tolist(), first, strict=True)]
+        head = f"a {self._noun} of {len(self):,} keys ({self._kind}) → {values}, {memory(self.table.nbytes)}"
+        return "\n".join([head + self._where(), *shown, *(["  …"] if len(self) > len(shown) else [])])
 
     def _where(self) -> str:
         spread = None if self._table is None else self._table._content.spread

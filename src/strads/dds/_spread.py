@@ -28,6 +28,8 @@ class Spread:
         `node.store[name]` is a `Shard` on every node of the cluster.
     bounds : (nodes + 1,) int64
         Node p holds the rows `bounds[p]:bounds[p + 1]`.
+    discard
+        Drops the shards.
     """
 
     def __init__(self, cluster: Cluster, name: str, layout: Layout, bounds: Bounds):
@@ -35,12 +37,7 @@ class Spread:
         self.name = name
         self.layout = layout
         self.bounds = bounds
-        self._discard = weakref.finalize(self, _discard, weakref.ref(cluster), name)
-        self._discard.atexit = False
-
-    def discard(self) -> None:
-        """Drop the shards."""
-        self._discard()
+        self.discard = _discarded_with(self, cluster, name)
 
     def run(self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None) -> Any:
         """Run a node program on the shards; the error for a lost node says what was lost."""
@@ -153,8 +150,14 @@ class SpreadIndex:
         self.index = index
         self.name = cluster.new_name()
         cluster.run(store_index, self.name, index)
-        discard = weakref.finalize(self, _discard, weakref.ref(cluster), self.name)
-        discard.atexit = False
+        _discarded_with(self, cluster, self.name)
+
+
+def _discarded_with(owner: object, cluster: Cluster, name: str) -> "weakref.finalize[..., object]":
+    """Let what the nodes have under a name be discarded with its owner, or earlier by calling the result."""
+    discard = weakref.finalize(owner, _discard, weakref.ref(cluster), name)
+    discard.atexit = False
+    return discard
 
 
 def _discard(cluster: "weakref.ref[Cluster]", name: str) -> None:

@@ -182,19 +182,18 @@ def _number(text: str, column: str, where: str, form: RecordFormat) -> float:
     if not text:
         raise InputError(f"{start}: the field is empty, expected {_expected(dtype)}; fill it in or remove the line")
     found = f"expected {_expected(dtype)}, found {_quote(text)}"
-    if dtype.kind == "b":
-        if text.lower() not in _BOOLS:
-            raise InputError(f"{start}: {found}; correct or remove the line")
-        return _BOOLS[text.lower()]
-    if not is_number(text):
+    if not (text.lower() in _BOOLS if dtype.kind == "b" else is_number(text)):
         raise InputError(f"{start}: {found}; correct or remove the line")
+    if dtype.kind == "b":
+        return _BOOLS[text.lower()]
     return _check_integer(text, dtype, start, found) if dtype.kind in "iu" else _check_float(text, dtype, start, found)
 
 
 def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:
-    value = _integer(text)
-    if value is None:
-        raise InputError(f"{start}: {found}; declare the column as 'f4' or 'f8', or correct the line")
+    try:
+        value = int(text)
+    except ValueError as error:  # a number with a fraction or an exponent
+        raise InputError(f"{start}: {found}; declare the column as 'f4' or 'f8', or correct the line") from error
     limits = np.iinfo(dtype)
     if not limits.min <= value <= limits.max:
         raise InputError(
@@ -213,15 +212,6 @@ def _check_float(text: str, dtype: np.dtype, start: str, found: str) -> float:
             f"{start}: {found}, beyond {np.finfo(dtype).max}; declare the column as 'f8' or correct the line"
         )
     return value
-
-
-def _integer(text: str) -> int | None:
-    if "_" in text or not text.isascii():
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 def _expected(dtype: np.dtype) -> str:

@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from strads.dds._display import kind_of_rows, memory
+from strads.dds._display import SHOWN_ROWS, kind_of_rows
 from strads.dds._hash_index import NOT_FOUND, group_keys
 from strads.dds._keyed import KeyedTable, pairs
-from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys, is_single_key
+from strads.dds._keys import Key, Keys, check_key, encode_keys, is_single_key
 from strads.dds._layout import concatenated, take
 from strads.dds._selection import readable
 from strads.dds.dvector import dvector
 from strads.errors import ArgumentError
 
-_SHOWN = 3
 _NOTHING = object()
 
 
@@ -60,16 +59,14 @@ class dmap(KeyedTable):
     def __init__(self, data: Any = None, values: Any = None, *, dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype)
         self._added: dict[Key, NDArray[Any]] = {}
-        self._removed: set[int] = set()  # rows
         if data is not None or values is not None:
-            self._update(data, values)
+            self.update(data, values)
 
     def _settle(self) -> None:
         if not self._added and not self._removed:
             return
-        added, removed = self._added, self._removed
+        added, kept = self._added, self._kept()
         self._added, self._removed = {}, set()
-        kept = np.setdiff1d(np.arange(len(self._index)), np.fromiter(removed, np.int64, len(removed)))
         keys: list[Keys] = [take(self._index.keys, kept)]
         rows = [self._all_rows()[kept]]
         if added:
@@ -78,7 +75,7 @@ class dmap(KeyedTable):
         self._rebuild(concatenated(keys), np.concatenate(rows))
 
     def _all_rows(self) -> Any:
-        return self._no_values() if self._table is None else self._table.storage
+        return self._no_rows() if self._table is None else self._table.storage
 
     def _rebuild(self, keys: Keys, rows: NDArray[Any]) -> None:
         groups = group_keys(keys)
@@ -149,7 +146,7 @@ class dmap(KeyedTable):
             If a key is of a different kind from the others.
         """
         if not is_single_key(key):
-            self._update(key, np.broadcast_to(value, len(encode_keys(key))) if np.ndim(value) == 0 else value)
+            self.update(key, np.broadcast_to(value, len(encode_keys(key))) if np.ndim(value) == 0 else value)
             return
         key = check_key(key)
         row = self._index.find(key)
@@ -167,9 +164,6 @@ class dmap(KeyedTable):
 
     def update(self, data: Any, values: Any = None) -> None:
         """Set the keys and values of a dict, another dmap, or arrays of keys and values."""
-        self._update(data, values)
-
-    def _update(self, data: Any, values: Any) -> None:
         if values is None and isinstance(data, dmap):
             data, values = data.index.keys, data.table
         elif values is None:
@@ -226,7 +220,7 @@ class dmap(KeyedTable):
     def clear(self) -> None:
         """Remove all keys."""
         self._settle()
-        self._rebuild(take(self._index.keys, np.empty(0, np.int64)), self._no_values())
+        self._rebuild(take(self._index.keys, np.empty(0, np.int64)), self._no_rows())
 
     def copy(self) -> "dmap":
         """Return an independent map with the same content."""
@@ -234,11 +228,5 @@ class dmap(KeyedTable):
 
     def __repr__(self) -> str:
         self._settle()
-        table = self.table
-        head = f"a dmap of {len(self):,} keys ({self._kind}) → {kind_of_rows(table._content.layout)}"
-        shown = [
-            f"  {decode_key(self._index.keys, row)!r:.40}: {value!s:.60}"
-            for row, value in enumerate(table[: min(_SHOWN, len(self))])
-        ]
-        more = ["  …"] if len(self) > len(shown) else []
-        return "\n".join([f"{head}, {memory(table.nbytes)}{self._where()}", *shown, *more])
+        first = map(str, self.table[: min(SHOWN_ROWS, len(self))])
+        return self._described(kind_of_rows(self.table._content.layout), first)

@@ -7,18 +7,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from strads.cluster import Cluster
-from strads.dds._display import kind_of_rows, memory
+from strads.dds._display import SHOWN_ROWS, kind_of_rows
 from strads.dds._hash_index import NOT_FOUND, group_keys
 from strads.dds._keyed import KeyedTable, pairs
-from strads.dds._keys import Key, Keys, check_key, decode_key, encode_keys
+from strads.dds._keys import Key, Keys, check_key, encode_keys
 from strads.dds._layout import Layout, concatenated, take
 from strads.dds._placement import Content
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.errors import ArgumentError, InputError
-
-_SHOWN = 3
 
 
 class dmultimap(KeyedTable):
@@ -65,7 +63,6 @@ class dmultimap(KeyedTable):
         self._offsets = np.zeros(1, np.int64)
         self._added_keys: list[Keys] = []
         self._added_rows: list[NDArray[Any]] = []
-        self._removed: set[int] = set()  # rows
         if data is not None or values is not None:
             self.extend(*(_flattened(*pairs(data, self._noun)) if values is None else (data, values)))
             self._settle()
@@ -87,12 +84,10 @@ class dmultimap(KeyedTable):
     def _settle(self) -> None:
         if not self._added_keys and not self._removed:
             return
-        kept = np.setdiff1d(np.arange(len(self._index)), np.fromiter(self._removed, np.int64, len(self._removed)))
-        lengths = np.diff(self._offsets)
-        owner = np.repeat(np.arange(len(self._index)), lengths)
-        mask = np.isin(owner, kept)
-        keys = concatenated([take(self._index.keys, owner[mask]), *self._added_keys])
-        rows = np.concatenate([self._all_rows()[mask], *self._added_rows])
+        kept = self._kept()
+        owners = np.repeat(kept, np.diff(self._offsets)[kept])
+        keys = concatenated([take(self._index.keys, owners), *self._added_keys])
+        rows = np.concatenate([self._all_rows()[places_of(self._offsets, kept)], *self._added_rows])
         self._added_keys, self._added_rows, self._removed = [], [], set()
         groups = group_keys(keys)
         self._offsets = groups.offsets
@@ -101,15 +96,12 @@ class dmultimap(KeyedTable):
     def _all_rows(self) -> NDArray[Any]:
         """Return all values as dense rows."""
         if self._table is None:
-            return np.empty((0, *(self._row or ())), self._dtype or np.float64)
+            return self._no_rows()
         storage = self._table.storage
         return storage.values if isinstance(storage, RaggedArray) else storage
 
     def _stored(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
         return stored_groups(rows, offsets)
-
-    def _no_values(self) -> Any:
-        return self._stored(np.empty((0, *(self._row or ())), self._dtype or np.float64), np.zeros(1, np.int64))
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -163,14 +155,13 @@ class dmultimap(KeyedTable):
         """
         rows = self.rows_of(keys)
         there = rows >= 0
-        lengths = np.where(there, np.diff(np.append(self._offsets, self._offsets[-1]))[rows], 0)
+        lengths = np.zeros(len(rows), np.int64)
+        lengths[there] = np.diff(self._offsets)[rows[there]]
         table = self.table
         if table.is_ragged:
             found = table[rows[there]].values if there.any() else self._all_rows()[:0]
         else:
-            starts = np.where(there, self._offsets[rows], 0)
-            ends = offsets_of(lengths)
-            found = table[np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)]
+            found = table[places_of(self._offsets, rows[there])]
         return found, offsets_of(lengths)
 
     def values(self) -> NDArray[Any]:
@@ -228,9 +219,6 @@ class dmultimap(KeyedTable):
             self._settle()
         self._add(take(encoded, np.zeros(len(rows), np.int64)), rows)
 
-    def _no_rows(self) -> NDArray[Any]:
-        return self._all_rows()[:0]
-
     def __delitem__(self, key: Any) -> None:
         """Remove a key with all its values.
 
@@ -250,15 +238,9 @@ class dmultimap(KeyedTable):
         return self._grouped(self.index.keys, self.table.copy(), self._row or (), self._offsets)
 
     def __repr__(self) -> str:
-        table = self.table
-        layout = Layout((0, *(self._row or ())), table.dtype)
-        head = f"a dmultimap of {len(self):,} keys ({self._kind}) → {self.size:,} × {kind_of_rows(layout)}"
-        shown = [
-            f"  {decode_key(self._index.keys, row)!r:.40}: {' '.join(str(self._values_of(row)).split()):.60}"
-            for row in range(min(_SHOWN, len(self)))
-        ]
-        more = ["  …"] if len(self) > len(shown) else []
-        return "\n".join([f"{head}, {memory(table.nbytes)}{self._where()}", *shown, *more])
+        row = Layout((0, *(self._row or ())), self.table.dtype)
+        first = (" ".join(str(self._values_of(row)).split()) for row in range(min(SHOWN_ROWS, len(self))))
+        return self._described(f"{self.size:,} × {kind_of_rows(row)}", first)
 
 
 def stored_groups(rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:

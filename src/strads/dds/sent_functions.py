@@ -14,7 +14,7 @@ import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from strads.cluster import Cluster
-from strads.dds.user_functions import Function, all_names, plain_function
+from strads.dds.user_functions import Function, all_names, cell_value, plain_function
 
 _OF_A_MODULE = ("__name__", "__package__", "__file__")
 _INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -94,10 +94,7 @@ class _Carrier:
         return self._done[function]
 
     def _replaces(self, cell: types.CellType) -> bool:
-        try:
-            content = cell.cell_contents
-        except ValueError:  # a name that is not bound yet
-            return False
+        content = cell_value(cell)
         is_compiled = self._compiled and isinstance(content, Dispatcher)
         return is_compiled or _is_users_function(content) or _is_users_module(content)
 

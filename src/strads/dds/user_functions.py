@@ -62,7 +62,7 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
         return ("recursion", function.__name__)
     active |= {id(function)}
     referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
-    referenced += zip(function.__code__.co_freevars, map(_cell_value, function.__closure__ or ()), strict=True)
+    referenced += zip(function.__code__.co_freevars, map(cell_value, function.__closure__ or ()), strict=True)
     names = all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     defaults = tuple(_value_key(value, names, active) for value in function.__defaults__ or ())
@@ -119,10 +119,11 @@ def all_names(code: types.CodeType) -> set[str]:
     return names
 
 
-def _cell_value(cell: types.CellType) -> Any:
+def cell_value(cell: types.CellType) -> Any:
+    """Return what a name of a closure stands for; None if it is not bound yet."""
     try:
         return cell.cell_contents
-    except ValueError:  # a name that is not bound yet
+    except ValueError:
         return None
 
 
@@ -147,7 +148,7 @@ class _Specializer:
             if self.check is not None:
                 self.check(function)
             scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
-            cells = tuple(types.CellType(_cell_value(cell)) for cell in function.__closure__ or ())
+            cells = tuple(types.CellType(cell_value(cell)) for cell in function.__closure__ or ())
             rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards, as a helper may refer back to this function.

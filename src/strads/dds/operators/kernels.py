@@ -112,7 +112,7 @@ def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields:
     if isinstance(result, types.Array):
 
         @njit(nogil=True)
-        def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+        def copy_arrays(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
             for row in range(first, last):
                 at[0] = row
                 target = read_row(table, row)
@@ -121,7 +121,7 @@ def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields:
                     raise ValueError("the function returned an array of another length than the row")
                 target[:] = value
 
-        return kernel
+        return copy_arrays
     if isinstance(result, types.BaseTuple):
         put = _put_tuple(fields)
     else:

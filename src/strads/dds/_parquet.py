@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from strads.dds._arrow import is_numeric, refuse_nulls
+from strads.dds._text import First
 from strads.errors import InputError
 
 _ROWS_AT_A_TIME = 1 << 18
@@ -18,11 +19,15 @@ _ROWS_AT_A_TIME = 1 << 18
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Consecutive row groups of a Parquet file; the first starts with row `first_row` of the file."""
+    """Consecutive row groups of a Parquet file, of which the first starts with row `first_row` of the file.
+
+    The columns that are read by default are those of the file `like`.
+    """
 
     name: str
     groups: range
     first_row: int
+    like: str
 
 
 def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
@@ -37,9 +42,9 @@ def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
             node = min((2 * start + rows) * nodes // max(2 * total, 1), nodes - 1)  # the node of the row group's middle
             share = shares[node]
             if share and share[-1].name == name:
-                share[-1] = RowGroups(name, range(share[-1].groups.start, group + 1), share[-1].first_row)
+                share[-1] = replace(share[-1], groups=range(share[-1].groups.start, group + 1))
             else:
-                share.append(RowGroups(name, range(group, group + 1), first_row))
+                share.append(RowGroups(name, range(group, group + 1), first_row, names[0]))
             first_row += rows
             start += rows
     return shares
@@ -50,19 +55,24 @@ def _group_sizes(name: str) -> list[int]:
         return [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
 
 
-def parquet_schema(name: str, record: np.dtype | None) -> np.dtype:
-    """Return the columns to read: those of `record`, or all numeric columns of a file."""
-    if record is not None:
-        return record
-    with _parquet_file(name) as file:
-        return _numeric_columns(name, file.schema_arrow)
+class ParquetPart:
+    """Reads row groups: the columns of a record, or all numeric ones; see `PartReader` for the attributes."""
 
+    def __init__(self, part: RowGroups, record: np.dtype | None):
+        self.part = part
+        self.newlines = 0
+        self.first: First | None = None
+        self._record = record
 
-def parquet_records(part: RowGroups, record: np.dtype) -> NDArray[Any]:
-    """Return the records of row groups; see `read_parquet`."""
-    with _parquet_file(part.name) as file:
-        _check_columns(part.name, file.schema_arrow, record)
-        return _read(part, file, record)
+    def read(self, _: int, __: Any = None) -> tuple[NDArray[Any], None]:
+        """Return the records; see `read_parquet`."""
+        record = self._record
+        if record is None:
+            with _parquet_file(self.part.like) as file:
+                record = _numeric_columns(self.part.like, file.schema_arrow)
+        with _parquet_file(self.part.name) as file:
+            _check_columns(self.part.name, file.schema_arrow, record)
+            return _read(self.part, file, record), None
 
 
 @contextmanager

@@ -11,20 +11,19 @@ from strads.cluster import Node, current
 from strads.dds._layout import Bounds, Layout
 from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
-from strads.dds._parts import absolute, find_files, share_out
+from strads.dds._parts import absolute, find_files
 from strads.dds._placement import Content
 from strads.dds._text import First
 from strads.dds.dvector import dvector
-from strads.dds.files import Part
 from strads.errors import InputError, ProgramStopped
 
 T = TypeVar("T")
 
 
 class PartReader(Protocol):
-    """Reads one part of a file; see `TextPart` and `CsvPart`."""
+    """Reads one part of a file; see `TextPart`, `CsvPart` and `ParquetPart`."""
 
-    part: Part
+    part: Any  # has a name
     newlines: int
     first: First | None
 
@@ -33,36 +32,50 @@ class PartReader(Protocol):
         ...
 
 
-MakeReader = Callable[[Part], PartReader]
+Share = Callable[[Sequence[str], int], list[list[Any]]]
+MakeReader = Callable[[Any], PartReader]
 
 
-def read_lines(path: Any, make: MakeReader, no_rows: str) -> dvector:
-    """Read text files on all nodes of the runtime; see `read_text` and `read_csv`."""
+def read_files(path: Any, share: Share, make: MakeReader, no_rows: str) -> dvector:
+    """Read files on all nodes of the runtime.
+
+    Parameters
+    ----------
+    path
+        A path, or several; see `read_csv`.
+    share
+        Returns the parts of some files that each of a number of nodes reads.
+    make
+        Returns the reader of a part.
+    no_rows
+        What is wrong if there are none.
+    """
     runtime = current()
     if runtime.is_local:
         names = find_files(path)
-        results = _read_in_order([make(part) for part in share_out(names, 1)[0]], {}, None)
+        results = _read_in_order([make(part) for part in share(names, 1)[0]], {}, None)
         filled = filled_of(results)
         if not filled:
             raise InputError(f"{_and_others(names)}: {no_rows}")
         return dvector(join_rows(filled, common([like_of(filled)])), copy=False)
-    return table_of_nodes(_read_on_nodes, absolute(path), make, no_rows)
-
-
-def table_of_nodes(program: Callable[..., tuple[Layout, Bounds]], *arguments: Any) -> dvector:
-    """Run a program that makes a table, wrap that table, and distribute its rows equally."""
-    cluster = current().cluster
+    cluster = runtime.cluster
     name = cluster.new_name()
-    layout, bounds = cluster.run(program, name, *arguments)[0]
+    layout, bounds = cluster.run(_read_on_nodes, name, absolute(path), share, make, no_rows)[0]
     table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
     table.distribute(cluster, layout.equal_bounds(cluster.size))
     return table
 
 
-def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_rows: str) -> tuple[Layout, Bounds]:
-    names, shares = node.comm.broadcast(plan(path, node.size, share_out) if node.rank == 0 else None)
+def _read_on_nodes(
+    node: Node, name: str, path: list[str], share: Share, make: MakeReader, no_rows: str
+) -> tuple[Layout, Bounds]:
+    plan = None
+    if node.rank == 0:
+        names = find_files(path)
+        plan = names, share(names, node.size)
+    names, shares = node.comm.broadcast(plan)
     readers = [make(part) for part in shares[node.rank]]
-    first_failure(node, lambda: check_visible(node, [reader.part.name for reader in readers]))
+    _first_failure(node, lambda: _check_visible(node, readers))
     results, failed = _try_to_read(readers)
     results = _agree(node, readers, results, failed)
     filled = filled_of(results)
@@ -72,13 +85,7 @@ def _read_on_nodes(node: Node, name: str, path: list[str], make: MakeReader, no_
     return store_rows(node, name, join_rows(filled, like))
 
 
-def plan(path: Sequence[str], nodes: int, share: Callable[[list[str], int], Any]) -> tuple[list[str], Any]:
-    """Return the files of a path, and the part of them that each node reads."""
-    names = find_files(path)
-    return names, share(names, nodes)
-
-
-def first_failure(node: Node, attempt: Callable[[], T]) -> T:
+def _first_failure(node: Node, attempt: Callable[[], T]) -> T:
     """Attempt an operation that may fail on any node; of several failures, that of the lowest rank is raised.
 
     Otherwise a node that fails early could stop others before they reach their own failure.
@@ -97,9 +104,9 @@ def first_failure(node: Node, attempt: Callable[[], T]) -> T:
     raise ProgramStopped(f"{node.comm.name(failing[0])} failed")
 
 
-def check_visible(node: Node, names: Sequence[str]) -> None:
+def _check_visible(node: Node, readers: Sequence[PartReader]) -> None:
     """Check that this node can open its files, which node 0 has found."""
-    for name in names:
+    for name in [reader.part.name for reader in readers]:
         try:
             open(name, "rb").close()
         except OSError as error:
@@ -139,7 +146,7 @@ def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed
         for file, newlines in others_counted:
             lines[file] = lines.get(file, 0) + newlines
     as_expected = not failed and (expected is None or not kinds or kinds[0][0] == expected[0])
-    return first_failure(node, lambda: results if as_expected else _read_in_order(readers, lines, expected))
+    return _first_failure(node, lambda: results if as_expected else _read_in_order(readers, lines, expected))
 
 
 def _and_others(names: Sequence[str]) -> str:

@@ -8,19 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from strads.cluster import Node, current
 from strads.dds._csv import CsvOptions, CsvPart, Header, record_dtype
-from strads.dds._layout import Bounds, Layout
-from strads.dds._node_tables import store_rows
-from strads.dds._parquet import RowGroups, parquet_records, parquet_schema, share_row_groups
-from strads.dds._parts import Paths, absolute, find_files
-from strads.dds._reading import check_visible, first_failure, plan, read_lines, table_of_nodes
+from strads.dds._parquet import ParquetPart, share_row_groups
+from strads.dds._parts import Paths, share_out
+from strads.dds._reading import read_files
 from strads.dds._text import TextPart
 from strads.dds.dvector import dvector
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError
 
 
 def read_csv(
@@ -68,7 +64,7 @@ def read_csv(
     """
     record = record_dtype(schema)
     options = CsvOptions(delimiter, header, comment)
-    return read_lines(path, partial(CsvPart, record=record, options=options), "the file has no rows")
+    return read_files(path, share_out, partial(CsvPart, record=record, options=options), "the file has no rows")
 
 
 def read_parquet(path: Paths, schema: Mapping[str, DTypeLike] | None = None) -> dvector:
@@ -95,36 +91,7 @@ def read_parquet(path: Paths, schema: Mapping[str, DTypeLike] | None = None) -> 
         If the schema is invalid.
     """
     record = None if schema is None else record_dtype(schema)
-    if current().is_local:
-        return dvector(_local_records(find_files(path), record), copy=False)
-    return table_of_nodes(_read_on_nodes, absolute(path), record)
-
-
-def _local_records(names: list[str], record: np.dtype | None) -> NDArray[Any]:
-    record = parquet_schema(names[0], record)
-    records = _records(share_row_groups(names, 1)[0], record)
-    if len(records) == 0:
-        raise InputError(f"{names[0]}: the file has no rows")
-    return records
-
-
-def _read_on_nodes(node: Node, name: str, path: list[str], record: np.dtype | None) -> tuple[Layout, Bounds]:
-    found = None
-    if node.rank == 0:
-        names, shares = plan(path, node.size, share_row_groups)
-        found = names, shares, parquet_schema(names[0], record)
-    names, shares, record = node.comm.broadcast(found)
-    parts = shares[node.rank]
-    first_failure(node, lambda: check_visible(node, [part.name for part in parts]))
-    records = first_failure(node, lambda: _records(parts, record))
-    if node.comm.allreduce(len(records)) == 0:
-        raise InputError(f"{names[0]}: the file has no rows")
-    return store_rows(node, name, records)
-
-
-def _records(parts: list[RowGroups], record: np.dtype) -> NDArray[Any]:
-    pieces = [parquet_records(part, record) for part in parts]
-    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, record), *pieces])
+    return read_files(path, share_row_groups, partial(ParquetPart, record=record), "the file has no rows")
 
 
 def read_text(path: Paths, parser: Callable[[str], Any]) -> dvector:
@@ -157,4 +124,4 @@ def read_text(path: Paths, parser: Callable[[str], Any]) -> dvector:
     """
     if not callable(parser):
         raise ArgumentError(f"a parser is a function of one line of text, not {type(parser).__name__}")
-    return read_lines(path, partial(TextPart, parser=parser), "the parser made no rows of this file")
+    return read_files(path, share_out, partial(TextPart, parser=parser), "the parser made no rows of this file")

@@ -217,9 +217,8 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         Fitted with these to all data; its `save` writes it to a file.
     coef_, intercept_, dual_gap_, n_iter_, history_
         Of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, if X was a data frame with names.
+    n_features_in_, feature_names_in_
+        As of `ElasticNet`.
     """
 
     def __init__(
@@ -387,9 +386,8 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         Fitted with these to all data; its `save` writes it to a file.
     classes_, coef_, intercept_, dual_gap_, history_
         Of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, if X was a data frame with names.
+    n_features_in_, feature_names_in_
+        As of `ElasticNet`.
     """
 
     _taken_over = ("coef_", "intercept_", "dual_gap_", "history_", "classes_")

@@ -214,7 +214,7 @@ class Lasso(ElasticNet):
 
     Parameters
     ----------
-    alpha, fit_intercept, standardize, positive, solver, max_iter, tol, warm_start
+    alpha, fit_intercept, standardize, positive, solver, max_iter, tol, warm_start, verbose
         As of `ElasticNet`, whose attributes it has as well.
 
     Examples

@@ -72,13 +72,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         How often per iteration workers exchange their changes of n_k; by default n_workers / 4.
     evaluate_every : int, default 1
         Number of iterations between computations of the log-likelihood; 0 or −1: never.
-    n_jobs : int or None, default None
-        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training uses the threads that `strads.init` has assigned to each of them.
-    random_state : int, RandomState or None, default 0
-        Seed; None: another one at each fit.
-    verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+    n_jobs, random_state, verbose
+        As of `MatrixFactorization`.
 
     Attributes
     ----------

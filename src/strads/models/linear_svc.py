@@ -75,7 +75,7 @@ class LinearSVC(LinearClassifier):
         Seed of the draws; None: another one at each fit. With the same seed the result is bitwise identical on one
         machine, and on equally many nodes and threads.
     verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+        As of `ElasticNet`.
 
     Attributes
     ----------

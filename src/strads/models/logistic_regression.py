@@ -51,11 +51,9 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
         Share of the ℓ1 norm in the penalty, from 0 to 1.
     class_weight : dict of label → float, "balanced" or None, default None
         Factor of the weights of each class's samples; "balanced": both classes get equal total weight.
-    fit_intercept, standardize, solver, max_iter, tol, warm_start
+    fit_intercept, standardize, solver, max_iter, tol, warm_start, verbose
         As of `ElasticNet`. Without an ℓ1 norm, or with more than two classes, `standardize` and `solver` are refused.
         Without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
-    verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
 
     Attributes
     ----------
@@ -69,11 +67,8 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
         Number of iterations.
     dual_gap_ : float
         The final duality gap: an upper bound on the suboptimality of the objective. Infinite without a penalty.
-    history_ : list of dict
+    history_, n_features_in_, feature_names_in_
         As of `ElasticNet`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, if X was a data frame with names.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
     warm_start : bool, default False
         Whether `fit` starts from the coefficients of the previous fit.
     verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+        As of `ElasticNet`.
 
     Attributes
     ----------
@@ -57,9 +57,8 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         The final duality gap: an upper bound on the suboptimality of the objective.
     history_ : list of dict
         As of `ElasticNet`; `active` is the number of features with coefficients.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, if X was a data frame with names.
+    n_features_in_, feature_names_in_
+        As of `ElasticNet`.
     """
 
     shown: ClassVar = Shown(

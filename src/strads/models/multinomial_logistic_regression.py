@@ -42,7 +42,7 @@ class MultinomialLogisticRegression(LinearClassifier):
     random_state : int, RandomState or None, default 0
         Has no effect: no random numbers are drawn.
     verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+        As of `ElasticNet`.
 
     Attributes
     ----------
@@ -61,9 +61,8 @@ class MultinomialLogisticRegression(LinearClassifier):
         One record an iteration: `iteration`, `seconds`, `samples` (rows of X read so far), `objective`, `gap`,
         `relative_gap`, `active` (nonzero coefficients). With the penalty "l2" the objectives of most iterations are in
         single precision.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, if X was a data frame with names.
+    n_features_in_, feature_names_in_
+        As of `ElasticNet`.
 
     Notes
     -----

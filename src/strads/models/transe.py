@@ -73,13 +73,8 @@ class TransE(IterativeEstimator):
         Step size η: a row's step is η / √G, with G the row's summed mean squared gradients.
     learning_rate_schedule : {"linear", "constant"}, default "linear"
         "linear" decreases the step size from epoch to epoch, towards 0 after `max_iter` of them.
-    n_jobs : int or None, default None
-        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training uses the threads that `strads.init` has assigned to each, and `n_jobs` applies to the rest.
-    random_state : int, RandomState or None, default 0
-        Seed of the initial vectors, the order of triples and the negatives; None: another one at each fit.
-    verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
+    n_jobs, random_state, verbose
+        As of `MatrixFactorization`.
 
     Attributes
     ----------

@@ -76,13 +76,8 @@ class Word2Vec(ContinuedEstimator):
     n_workers : int, optional
         Number of logical workers and of blocks: the most threads, on all nodes together, that work at a time. The
         result depends on it. By default 16; fewer if there are less than 128 words for each.
-    n_jobs : int or None, default None
-        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training uses the threads that `strads.init` has assigned to each.
-    random_state : int, RandomState or None, default 0
-        Seed; None: another one at each fit.
-    verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
+    n_jobs, random_state, verbose
+        As of `MatrixFactorization`.
 
     Attributes
     ----------

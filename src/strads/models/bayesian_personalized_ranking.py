@@ -45,13 +45,8 @@ class BayesianPersonalizedRanking(Recommender):
     n_workers : int or None, default None
         Number of logical workers P, at most that many threads are used; None: by the number of likes, up to 64. An item
         meets only others of its block, a P-th of all, until the next deal.
-    n_jobs : int or None, default None
-        Threads of this process; None: those of `strads.init`, by default all cores; -1: all cores. On several nodes
-        training uses the threads that `strads.init` has assigned to each.
-    random_state : int, RandomState or None, default 0
-        Seed; None: another one at each fit.
-    verbose : bool, default False
-        Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per epoch.
+    n_jobs, random_state, verbose
+        As of `MatrixFactorization`.
 
     Attributes
     ----------

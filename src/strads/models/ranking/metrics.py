@@ -12,7 +12,7 @@ from strads.models.interactions.id_column import IdColumn
 from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.evaluation import best_of_all, mean_auc
 from strads.models.ranking.likes import Likes
-from strads.models.ranking.neighbours import Neighbours
+from strads.models.ranking.neighbours import Neighbours, likes_of
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
     check_whole_number("k", k)
     given = Interactions.of(held_out, what="weight")
     factors, known = model.ranking_factors(), model.known_likes()
-    held = model.likes_of(given).without(known)
+    held = likes_of(model, given).without(known)
     users = np.flatnonzero(held.of_users)
     if not len(users):
         raise InputError(f"none of the {len(given):,} held-out pairs can be measured: the model knows none, or had all")

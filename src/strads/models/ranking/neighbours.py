@@ -31,12 +31,6 @@ class Neighbours(IdentifiedModel, ABC):
     def known_likes(self) -> Likes:
         """Return what users had in the training data, in terms of rows."""
 
-    def likes_of(self, given: Interactions) -> Likes:
-        """Return pairs in terms of rows, without those whose user or item is unknown."""
-        users, items = self.rows_of_pairs(given)
-        inside = (users >= 0) & (items >= 0)
-        return Likes.of(users[inside], items[inside], (len(self._user_ids), len(self._item_ids)))
-
     def prediction_team(self) -> ThreadTeam:
         """Return the threads that prediction uses."""
         return self._team()
@@ -128,3 +122,10 @@ class Neighbours(IdentifiedModel, ABC):
             count = int((found[0] >= 0).sum())
             return index.names_of(found[0, :count]), scores[0, :count]
         return index.names_of(found), scores
+
+
+def likes_of(model: Neighbours, given: Interactions) -> Likes:
+    """Return pairs in terms of a model's rows, without those whose user or item it does not know."""
+    users, items = model.rows_of_pairs(given)
+    inside = (users >= 0) & (items >= 0)
+    return Likes.of(users[inside], items[inside], (len(model._user_ids), len(model._item_ids)))

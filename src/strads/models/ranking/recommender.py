@@ -10,7 +10,7 @@ from strads.errors import ArgumentError
 from strads.models.ranking.choice import Choice
 from strads.models.ranking.evaluation import mean_auc
 from strads.models.ranking.likes import KnownLikes, Likes, as_likes
-from strads.models.ranking.neighbours import Neighbours, Ranked
+from strads.models.ranking.neighbours import Neighbours, Ranked, likes_of
 from strads.models.ranking.training import RankingFactors
 
 
@@ -109,4 +109,4 @@ class Recommender(Neighbours, ABC):
             Held-out likes, in the formats of `fit`.
         """
         known = self.known_likes()
-        return mean_auc(self._factors, known, self.likes_of(as_likes(user_items)), self._team())
+        return mean_auc(self._factors, known, likes_of(self, as_likes(user_items)), self._team())

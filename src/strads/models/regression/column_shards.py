@@ -42,14 +42,14 @@ class ColumnShards(Design):
     def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Return Xᵀ·vector for all columns, or for those given in ascending order."""
         if columns is None:
-            return np.concatenate(self._cluster.run(_correlate, self._name, vector))
+            return np.concatenate(self._cluster.run(_call, self._name, "correlate", vector))
         places = np.searchsorted(columns, self._bounds)
         own = [(columns[places[rank] : places[rank + 1]] - self._bounds[rank],) for rank in range(self._cluster.size)]
-        return np.concatenate(self._cluster.run(_correlate, self._name, vector, each=own))
+        return np.concatenate(self._cluster.run(_call, self._name, "correlate", vector, each=own))
 
     def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
-        sums, squares = zip(*self._cluster.run(_moments, self._name, weights), strict=True)
+        sums, squares = zip(*self._cluster.run(_call, self._name, "moments", weights), strict=True)
         return np.concatenate(sums), np.concatenate(squares)
 
     def gather(self, columns: NDArray[np.int64]) -> Columns:
@@ -64,13 +64,6 @@ def _keep(node: Node, name: str, reads_columns: bool, matrix: Any) -> None:
         node.store[name] = DenseDesign(matrix, node.team, reads_columns=reads_columns)
 
 
-def _correlate(
-    node: Node, name: str, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
-    design: LocalDesign = node.store[name]
-    return design.correlate(vector, columns)
-
-
-def _moments(node: Node, name: str, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    design: LocalDesign = node.store[name]
-    return design.moments(weights)
+def _call(node: Node, name: str, method: str, *arguments: Any) -> Any:
+    """Call a method of the design on this node."""
+    return getattr(node.store[name], method)(*arguments)

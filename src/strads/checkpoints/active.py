@@ -112,20 +112,12 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
             ) from error
 
     def pack(value: Any) -> Any:
-        return Save(_refused, inline=1 << 20)(value)
+        return Save(inline=1 << 20)(value)
 
     def unpack(tree: Any) -> Any:
-        return Load(_unknown)(tree)
+        return Load()(tree)
 
     return perform(Operator(name, call, lambda: getattr(function, "__code__", None), pack=pack, unpack=unpack))
-
-
-def _refused(array: Any) -> str:
-    raise CheckpointError("too large")
-
-
-def _unknown(name: str, target: Any) -> Any:
-    raise CheckpointError(f"the journal refers to the file {name}")
 
 
 @contextmanager

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from strads.checkpoints.session import Session
-
-EXIT_STATUS = 143  # as shells report a program that SIGTERM has ended: 128 + 15
+from strads.checkpoints.session import EXIT_STATUS, Session
 
 
 @contextmanager

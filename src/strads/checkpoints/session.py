@@ -28,6 +28,8 @@ from strads.checkpoints.storage import Folder
 from strads.checkpoints.trees import Tree
 from strads.errors import ArgumentError, CheckpointError, NodeFailure
 
+EXIT_STATUS = 143  # as shells report a program that SIGTERM has ended: 128 + 15
+
 
 class Session:
     """The checkpoints of a program in one folder.
@@ -68,9 +70,7 @@ class Session:
         newest = self._found.newest
         self.position = 0
         self.target = 0 if newest is None else newest.position
-        kept = [
-            manifest for position in sorted(self._found.names) if (manifest := self._found.at(position)) is not None
-        ]
+        kept = [each for position in sorted(self._found.names) if (each := self._found.at(position)) is not None]
         self._journal = self._found.journal
         self._writer = SnapshotWriter(self.folder, self._journal, int(keep), kept)
         self._roots = Roots()
@@ -220,9 +220,7 @@ class Session:
 
     def _append(self, entry: Entry) -> None:
         self._journal.entries.append(entry)
-        self.position += 1
-        self._changed_by_operators.update(entry.changed)
-        self._changed_at.update(dict.fromkeys(entry.changed, self.position))
+        self._step_on(entry)
 
     def _changed_by(self, operator: Operator) -> list[int]:
         changed = set(self._note_changes())
@@ -291,7 +289,7 @@ class Session:
         """Take a snapshot if one is due; end the program if it was asked to."""
         if self.wants_to_end:
             self.finish()
-            raise SystemExit(143)
+            raise SystemExit(EXIT_STATUS)
         if self.position - self._snapshot_at >= self._every and not self._is_broken:
             if self._writer.is_busy:
                 self._writer.counters.delayed += 1

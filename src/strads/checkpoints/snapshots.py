@@ -122,7 +122,7 @@ class SnapshotWriter:
         prefix = f"arrays/{position:010d}-{secrets.token_hex(4)}"
         stage = Stage(prefix, self._buffers)
         latest = self.latest
-        previous: Previous = {} if latest is None else {checksum: name for name, checksum in latest.checksums.items()}
+        previous = self._previous()
         tickets: list[tuple[SaveTicket, int]] = []
 
         def ticket(nodes: int) -> SaveTicket:
@@ -179,10 +179,12 @@ class SnapshotWriter:
                     self._job = None
                     self._changed.notify_all()
 
+    def _previous(self) -> Previous:
+        return {} if self.latest is None else {checksum: name for name, checksum in self.latest.checksums.items()}
+
     def _write(self, job: _Job) -> None:
         latest = self.latest
-        previous: Previous = {} if latest is None else {checksum: name for name, checksum in latest.checksums.items()}
-        files = job.stage.write(self._folder, previous, lambda: job.is_wanted)
+        files = job.stage.write(self._folder, self._previous(), lambda: job.is_wanted)
         for ticket, nodes in job.tickets:
             files |= collect(self._folder, ticket, nodes, lambda: job.is_wanted, _LATE)
         if not job.is_wanted:

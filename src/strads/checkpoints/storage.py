@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, BinaryIO
 
@@ -142,12 +142,23 @@ class Folder:
         self.write(name, pieces)
         return names
 
-    def _open(self, name: str) -> Any:
-        """Open a file of arrays where the named one begins."""
+    @contextlib.contextmanager
+    def _array_file(self, name: str, checksum: str) -> Iterator[tuple[Any, NDArray[Any], Any]]:
+        """Context of a file where the content of an array begins, an array for it, and a hash for what is read.
+
+        At the end the hash must be the checksum. Whatever goes wrong, the file is damaged.
+        """
         path, _, place = name.partition("@")
-        file = self._files.open(self._path(path), "rb")
-        file.seek(int(place))
-        return file
+        try:
+            with self._files.open(self._path(path), "rb") as file:
+                file.seek(int(place))
+                array = _empty_like_file(file)
+                found = xxhash.xxh3_128(_header(array))
+                yield file, array, found
+        except Exception as error:  # a damaged header makes NumPy raise anything
+            raise DamagedFileError(f"{name}: {error}") from error
+        if found.hexdigest() != checksum:
+            raise DamagedFileError(f"{name}: its checksum is wrong")
 
     def read_array(self, name: str, checksum: str, target: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read an array that `write_arrays` wrote.
@@ -167,17 +178,13 @@ class Folder:
         DamagedFileError
             If the file is missing, or is not what was written.
         """
-        try:
-            with self._open(name) as file:
-                array = _empty_like_file(file)
-                if target is not None and _fits(target, array):
-                    array = target
-                if _read_into(file, array) != checksum:
-                    raise DamagedFileError(f"{name}: its checksum is wrong")
-        except DamagedFileError:
-            raise
-        except Exception as error:  # a damaged header makes NumPy raise anything
-            raise DamagedFileError(f"{name}: {error}") from error
+        with self._array_file(name, checksum) as (file, array, found):
+            if target is not None and _fits(target, array):
+                array = target
+            content = bytes_of(array)
+            while content and (count := _read_some(file, content[:_CHUNK])):
+                found.update(content[:count])
+                content = content[count:]
         return array
 
     def check_array(self, name: str, checksum: str) -> None:
@@ -189,19 +196,11 @@ class Folder:
             If the file is missing, or is not what was written.
         """
         piece = memoryview(bytearray(_CHUNK))
-        try:
-            with self._open(name) as file:
-                array = _empty_like_file(file)
-                found, rest = xxhash.xxh3_128(_header(array)), array.nbytes
-                while rest and (count := _read_some(file, piece[: min(rest, _CHUNK)])):
-                    found.update(piece[:count])
-                    rest -= count
-        except DamagedFileError:
-            raise
-        except Exception as error:  # a damaged header makes NumPy raise anything
-            raise DamagedFileError(f"{name}: {error}") from error
-        if found.hexdigest() != checksum:
-            raise DamagedFileError(f"{name}: its checksum is wrong")
+        with self._array_file(name, checksum) as (file, array, found):
+            rest = array.nbytes
+            while rest and (count := _read_some(file, piece[: min(rest, _CHUNK)])):
+                found.update(piece[:count])
+                rest -= count
 
 
 def checksum_of(array: NDArray[Any]) -> str:
@@ -243,21 +242,6 @@ def _empty_like_file(file: BinaryIO) -> NDArray[Any]:
 def _fits(target: NDArray[Any], array: NDArray[Any]) -> bool:
     same = target.dtype == array.dtype and target.shape == array.shape
     return same and target.flags.c_contiguous and target.flags.writeable
-
-
-def _read_into(file: BinaryIO, array: NDArray[Any]) -> str:
-    """Read the content of an array; returns its checksum."""
-    found = xxhash.xxh3_128(_header(array))
-    content = bytes_of(array)
-    place = 0
-    while place < len(content):
-        piece = content[place : place + _CHUNK]
-        count = _read_some(file, piece)
-        if not count:
-            raise EOFError("the file is too short")
-        found.update(piece[:count])
-        place += count
-    return found.hexdigest()
 
 
 def _read_some(file: Any, target: memoryview) -> int:

@@ -42,18 +42,27 @@ class Stateful(Protocol):
         """Restore what `checkpoint_state` returned."""
 
 
+def _too_large(array: NDArray[Any]) -> str:
+    raise CheckpointError("too large")
+
+
+def _no_file(name: str, target: NDArray[Any] | None) -> NDArray[Any]:
+    raise CheckpointError(f"the journal refers to the file {name}")
+
+
 class Save:
     """Turns state into trees.
 
     Parameters
     ----------
     keep
-        Takes an array, which may change later, and returns a name for its content.
+        Takes an array, which may change later, and returns a name for its content. By default there are no arrays
+        beside the tree, as in the journal.
     inline
         Arrays of up to this number of bytes become part of the tree.
     """
 
-    def __init__(self, keep: Callable[[NDArray[Any]], str], inline: int = _INLINE):
+    def __init__(self, keep: Callable[[NDArray[Any]], str] = _too_large, inline: int = _INLINE):
         self._keep, self._inline = keep, inline
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []  # so that no identity occurs twice
@@ -146,12 +155,14 @@ class Load:
     Parameters
     ----------
     fetch
-        Returns the array of a name, read to a target if one is given and fits.
+        Returns the array of a name, read to a target if one is given and fits. By default there are none.
     classes
         Classes whose instances the tree may have, besides those of the template.
     """
 
-    def __init__(self, fetch: Callable[[str, NDArray[Any] | None], NDArray[Any]], classes: Iterable[type] = ()):
+    def __init__(
+        self, fetch: Callable[[str, NDArray[Any] | None], NDArray[Any]] = _no_file, classes: Iterable[type] = ()
+    ):
         self.fetch = fetch
         self._made: list[Any] = []
         self._taken: dict[int, Any] = {}  # parts of the template that a value has taken over, by identity

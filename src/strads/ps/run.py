@@ -21,7 +21,7 @@ from strads.engine.ps.execution import Endpoint, WorkerThreads
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.server import Server
 from strads.engine.ps.table_format import TableFormat
-from strads.errors import ArgumentError, CheckpointError
+from strads.errors import ArgumentError
 from strads.ps.table import Table
 from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
@@ -138,22 +138,14 @@ def _described(value: Any) -> Any:
 
 def _pack(tables: Sequence[Table], statistics: RunStatistics) -> Any:
     """Return the tree of a run's statistics, if the workers returned what a checkpoint can hold."""
-    return Save(_too_large, _MOST_BYTES)([asdict(statistics), [table.staleness for table in tables]])
+    return Save(inline=_MOST_BYTES)([asdict(statistics), [table.staleness for table in tables]])
 
 
 def _unpack(tables: Sequence[Table], tree: Any) -> RunStatistics:
-    fields, profiles = Load(_no_file, [StalenessProfile])(tree)
+    fields, profiles = Load(classes=[StalenessProfile])(tree)
     for table, profile in zip(tables, profiles, strict=True):
         table.staleness = profile
     return RunStatistics(**fields)
-
-
-def _too_large(array: NDArray[Any]) -> str:
-    raise CheckpointError("too large")
-
-
-def _no_file(name: str, target: NDArray[Any] | None) -> NDArray[Any]:
-    raise CheckpointError(f"the journal refers to the file {name}")
 
 
 def _run(

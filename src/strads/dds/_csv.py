@@ -83,12 +83,12 @@ class CsvPart:
 
         A part in the middle takes its delimiter and columns from the start of the file. The result may be empty.
         """
-        head = self._find_head() if self.part.start > 0 else None
+        head = self._head_of_file() if self.part.start > 0 else None
         records = _Records(self._record)
         line = first_line
         for position, block in part_blocks(self.part, _BLOCK_BYTES):
             if head is None:
-                head = _find_head(position, block, line, self.part.name, self._record, self._options)
+                head = self._find_head(position, block, line)
             skipped = len(block) if head is None else min(max(head.data_start - position, 0), len(block))
             if head is not None and skipped < len(block):
                 records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), head.form))
@@ -96,14 +96,33 @@ class CsvPart:
             self.newlines = line - first_line
         return records.finish(), None
 
-    def _find_head(self) -> "_Head | None":
+    def _head_of_file(self) -> "_Head | None":
         line = 1
         for position, block in part_blocks(Part(self.part.name), _BLOCK_BYTES):
-            head = _find_head(position, block, line, self.part.name, self._record, self._options)
+            head = self._find_head(position, block, line)
             if head is not None:
                 return head
             line += block.count(b"\n")
         return None
+
+    def _find_head(self, position: int, block: bytes, first_line: int) -> "_Head | None":
+        """Return what the first lines determine; None if all lines are blank or comments."""
+        options, columns = self._options, self._record.names or ()
+        lines = _first_lines(block, first_line, Dialect(",", options.comment))
+        if not lines:
+            return None
+        delimiter = options.delimiter or sniff_delimiter([text for _, text, _ in lines], len(columns))
+        dialect = Dialect(delimiter, options.comment)
+        line, text, end = lines[0]
+        where = f"{self.part.name}:{line}"
+        try:
+            fields = dialect.split(text)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        has_header = _looks_like_header(fields, columns) if options.header == "auto" else options.header
+        places = _places_by_name(fields, columns, where) if has_header else _first_places(fields, columns, where)
+        form = RecordFormat(self.part.name, dialect, self._record, places, len(fields), line)
+        return _Head(form, position + end if has_header else position)
 
 
 @dataclass(frozen=True)
@@ -131,28 +150,6 @@ class _Records:
     def finish(self) -> NDArray[Any]:
         self._records.resize(self.count, refcheck=False)
         return self._records
-
-
-def _find_head(
-    position: int, block: bytes, first_line: int, name: str, record: np.dtype, options: CsvOptions
-) -> _Head | None:
-    """Return what the first lines determine; None if all lines are blank or comments."""
-    lines = _first_lines(block, first_line, Dialect(",", options.comment))
-    if not lines:
-        return None
-    columns = record.names or ()
-    delimiter = options.delimiter or sniff_delimiter([text for _, text, _ in lines], len(columns))
-    dialect = Dialect(delimiter, options.comment)
-    line, text, end = lines[0]
-    where = f"{name}:{line}"
-    try:
-        fields = dialect.split(text)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
-    has_header = _looks_like_header(fields, columns) if options.header == "auto" else options.header
-    places = _places_by_name(fields, columns, where) if has_header else _first_places(fields, columns, where)
-    form = RecordFormat(name, dialect, record, places, len(fields), line)
-    return _Head(form, position + end if has_header else position)
 
 
 def _first_lines(block: bytes, first_line: int, dialect: Dialect) -> list[tuple[int, str, int]]:

@@ -11,8 +11,8 @@ from strads.errors import ArgumentError
 Paths = FilePath | Iterable[FilePath]
 
 
-def absolute(path: Any) -> list[str]:
-    """Return a path, or several, as absolute paths: nodes may run in other folders.
+def names_of(path: Any) -> list[str]:
+    """Return a path, or several, as a list of names.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def absolute(path: Any) -> list[str]:
     for each in paths:
         if not isinstance(each, str | os.PathLike):
             raise ArgumentError(f"a path is a str or an os.PathLike, not {type(each).__name__}")
-        names.append(os.path.abspath(os.fspath(each)))
+        names.append(os.fspath(each))
     if not names:
         raise ArgumentError("the list of paths is empty")
     return names
@@ -42,16 +42,10 @@ def find_files(path: Any) -> list[str]:
     InputError
         If there is no such file, or it cannot be read or is empty.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) or not isinstance(path, Iterable) else list(path)
-    if not paths:
-        raise ArgumentError("the list of paths is empty")
-    return [name for each in paths for name in _files_of(each)]
+    return [file for name in names_of(path) for file in _files_of(name)]
 
 
-def _files_of(path: Any) -> list[str]:
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    if not isinstance(name, str):
-        return [check_file(name)]
+def _files_of(name: str) -> list[str]:
     if os.path.isdir(name):
         entries = [os.path.join(name, entry) for entry in os.listdir(name) if not entry.startswith((".", "_"))]
         return _filled(entries, f"{name}: is a folder without files to read")

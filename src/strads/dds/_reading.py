@@ -4,6 +4,7 @@ A node does not know how many lines precede its part, so it first counts from it
 malformed are the line ends of the preceding parts summed, and the part is read again to report the true number.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +12,7 @@ from strads.cluster import Node, current
 from strads.dds._layout import Bounds, Layout
 from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
-from strads.dds._parts import absolute, find_files
+from strads.dds._parts import find_files, names_of
 from strads.dds._placement import Content
 from strads.dds._text import First
 from strads.dds.dvector import dvector
@@ -60,7 +61,9 @@ def read_files(path: Any, share: Share, make: MakeReader, no_rows: str) -> dvect
         return dvector(join_rows(filled, common([like_of(filled)])), copy=False)
     cluster = runtime.cluster
     name = cluster.new_name()
-    layout, bounds = cluster.run(_read_on_nodes, name, absolute(path), share, make, no_rows)[0]
+    layout, bounds = cluster.run(
+        _read_on_nodes, name, [os.path.abspath(name) for name in names_of(path)], share, make, no_rows
+    )[0]
     table = dvector._of(Content.on_nodes(cluster, name, layout, bounds))
     table.distribute(cluster, layout.equal_bounds(cluster.size))
     return table

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from strads.dds._dtypes import resolve_dtype
 from strads.errors import ArgumentError
 
 Shape = int | tuple[int, ...]
@@ -55,12 +56,7 @@ def _generator(seed: Seed) -> np.random.Generator:
 
 
 def _floating(dtype: DTypeLike) -> type[np.float32] | type[np.float64]:
-    try:
-        resolved = np.dtype(dtype)
-    except TypeError as error:
-        raise ArgumentError(f"{dtype!r} is not a dtype that NumPy knows") from error
-    if resolved == np.float32:
-        return np.float32
-    if resolved == np.float64:
-        return np.float64
-    raise ArgumentError(f"random numbers are float32 ('f4') or float64 ('f8'), not {resolved}")
+    resolved = resolve_dtype(dtype)
+    if resolved not in (np.float32, np.float64):
+        raise ArgumentError(f"random numbers are float32 ('f4') or float64 ('f8'), not {resolved}")
+    return resolved.type

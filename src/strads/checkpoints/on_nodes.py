@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ def saving(target: "Save | SaveTicket", rank: int) -> Iterator[Save]:
     if isinstance(target, Save):
         yield target
         return
-    stage = Stage(f"{target.prefix}-{target.number}-{rank}", _buffers(rank))
+    stage = Stage(f"{target.prefix}-{target.number}-{rank}", _buffers[rank])
     yield Save(stage.keep)
     stage.copy()
     threading.Thread(target=_write, args=(target, rank, stage), name="strads-checkpoint", daemon=True).start()
@@ -122,8 +123,4 @@ def loading(target: "Load | LoadTicket") -> Load:
     return target if isinstance(target, Load) else target.load()
 
 
-_of_rank: dict[int, Buffers] = {}
-
-
-def _buffers(rank: int) -> Buffers:
-    return _of_rank.setdefault(rank, Buffers())
+_buffers: defaultdict[int, Buffers] = defaultdict(Buffers)  # by rank

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 
@@ -18,7 +19,7 @@ class Roots:
         number = self._numbers.get(id(root))
         if number is None:
             number = self._numbers[id(root)] = len(self._references)
-            self._references.append(weakref.ref(root, _Forget(self._numbers, id(root))))
+            self._references.append(weakref.ref(root, partial(_forget, self._numbers, id(root))))
             self._versions[number] = version_of(root)
         return number
 
@@ -53,11 +54,6 @@ def version_of(root: Any) -> Any:
     return getattr(root, "version", None)
 
 
-class _Forget:
-    """Removes the number of a root that is collected."""
-
-    def __init__(self, numbers: dict[int, int], identity: int):
-        self._numbers, self._identity = numbers, identity
-
-    def __call__(self, reference: Any) -> None:
-        self._numbers.pop(self._identity, None)
+def _forget(numbers: dict[int, int], identity: int, reference: Any) -> None:
+    """Remove the number of a root that is collected."""
+    numbers.pop(identity, None)

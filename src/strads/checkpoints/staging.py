@@ -1,5 +1,6 @@
 """Copies of arrays that are written in the background while the originals change."""
 
+import functools
 import os
 import threading
 from collections import defaultdict
@@ -82,7 +83,7 @@ class Stage:
             for to, of in pieces:
                 np.copyto(to, of)
         else:
-            list(_threads().map(lambda piece: np.copyto(*piece), pieces))
+            list(_threads(os.getpid()).map(lambda piece: np.copyto(*piece), pieces))
 
     def write(self, folder: Folder, previous: Previous, is_wanted: Callable[[], bool]) -> dict[str, tuple[str, str]]:
         """Write the arrays to one file; those that an earlier file holds are not written again.
@@ -120,13 +121,8 @@ class Stage:
         self._arrays, self._taken = [], []
 
 
-_pool: ThreadPoolExecutor | None = None
-_pool_of = 0  # process that started it
-
-
-def _threads() -> ThreadPoolExecutor:
-    global _pool, _pool_of
-    if _pool is None or _pool_of != os.getpid():
-        count = max(1, min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
-        _pool, _pool_of = ThreadPoolExecutor(count, "strads-checkpoint-copy"), os.getpid()
-    return _pool
+@functools.cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process: those that it had before a fork are gone in the child."""
+    count = max(1, min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+    return ThreadPoolExecutor(count, "strads-checkpoint-copy")

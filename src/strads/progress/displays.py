@@ -3,7 +3,7 @@
 import io
 import math
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
@@ -19,8 +19,8 @@ _NOTEBOOK_COLUMNS = 100
 _GAP = "   "  # between figures
 
 
-class Display(Protocol):
-    """Something that shows a `State`."""
+class Display:
+    """Shows a `State`; what it does not show at once, it does nothing for."""
 
     def start(self) -> None:
         """Training begins."""
@@ -35,7 +35,7 @@ class Display(Protocol):
         """Training has ended."""
 
 
-class Lines:
+class Lines(Display):
     """One line per epoch, for files and pipes."""
 
     def __init__(self, state: State, console: Console) -> None:
@@ -44,7 +44,7 @@ class Lines:
 
     def start(self) -> None:
         """Show what is done before the first epoch."""
-        self._print(self._state.beginning)
+        self.beginning()
 
     def beginning(self) -> None:
         """Show what is done now."""
@@ -55,18 +55,15 @@ class Lines:
         state = self._state
         figures = [f"{label} {value}" for label, value in state.figures]
         # The first epoch's rate would include compilation.
-        rate = [format_rate(state.rate, state.unit)] if math.isfinite(state.rate) else []
+        rate = [format_rate(state.rate, state.shown.unit)] if math.isfinite(state.rate) else []
         self._print("  ".join([state.epoch, *figures, *rate, f"{state.elapsed:.1f} s"]))
-
-    def stop(self) -> None:
-        """Nothing is left to show."""
 
     def _print(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
         self._console.file.flush()
 
 
-class Bar:
+class Bar(Display):
     """A bar with the latest figures below it, redrawn in place."""
 
     def __init__(self, state: State, console: Console) -> None:
@@ -77,12 +74,6 @@ class Bar:
         """Show the bar."""
         self._live.start(refresh=True)
 
-    def beginning(self) -> None:
-        """The next refresh shows it."""
-
-    def epoch(self) -> None:
-        """The next refresh shows it."""
-
     def stop(self) -> None:
         """Leave the bar as it is."""
         self._live.stop()
@@ -92,7 +83,7 @@ class Bar:
         return bar_of(self._state)
 
 
-class NotebookBar:
+class NotebookBar(Display):
     """The same bar in the output of a notebook's cell."""
 
     def __init__(self, state: State) -> None:
@@ -163,7 +154,7 @@ class _Figures:
             return
         figures = [Text.assemble((f"{label} ", "dim"), (value, "bold")) for label, value in state.figures]
         if math.isfinite(state.rate):
-            figures.append(Text(format_rate(state.rate, state.unit), style="green"))
+            figures.append(Text(format_rate(state.rate, state.shown.unit), style="green"))
         line = Text()
         for figure in figures:
             if line and len(line) + len(_GAP) + len(figure) > options.max_width:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,32 +10,7 @@ from rich.console import Console
 from strads.errors import ArgumentError
 from strads.progress.compilation import Compilation
 from strads.progress.displays import Bar, Display, Lines, NotebookBar
-from strads.progress.state import PREPARING, State
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a display shows of an estimator's records.
-
-    Attributes
-    ----------
-    measures : dict of str → str
-        Keys of a record, and labels for people, for instance `{"rmse": "RMSE"}`.
-    unit : str
-        Unit of `samples` in the records.
-    period : str
-        What the estimator calls a pass over the data.
-    beginning : str
-        Text until the first epoch is done, while nothing is being compiled.
-    has_plan : bool
-        Whether most trainings need all of their epochs, so that it makes sense to show how many are left.
-    """
-
-    measures: Mapping[str, str] = field(default_factory=dict)
-    unit: str = "samples"
-    period: str = "epoch"
-    beginning: str = PREPARING
-    has_plan: bool = True
+from strads.progress.state import Shown, State
 
 
 class EpochProgress:
@@ -75,7 +49,7 @@ class EpochProgress:
         if epochs is not None and epochs < 1:
             raise ArgumentError(f"epochs={epochs!r}: give a whole number, 1 or more")
         self._console = console if console is not None else Console(highlight=False)
-        self._state = State(epochs, dict(shown.measures), shown.unit, shown.period, shown.beginning)
+        self._state = State(epochs, shown)
         self._display = _display(self._state, self._console)
         self._compilation = Compilation(self._compiles)
 

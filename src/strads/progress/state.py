@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from strads.progress.figures import format_figure, samples_per_second
@@ -11,17 +12,40 @@ PREPARING = "preparing"
 COMPILING = "compiling: this takes some seconds, the first time"
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What a display shows of an estimator's records.
+
+    Attributes
+    ----------
+    measures : dict of str → str
+        Keys of a record, and labels for people, for instance `{"rmse": "RMSE"}`.
+    unit : str
+        Unit of `samples` in the records.
+    period : str
+        What the estimator calls a pass over the data.
+    beginning : str
+        Text until the first epoch is done, while nothing is being compiled.
+    has_plan : bool
+        Whether most trainings need all of their epochs, so that it makes sense to show how many are left.
+    """
+
+    measures: Mapping[str, str] = field(default_factory=dict)
+    unit: str = "samples"
+    period: str = "epoch"
+    beginning: str = PREPARING
+    has_plan: bool = True
+
+
 class State:
     """State of a training so far."""
 
-    def __init__(self, epochs: int | None, measures: dict[str, str], unit: str, period: str, beginning: str) -> None:
+    def __init__(self, epochs: int | None, shown: Shown) -> None:
         self.epochs = epochs
-        self.beginning = beginning
-        self.unit = unit
+        self.shown = shown
+        self.beginning = shown.beginning
         self.done = 0
         self.rate = math.nan
-        self._measures = measures
-        self._period = period
         self._record: Mapping[str, Any] | None = None
         self._began = self._first = self._latest = time.monotonic()
         self._ended: float | None = None
@@ -52,8 +76,8 @@ class State:
     def epoch(self) -> str:
         """Such as "epoch  3/20"."""
         if self.epochs is None:
-            return f"{self._period} {self.done}"
-        return f"{self._period} {self.done:{len(str(self.epochs))}}/{self.epochs}"
+            return f"{self.shown.period} {self.done}"
+        return f"{self.shown.period} {self.done:{len(str(self.epochs))}}/{self.epochs}"
 
     @property
     def is_over(self) -> bool:
@@ -77,4 +101,4 @@ class State:
     def figures(self) -> list[tuple[str, str]]:
         """Labels and values of the measures that the latest record has."""
         record = self._record or {}
-        return [(label, format_figure(record[key])) for key, label in self._measures.items() if key in record]
+        return [(label, format_figure(record[key])) for key, label in self.shown.measures.items() if key in record]

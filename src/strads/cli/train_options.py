@@ -1,6 +1,7 @@
 """Options common to the commands of `strads train`, and checks of their values."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,29 +64,18 @@ class Common(Where):
         return runtime
 
 
-def positive(value: float | None) -> float | None:
-    """Reject a value of an option that is not a positive finite number."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise typer.BadParameter(f"{value} is not a positive number")
-    return value
+def _accepting(is_valid: Callable[[float], bool], problem: str) -> Callable[[float | None], float | None]:
+    """Return the check of the value of an option; one that is not given is valid."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not is_valid(value):
+            raise typer.BadParameter(f"{value} {problem}")
+        return value
+
+    return check
 
 
-def not_negative(value: float) -> float:
-    """Reject a value of an option that is negative or not finite."""
-    if not (math.isfinite(value) and value >= 0):
-        raise typer.BadParameter(f"{value} is negative or not finite: give 0 or more")
-    return value
-
-
-def mixing(value: float) -> float:
-    """Reject a value of an option that is not a valid share of the ℓ1 norm in a penalty."""
-    if not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} is no share of the ℓ1 norm: give a number above 0, at most 1")
-    return value
-
-
-def share(value: float) -> float:
-    """Reject a value of an option that is not a valid share of the data to hold out."""
-    if not 0 <= value < 1:
-        raise typer.BadParameter(f"{value} is not a share of the data: give 0 or more, below 1")
-    return value
+positive = _accepting(lambda value: 0 < value < math.inf, "is not a positive number")
+not_negative = _accepting(lambda value: 0 <= value < math.inf, "is negative or not finite: give 0 or more")
+mixing = _accepting(lambda value: 0 < value <= 1, "is no share of the ℓ1 norm: give a number above 0, at most 1")
+share = _accepting(lambda value: 0 <= value < 1, "is not a share of the data: give 0 or more, below 1")

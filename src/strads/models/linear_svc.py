@@ -14,6 +14,7 @@ from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive, check_whole_numbers, seed_of
 from strads.models._warnings import warn
+from strads.models.arrays import Array
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -153,7 +154,7 @@ class LinearSVC(LinearClassifier):
             )
 
     def _smooth(
-        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
+        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, Array]]
     ) -> tuple[Callable[..., SupportVectorDescent], list[DualProblem]]:
         design = as_design(X.T, self._team())
         _, squares = design.moments(np.ones(X.shape[1]))
@@ -169,7 +170,7 @@ class LinearSVC(LinearClassifier):
         ]
 
     def _sparse(
-        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, NDArray[np.float64]]]
+        self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, Array]]
     ) -> tuple[Callable[..., SupportVectorDescent], list[Problem]]:
         refuse_not_finite(self, X)
         design = with_constant(X, self._constant, self._team())
@@ -177,7 +178,7 @@ class LinearSVC(LinearClassifier):
             sparse_problem(design, np.where(codes == positive, 1.0, -1.0), strength) for positive, strength in strengths
         ]
 
-    def _begin(self, problems: int, count: int) -> list[NDArray[np.float64] | None]:
+    def _begin(self, problems: int, count: int) -> list[Array | None]:
         """Return the starting point of each problem, and discard the results of an earlier fit."""
         is_sparse = self.penalty == "l1"
         earlier, what = self.__dict__.get("coef_" if is_sparse else "dual_coef_"), "dual variables"
@@ -209,9 +210,7 @@ class LinearSVC(LinearClassifier):
         """Value of the constant feature."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
-    def _strengths(
-        self, codes: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> list[tuple[int, NDArray[np.float64]]]:
+    def _strengths(self, codes: NDArray[np.int64], weights: Array) -> list[tuple[int, Array]]:
         """Return, for each problem, its positive class and the C of each sample, as in liblinear."""
         totals = np.bincount(codes, weights).astype(np.float64)
         of_class = as_class_factors(self.class_weight, self.classes_, totals)

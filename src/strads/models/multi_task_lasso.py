@@ -14,6 +14,7 @@ from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models._warnings import warn
+from strads.models.arrays import Array
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
 from strads.models.regression.inputs import as_features, as_sample_weights, as_several_targets, refuse_not_finite
 from strads.models.regression.linear_estimator import LinearEstimator
@@ -126,7 +127,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         check_whole_numbers(self, "max_iter")
         check_positive(self, "tol", or_zero=True)
 
-    def _begin(self, Y: NDArray[np.float64], X: Any) -> NDArray[np.float64] | None:
+    def _begin(self, Y: Array, X: Any) -> Array | None:
         """Return the coefficients to start from, which are then discarded; None for 0."""
         found = getattr(self, "coef_", None) if self.warm_start else None
         shape = Y.shape[1], X.shape[1]
@@ -138,7 +139,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         self._forget("coef_")
         return None if found is None else np.array(found, np.float64).T
 
-    def _rounding(self, Y: NDArray[np.float64]) -> float:
+    def _rounding(self, Y: Array) -> float:
         """Return how much of the objective at W = 0 is lost at most by rounding the coefficients."""
         null = 0.5 * float(((Y - (Y.mean(0) if self.fit_intercept else 0.0)) ** 2).sum())
         error = self._shift.rounding(self.coef_, self.coef_.dtype)

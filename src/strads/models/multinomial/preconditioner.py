@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
+from strads.models.arrays import Array
 from strads.models.multinomial.problem import RidgeProblem, refuse_overflow
 from strads.models.multinomial.row_blocks import in_slabs
 
@@ -22,7 +23,7 @@ class Preconditioner(ABC):
     """A linear map T of the features' coordinates: coefficients are Tᵀ v, and the gradient in v is T g."""
 
     @abstractmethod
-    def gradient(self, g: NDArray[np.float64]) -> Array32:
+    def gradient(self, g: Array) -> Array32:
         """Return T g, for g of shape (features + 1, classes)."""
 
     @abstractmethod
@@ -33,10 +34,10 @@ class Preconditioner(ABC):
 class DiagonalPreconditioner(Preconditioner):
     """T = diag(1 / √h_j), with h the Hessian's diagonal."""
 
-    def __init__(self, diagonal: NDArray[np.float64]):
+    def __init__(self, diagonal: Array):
         self._scale = (1.0 / np.sqrt(diagonal)).astype(np.float32)[:, None]
 
-    def gradient(self, g: NDArray[np.float64]) -> Array32:
+    def gradient(self, g: Array) -> Array32:
         """Return T g."""
         return self._scale * g.astype(np.float32)
 
@@ -48,7 +49,7 @@ class DiagonalPreconditioner(Preconditioner):
 class FactorPreconditioner(Preconditioner):
     """T = L⁻¹, where L Lᵀ is the Hessian of the features."""
 
-    def __init__(self, hessian: NDArray[np.float64], team: ThreadTeam):
+    def __init__(self, hessian: Array, team: ThreadTeam):
         factor, failed = scipy.linalg.lapack.dpotrf(hessian.T, lower=False, overwrite_a=True)  # Lᵀ in Fortran order
         if failed:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
@@ -56,7 +57,7 @@ class FactorPreconditioner(Preconditioner):
         self._inverse = np.tril(inverse.T.astype(np.float32))
         self._team = team
 
-    def gradient(self, g: NDArray[np.float64]) -> Array32:
+    def gradient(self, g: Array) -> Array32:
         """Return T g."""
         return self._in_slabs(g.astype(np.float32), transposed=False)
 
@@ -105,7 +106,7 @@ def precondition(problem: RidgeProblem) -> Preconditioner:
         return DiagonalPreconditioner(diagonal)
 
 
-def _regular(diagonal: NDArray[np.float64], problem: RidgeProblem) -> NDArray[np.float64]:
+def _regular(diagonal: Array, problem: RidgeProblem) -> Array:
     """Add the ridge, and what keeps the matrix positive definite in single precision."""
     refuse_overflow(diagonal)
     diagonal[:-1] += problem.ridge
@@ -129,7 +130,7 @@ def _sample(problem: RidgeProblem) -> tuple[Array32, float]:
     return rows, share / blocks.classes
 
 
-def _diagonal(problem: RidgeProblem) -> NDArray[np.float64]:
+def _diagonal(problem: RidgeProblem) -> Array:
     blocks = problem.blocks
     X = blocks.X
     if sp.issparse(X):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import InputError
+from strads.models.arrays import Array
 from strads.models.multinomial.row_blocks import Evaluation, RowBlocks
 from strads.models.regression.centring import NO_SHIFT, Shift
 
@@ -38,9 +39,9 @@ class Minimum:
 class Point:
     """The objective at some coefficients; see `RidgeProblem`."""
 
-    coefficients: NDArray[np.float64]
+    coefficients: Array
     objective: float
-    gradient: NDArray[np.float64]
+    gradient: Array
     evaluation: Evaluation
 
 
@@ -82,20 +83,20 @@ class RidgeProblem:
     ridge: float
     fit_intercept: bool
     shift: Shift = NO_SHIFT
-    first: NDArray[np.float64] | None = None
+    first: Array | None = None
 
     @property
-    def begin(self) -> NDArray[np.float64]:
+    def begin(self) -> Array:
         """The coefficients to begin from."""
         return self.start if self.first is None else self.first
 
     @cached_property
-    def class_weights(self) -> NDArray[np.float64]:
+    def class_weights(self) -> Array:
         """Σ c_i of the samples of each class, of shape (classes,)."""
         return np.bincount(self.blocks.codes, self.blocks.weights, self.blocks.classes).astype(np.float64)
 
     @cached_property
-    def start(self) -> NDArray[np.float64]:
+    def start(self) -> Array:
         """W = 0 with the best intercepts."""
         start = np.zeros((self.blocks.features + 1, self.blocks.classes))
         if self.fit_intercept:
@@ -111,7 +112,7 @@ class RidgeProblem:
             return float(counts.sum() * np.log(len(counts)))
         return float(counts @ (np.log(counts.sum()) - np.log(counts)))
 
-    def minimum(self, coefficients: NDArray[np.float64], gap: float, reached: float) -> Minimum:
+    def minimum(self, coefficients: Array, gap: float, reached: float) -> Minimum:
         """Return coefficients as what was found; the intercepts, which only count up to a constant, sum to 0."""
         dtype = self.blocks.X.dtype
         coef = np.ascontiguousarray(coefficients[:-1].T, dtype)
@@ -124,7 +125,7 @@ class RidgeProblem:
         error = self.shift.rounding(found, self.blocks.X.dtype)
         return 0.25 * float(self.class_weights.sum()) * error**2 / self.null_objective
 
-    def evaluate(self, coefficients: NDArray[np.float64], *, single: bool) -> Point:
+    def evaluate(self, coefficients: Array, *, single: bool) -> Point:
         """Return the objective and its gradient; in single precision if so wanted."""
         evaluation = self.blocks.evaluate(coefficients, single=single)
         gradient, W = evaluation.gradient.copy(), coefficients[:-1]
@@ -136,7 +137,7 @@ class RidgeProblem:
             objective += 0.5 * self.ridge * float(np.vdot(W, W))
         return Point(coefficients, objective, gradient, evaluation)
 
-    def refit_intercepts(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def refit_intercepts(self, coefficients: Array) -> Array:
         """Return the coefficients after a Newton step of the intercepts alone."""
         found = self.blocks.evaluate(coefficients, wants_curvature=True)
         moved = coefficients.copy()
@@ -179,6 +180,6 @@ class RidgeProblem:
         return max(point.objective - dual, 0.0)  # negative only by rounding
 
     @cached_property
-    def _weighted_sums(self) -> NDArray[np.float64]:
+    def _weighted_sums(self) -> Array:
         """Xᵀ c, of shape (features,)."""
         return self.blocks.weighted_sums()

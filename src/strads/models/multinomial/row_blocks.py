@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import Node, ThreadTeam
 from strads.models._blas_threads import one_blas_thread
+from strads.models.arrays import Array
 from strads.models.kernels.softmax import dense_rows, sparse_rows
 from strads.schedule.static.shard_routes import place_workers
 
@@ -42,8 +43,8 @@ class Evaluation:
 
     loss: float
     negative_entropy: float
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    gradient: Array
+    curvature: Array
 
 
 @dataclass(eq=False)
@@ -52,8 +53,8 @@ class _Block:
 
     rows: NDArray[np.floating] | tuple[NDArray[Any], ...]
     codes: NDArray[np.int32]
-    weights: NDArray[np.float64]
-    gradient: NDArray[np.float64]
+    weights: Array
+    gradient: Array
 
     def evaluate(self, coefficients: NDArray[np.floating], wants_curvature: bool) -> tuple[Any, ...]:
         """Return the fields of `Evaluation` for these rows; the gradient's memory is used again by the next call."""
@@ -67,7 +68,7 @@ class _Block:
             sums = dense_rows(_read_only(self.rows), *samples, W, intercept, *out)
         return (*sums, self.gradient, out[-1])
 
-    def weighted_sums(self) -> NDArray[np.float64]:
+    def weighted_sums(self) -> Array:
         """Return the weighted sums of the columns."""
         if isinstance(self.rows, tuple):
             values, columns, indptr = self.rows
@@ -105,9 +106,7 @@ class RowBlocks:
 
     checkpointed = ("rows_read",)
 
-    def __init__(
-        self, X: Any, codes: NDArray[np.int32], weights: NDArray[np.float64], classes: int, threads: int | None = None
-    ):
+    def __init__(self, X: Any, codes: NDArray[np.int32], weights: Array, classes: int, threads: int | None = None):
         self.X, self.codes, self.weights, self.classes, self.threads = X, codes, weights, classes, threads
         self.samples, self.features = X.shape
         self.rows_read = 0
@@ -146,9 +145,7 @@ class RowBlocks:
         gradient = np.empty((self.features + 1, self.classes))
         return _Block(rows, self.codes[begin:end], self.weights[begin:end], gradient)
 
-    def evaluate(
-        self, coefficients: NDArray[np.float64], *, single: bool = False, wants_curvature: bool = False
-    ) -> Evaluation:
+    def evaluate(self, coefficients: Array, *, single: bool = False, wants_curvature: bool = False) -> Evaluation:
         """Evaluate coefficients of shape (features + 1, classes), the last row being the intercepts.
 
         Parameters
@@ -166,7 +163,7 @@ class RowBlocks:
         self._add_up(gradients, gradient)
         return Evaluation(sum(losses), sum(entropies), gradient, sum(curvatures))
 
-    def _add_up(self, parts: Sequence[NDArray[np.float64]], total: NDArray[np.float64]) -> None:
+    def _add_up(self, parts: Sequence[Array], total: Array) -> None:
         def add(begin: int, end: int) -> None:
             for part in parts:
                 total[begin:end] += part[begin:end]
@@ -182,7 +179,7 @@ class RowBlocks:
         """The threads of this process."""
         return cluster.current().team(self._own_threads)
 
-    def weighted_sums(self) -> NDArray[np.float64]:
+    def weighted_sums(self) -> Array:
         """Return Xᵀ c, of shape (features,)."""
         return np.sum([each for of_node in self._cluster.run(_weighted_sums, self._name) for each in of_node], axis=0)
 
@@ -246,7 +243,7 @@ def _evaluate(
     return part.of_each_block(lambda block: block.evaluate(coefficients, wants_curvature))
 
 
-def _weighted_sums(node: Node, name: str) -> list[NDArray[np.float64]]:
+def _weighted_sums(node: Node, name: str) -> list[Array]:
     part: _Part = node.store[name]
     return part.of_each_block(_Block.weighted_sums)
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import Node
+from strads.models.arrays import Array
 from strads.models.kernels.columns import Columns, SparseColumns
 from strads.models.regression.design import Design
 from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
@@ -39,7 +40,7 @@ class ColumnShards(Design):
         parts = [(local.cut(begin, end),) for begin, end in zip(self._bounds, self._bounds[1:], strict=False)]
         self._cluster.run(_keep, self._name, self.reads_columns, each=parts)
 
-    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector for all columns, or for those given in ascending order."""
         if columns is None:
             return np.concatenate(self._cluster.run(_call, self._name, "correlate", vector))
@@ -47,7 +48,7 @@ class ColumnShards(Design):
         own = [(columns[places[rank] : places[rank + 1]] - self._bounds[rank],) for rank in range(self._cluster.size)]
         return np.concatenate(self._cluster.run(_call, self._name, "correlate", vector, each=own))
 
-    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self, weights: Array) -> tuple[Array, Array]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
         sums, squares = zip(*self._cluster.run(_call, self._name, "moments", weights), strict=True)
         return np.concatenate(sums), np.concatenate(squares)

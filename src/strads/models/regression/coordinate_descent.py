@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strads import cluster
 from strads.errors import InputError
 from strads.models._parameters import check_choice, check_seed, check_share, check_whole_numbers, seed_of
+from strads.models.arrays import Array
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import Columns, SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients, largest_entries
@@ -94,9 +94,7 @@ class CoordinateDescent(LinearSolver):
         check_seed(self)
         check_share(self, "threshold")
 
-    def start(
-        self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
-    ) -> Descent:
+    def start(self, problem: Problem, goal: float, coef: Array | None = None, intercept: float = 0.0) -> Descent:
         """Begin with a problem; an iteration is a number of updates and a pass over all columns."""
         seeded = replace(self, random_state=seed_of(self.random_state))
         return _ScheduledDescent(seeded, problem, goal, coef, intercept)
@@ -121,7 +119,7 @@ class ScheduleMaker:
     solver: CoordinateDescent
     concurrency: int
     sample: ColumnSample | None
-    norms: NDArray[np.float64]
+    norms: Array
 
     def __call__(self, instance: int, parameters: range) -> DynamicSchedule:
         """Return the schedule of an instance's own parameters."""
@@ -162,14 +160,7 @@ class _ScheduledDescent(Descent):
         "_progress",
     )
 
-    def __init__(
-        self,
-        solver: CoordinateDescent,
-        problem: Problem,
-        goal: float,
-        coef: NDArray[np.float64] | None,
-        intercept: float,
-    ):
+    def __init__(self, solver: CoordinateDescent, problem: Problem, goal: float, coef: Array | None, intercept: float):
         self.problem, self.datafit = problem, problem.datafit
         self.columns: Columns = problem.design.columns
         self.features = problem.design.shape[1]
@@ -203,7 +194,7 @@ class _ScheduledDescent(Descent):
             pipeline_depth=int(solver.pipeline_depth),
             reorder=bool(solver.reorder),
         )
-        self._correlations: NDArray[np.float64]
+        self._correlations: Array
         self._progress: Progress
 
     def advance(self, iteration: int) -> Progress:
@@ -222,7 +213,7 @@ class _ScheduledDescent(Descent):
         """Stop the engine."""
         self._engine.close()
 
-    def _coefficients(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> Coefficients:
+    def _coefficients(self, sums: Array, squares: Array) -> Coefficients:
         problem, samples = self.problem, len(self.predictor)
         total, centred = float(self.datafit.weights.sum()), problem.fit_intercept and self.quadratic
         if centred and total > 0.0:
@@ -254,7 +245,7 @@ class _ScheduledDescent(Descent):
         centre, local = self.problem.fit_intercept and self.quadratic, cluster.current().is_local
         return sample_columns(self.columns, len(self.predictor), centre=centre, local=local)
 
-    def _norms(self) -> NDArray[np.float64]:
+    def _norms(self) -> Array:
         """Return the norms of the columns, weighted by the loss, which make their changes comparable."""
         norms = np.sqrt(self.coefficients.squares)
         return np.append(norms, math.sqrt(len(self.predictor))) if self._intercept_is_parameter else norms
@@ -278,7 +269,7 @@ class _ScheduledDescent(Descent):
         gap = max(objective - self._best_dual, 0.0)
         return Progress(iteration, int(samples) + self._looked_at, objective, gap, int(np.count_nonzero(w)))
 
-    def _best_intercept(self, z: NDArray[np.float64], coef: NDArray[np.float64]) -> float:
+    def _best_intercept(self, z: Array, coef: Array) -> float:
         """Fit the intercept to the predictor, here and on the nodes; a logistic predictor already includes it."""
         if not self.problem.fit_intercept or not np.isfinite(z).all():
             return 0.0
@@ -324,7 +315,7 @@ class _ScheduledDescent(Descent):
             "of p standardized columns, with ρ the largest eigenvalue of XᵀX)"
         )
 
-    def _violations(self, least: int) -> NDArray[np.float64]:
+    def _violations(self, least: int) -> Array:
         """Return the expected change of each coefficient; −1 for all but the support and the largest violations."""
         problem, w, correlations = self.problem, self.coef, self._correlations
         size = problem.pulls(correlations)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import ThreadTeam
 from strads.engine.dynamic.coordinate_rounds import CoordinateRounds
+from strads.models.arrays import Array
 from strads.models.kernels.columns import Columns
 from strads.models.kernels.coordinate_model import (
     OFFSET,
@@ -90,7 +91,7 @@ class CoordinateProgram(DynamicProgram):
         self.schedules.append(made)
         return made
 
-    def update(self, parameters: NDArray[np.int64], data: RowPart) -> NDArray[np.float64]:
+    def update(self, parameters: NDArray[np.int64], data: RowPart) -> Array:
         """Return x_jᵀu of the worker's rows, and the curvature along x_j, of shape (k, 1) or (k, 2)."""
         chosen = np.ascontiguousarray(parameters)
         pulls = np.empty((len(chosen), self._sums))
@@ -99,7 +100,7 @@ class CoordinateProgram(DynamicProgram):
             pulls[:, 0] -= data.offset * self.coefficients.sums[chosen]
         return pulls
 
-    def aggregate(self, parameters: NDArray[np.int64], result: NDArray[np.float64]) -> NDArray[np.float64]:
+    def aggregate(self, parameters: NDArray[np.int64], result: Array) -> Array:
         """Take a step of each coefficient."""
         chosen = np.ascontiguousarray(parameters)
         changes = np.empty(len(chosen))
@@ -107,7 +108,7 @@ class CoordinateProgram(DynamicProgram):
         change_coefficients(self.coefficients, chosen, changes, len(chosen))
         return changes
 
-    def commit(self, parameters: NDArray[np.int64], changes: NDArray[np.float64], data: RowPart) -> None:
+    def commit(self, parameters: NDArray[np.int64], changes: Array, data: RowPart) -> None:
         """Update the predictors of the worker's rows."""
         chosen = np.ascontiguousarray(parameters)
         add_changes(data.rows, chosen, changes, len(chosen), 0, len(data.rows.predictor), self._intercept)
@@ -129,7 +130,7 @@ def start_engine(
     coefficients: Coefficients,
     columns: Columns,
     datafit: Datafit | SquaredNorm,
-    predictor: NDArray[np.float64],
+    predictor: Array,
     make_schedule: Callable[[int, range], DynamicSchedule],
     **options: Any,
 ) -> DynamicEngine:
@@ -162,12 +163,12 @@ def start_engine(
 # Queries of the driver to the nodes between runs, as functions of their program and data.
 
 
-def state_of(program: CoordinateProgram) -> tuple[NDArray[np.float64], float]:
+def state_of(program: CoordinateProgram) -> tuple[Array, float]:
     """Return the coefficients of the coordinator's program, and the number of entries touched so far."""
     return program.coefficients.coef, float(program.coefficients.scalars[SAMPLES])
 
 
-def predictor_of(program: CoordinateProgram, data: RowPart) -> NDArray[np.float64]:
+def predictor_of(program: CoordinateProgram, data: RowPart) -> Array:
     """Return the predictor of a worker's rows, without the offset."""
     return data.rows.predictor
 
@@ -193,7 +194,7 @@ def shift_rows(program: CoordinateProgram, data: RowPart, change: float) -> None
     add_changes(data.rows, one, np.array([change]), 1, 0, size, program.parameters - 1)
 
 
-def refresh_schedules(program: CoordinateProgram, violations: NDArray[np.float64]) -> None:
+def refresh_schedules(program: CoordinateProgram, violations: Array) -> None:
     """Pass the violations found by a full pass, of shape (parameters,), to the schedules of a node."""
     for schedule in program.schedules:
         if isinstance(schedule, ViolationSchedule):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.models.arrays import Array
 from strads.models.kernels import local_columns
 from strads.models.kernels.columns import Columns
 
@@ -36,18 +37,18 @@ class Design(ABC):
     reads_columns: bool = True
 
     @abstractmethod
-    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector for all columns, or for those given."""
 
     @abstractmethod
-    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self, weights: Array) -> tuple[Array, Array]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
 
     @abstractmethod
     def gather(self, columns: NDArray[np.int64]) -> Columns:
         """Return a copy of the given columns on this node, in float64 and in the order given."""
 
-    def predict(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, coef: Array) -> Array:
         """Return X · coef, computed on this node from the columns with nonzero coefficients."""
         predictor, support = np.zeros(self.shape[0]), np.flatnonzero(coef)
         for first in range(0, len(support), _AT_ONCE):

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from strads.models.arrays import Array
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import dense_values
 from strads.models.kernels.datafits import Datafit
@@ -44,7 +44,7 @@ class Regression:
 
     design: Design
     datafit: Datafit
-    scales: NDArray[np.float64]
+    scales: Array
     l1_ratio: float
     fit_intercept: bool
     positive: bool
@@ -85,7 +85,7 @@ class Regression:
         return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
 
 
-def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def standard_deviations(design: Design, weights: Array) -> Array:
     """Return the weighted standard deviation of each column, 0 for constant ones; NaN if sums are not finite."""
     total = weights.sum()
     first, second = design.moments(weights)
@@ -102,7 +102,7 @@ def standard_deviations(design: Design, weights: NDArray[np.float64]) -> NDArray
     return deviations
 
 
-def strengths_down(largest: float, eps: float, count: int) -> NDArray[np.float64]:
+def strengths_down(largest: float, eps: float, count: int) -> Array:
     """Return `count` strengths from `largest` down to `eps * largest`, evenly spaced on a log scale."""
     if count == 1 or not math.isfinite(largest) or largest <= 0.0:
         return np.full(count, max(largest, np.finfo(np.float64).resolution))

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.models.arrays import Array
 
 _PARALLEL = 1 << 25  # multiplications from which a second thread is worth waking
 _AT_A_TIME = 1 << 21  # entries of X to copy contiguously: the working set is already a copy
@@ -22,13 +23,13 @@ class GramMatrix:
         E.
     """
 
-    def __init__(self, values: NDArray[np.float64], means: NDArray[np.float64], total: float):
+    def __init__(self, values: Array, means: Array, total: float):
         self._rows, self._means, self._total = values.T, means, total
         self._known = np.empty(0, np.int64)
         self._places = np.full(len(means), -1)  # position of each column among the known ones; −1 if unknown
         self._gram = np.empty((0, 0))
 
-    def among(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def among(self, columns: NDArray[np.int64]) -> Array:
         """Return a float64 copy of shape (m, m) of the part for distinct columns, int64 of shape (m,)."""
         new = columns[self._places[columns] < 0]
         if len(new):

@@ -16,6 +16,7 @@ from strads.cluster import ThreadTeam
 from strads.errors import ArgumentError, InputError, StradsError
 from strads.models._parameters import is_number
 from strads.models._sparse_input import refuse_corrupt
+from strads.models.arrays import Array
 from strads.models.regression.column_shards import ColumnShards
 from strads.models.regression.design import Design
 from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
@@ -95,7 +96,7 @@ def as_local_design(X: Any, team: ThreadTeam | None = None) -> LocalDesign:
     return SparseDesign(X, team) if scipy.sparse.issparse(X) else DenseDesign(X, team)
 
 
-def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
+def as_targets(y: Any, samples: int) -> Array:
     """Return finite targets of shape (samples,).
 
     Raises
@@ -112,7 +113,7 @@ def as_targets(y: Any, samples: int) -> NDArray[np.float64]:
     return y
 
 
-def as_several_targets(y: Any, samples: int) -> NDArray[np.float64]:
+def as_several_targets(y: Any, samples: int) -> Array:
     """Return finite targets of shape (samples, outputs).
 
     Raises
@@ -156,7 +157,7 @@ def count_classes(y: Any) -> int:
     return 0
 
 
-def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], Array]:
     """Return the two sorted labels, and y as −1 for the first and 1 for the second.
 
     Raises
@@ -175,7 +176,7 @@ def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.float
     return classes, np.where(places == 1, 1.0, -1.0)
 
 
-def as_class_factors(wanted: Any, classes: NDArray[Any], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array) -> Array:
     """Return the weight factor of each class's samples, shape (n_classes,).
 
     Parameters
@@ -210,7 +211,7 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: NDArray[np.floa
     raise ArgumentError(f'class_weight={wanted!r}: give a dict of label → weight, "balanced" or None')
 
 
-def as_sample_weights(weights: ArrayLike | None, samples: int) -> NDArray[np.float64]:
+def as_sample_weights(weights: ArrayLike | None, samples: int) -> Array:
     """Return weights of shape (samples,), ones for None; a number is used for all samples.
 
     Raises

@@ -5,6 +5,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from strads import cluster
+from strads.models.arrays import Array
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels import least_squares as kernels
 from strads.models.kernels.columns import Columns, DenseColumns
@@ -54,14 +55,7 @@ class LeastSquares:
     """
 
     def __init__(
-        self,
-        columns: Columns,
-        residual: NDArray[np.float64],
-        e: NDArray[np.float64] | None,
-        w: NDArray[np.float64],
-        l1: NDArray[np.float64],
-        l2: NDArray[np.float64],
-        positive: bool = False,
+        self, columns: Columns, residual: Array, e: Array | None, w: Array, l1: Array, l2: Array, positive: bool = False
     ):
         count = len(w)
         squares, means = np.empty(count), np.zeros(count)
@@ -139,16 +133,14 @@ class LeastSquares:
         response = square + ridge + float(w @ slopes)  # rᵀy, without y
         return objective, objective - datafits.highest_dual(response, square + ridge, excess)
 
-    def _slopes(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _slopes(self, chosen: NDArray[np.int64]) -> Array:
         """Return x_jᵀr − l2_j w_j of the chosen columns."""
         out = np.empty(len(chosen))
         kernels.slopes(self._problem, self.w, self._stored, self.shift, chosen, out)
         self.samples += int(self._lengths[chosen].sum())
         return out
 
-    def _newton(
-        self, support: NDArray[np.int64], slopes: NDArray[np.float64], gram: NDArray[np.float64] | None
-    ) -> None:
+    def _newton(self, support: NDArray[np.int64], slopes: Array, gram: Array | None) -> None:
         """Take a Newton step to the minimum on the support, or to where signs change.
 
         Parameters
@@ -179,37 +171,23 @@ class LeastSquares:
         else:
             self._move(support, np.where(lengths == first, 0.0, w + step), step, image)
 
-    def _gain(
-        self,
-        support: NDArray[np.int64],
-        rhs: NDArray[np.float64],
-        step: NDArray[np.float64],
-        image: NDArray[np.float64],
-    ) -> float:
+    def _gain(self, support: NDArray[np.int64], rhs: Array, step: Array, image: Array) -> float:
         """Return the decrease of the objective by a step."""
         bend = float(image @ image) - float(self._problem.means[support] @ step) ** 2 / self._problem.total
         return float(rhs @ step) - 0.5 * (bend + float(self._problem.l2[support] @ step**2))
 
-    def _move(
-        self,
-        support: NDArray[np.int64],
-        w: NDArray[np.float64],
-        step: NDArray[np.float64],
-        image: NDArray[np.float64],
-    ) -> None:
+    def _move(self, support: NDArray[np.int64], w: Array, step: Array, image: Array) -> None:
         """Set the coefficients of the support to `w`; `step` is their change, `image` that of the predictor."""
         self.w[support] = w
         self._stored -= image
         self.shift -= float(self._problem.means[support] @ step) / self._problem.total
 
-    def _image(self, support: NDArray[np.int64], step: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _image(self, support: NDArray[np.int64], step: Array) -> Array:
         """Return X d."""
         self.samples += int(self._lengths[support].sum())
         return np.asarray(local_columns.combine(self._problem.columns, support, step, len(self._stored)))
 
-    def _solve(
-        self, support: NDArray[np.int64], rhs: NDArray[np.float64], gram: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, support: NDArray[np.int64], rhs: Array, gram: Array | None) -> tuple[Array, Array]:
         """Return d with H d = rhs on the support, and X d."""
         if gram is not None:
             system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
@@ -219,9 +197,7 @@ class LeastSquares:
                 return step, self._image(support, step)
         return self._solve_by_conjugate_gradients(support, rhs)
 
-    def _solve_by_conjugate_gradients(
-        self, support: NDArray[np.int64], rhs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve_by_conjugate_gradients(self, support: NDArray[np.int64], rhs: Array) -> tuple[Array, Array]:
         lengths = self._lengths[support]
         entries = int(lengths.sum())
         team = cluster.current().team()

@@ -17,6 +17,7 @@ from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, OnIteration, Solver
 from strads.models._parameters import check_positive, check_whole_numbers, is_number
 from strads.models._warnings import warn
+from strads.models.arrays import Array
 from strads.models.kernels.datafits import Datafit
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
 from strads.models.regression.coordinate_descent import CoordinateDescent
@@ -81,7 +82,7 @@ class PenalizedLinearModel(LinearEstimator):
         X: Any,
         regression: Regression,
         strength: float,
-        begin: tuple[NDArray[np.float64] | None, float],
+        begin: tuple[Array | None, float],
         on_iteration: OnIteration | None = None,
         seconds: float = 0.0,
     ) -> Descent:
@@ -153,9 +154,9 @@ class PenalizedLinearModel(LinearEstimator):
         check_whole_numbers(self, "max_iter")
         check_positive(self, "tol", or_zero=True)
 
-    def _begin(self, regression: Regression) -> tuple[NDArray[np.float64] | None, float]:
+    def _begin(self, regression: Regression) -> tuple[Array | None, float]:
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
-        start: tuple[NDArray[np.float64] | None, float] = None, 0.0
+        start: tuple[Array | None, float] = None, 0.0
         if self.warm_start and hasattr(self, "coef_"):
             coef = np.ravel(dense(self.coef_))
             intercept = float(np.ravel(getattr(self, "intercept_", 0.0))[0])  # a user may have set the former alone

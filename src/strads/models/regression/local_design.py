@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import ThreadTeam
+from strads.models.arrays import Array
 from strads.models.kernels import local_columns as kernels
 from strads.models.kernels.columns import DenseColumns, SparseColumns, sparse_columns
 from strads.models.regression.design import Design
@@ -39,7 +40,7 @@ class LocalDesign(Design):
         bounds = np.linspace(0, columns, parts + 1).astype(np.int64)
         team.for_each(lambda part: function(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
-    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector, of all columns or of those given."""
         count = self.shape[1] if columns is None else len(columns)
         out = np.empty(count)
@@ -81,7 +82,7 @@ class DenseDesign(LocalDesign):
         self.columns: DenseColumns = DenseColumns(values)
         self.reads_columns = not values.flags.c_contiguous if reads_columns is None else reads_columns
 
-    def correlate(self, vector: NDArray[np.float64], columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector, of all columns or of those given."""
         if self.reads_columns:
             return super().correlate(vector, columns)
@@ -95,7 +96,7 @@ class DenseDesign(LocalDesign):
         """Return the entries of so many columns."""
         return self.shape[0] * columns
 
-    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self, weights: Array) -> tuple[Array, Array]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
         rows, count = self.shape
         sums, squares = np.empty(count), np.empty(count)
@@ -131,7 +132,7 @@ class SparseDesign(LocalDesign):
         self._matrix = matrix
         self.entries = int(matrix.indptr[-1])
 
-    def moments(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self, weights: Array) -> tuple[Array, Array]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""
         sums, squares = np.empty(self.shape[1]), np.empty(self.shape[1])
         self._in_parts(

@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads.models._iterative import Epoch, Solver
+from strads.models.arrays import Array
 from strads.models.kernels import block_descent
 from strads.models.kernels.datafits import highest_dual
-
-Array = NDArray[np.float64]
 
 _FIRST_SET = 100
 _GROWTH = 2  # ratio of a working set to the support

@@ -12,6 +12,7 @@ from strads.checkpoints import preparing
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_share, check_whole_number
 from strads.models._stopping import wants_to_stop
+from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import Regression, strengths_down
@@ -39,18 +40,18 @@ class RegularizationPath:
         Number of iterations of each step.
     """
 
-    values: NDArray[np.float64]
+    values: Array
     sparse_coefs: scipy.sparse.csc_array
-    intercepts: NDArray[np.float64]
-    dual_gaps: NDArray[np.float64]
+    intercepts: Array
+    dual_gaps: Array
     n_iters: NDArray[np.int64]
 
     @property
-    def coefs(self) -> NDArray[np.float64]:
+    def coefs(self) -> Array:
         """The coefficients as a dense array of shape (n_features, steps)."""
         return np.asarray(self.sparse_coefs.toarray())
 
-    def __iter__(self) -> Iterator[NDArray[np.float64]]:
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.values, self.coefs, self.dual_gaps))
 
 
@@ -198,7 +199,7 @@ class _Grid:
         if bad.any():
             raise ArgumentError(f"{name}s has {values[np.argmax(bad)]:g}: give positive numbers")
 
-    def strengths(self, model: PenalizedLinearModel, regression: Regression, largest: float) -> NDArray[np.float64]:
+    def strengths(self, model: PenalizedLinearModel, regression: Regression, largest: float) -> Array:
         """Strengths of the penalty, in decreasing order."""
         if self.values is None:
             return strengths_down(largest, self.eps, int(self.count))
@@ -213,7 +214,7 @@ def _follow(
     grid.check(name)
     X, regression = model._prepare(X, y, sample_weight)
     strengths = grid.strengths(model, regression, _largest_strength(model, X, regression))
-    start: tuple[NDArray[np.float64] | None, float] = None, 0.0
+    start: tuple[Array | None, float] = None, 0.0
     steps: list[tuple[float, float, float, int]] = []
     columns = []
     for strength in strengths:

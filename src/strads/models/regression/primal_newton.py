@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.errors import InputError
 from strads.models._blas_threads import one_blas_thread
+from strads.models.arrays import Array
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.solver import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
@@ -18,8 +19,6 @@ _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
 _HALVINGS = 40
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
 _REGULAR = 1e-13  # added to the diagonal, and ten times as much as long as rounding errors make a factor fail
-
-Array = NDArray[np.float64]
 
 
 class PrimalNewton(SupportVectorDescent):
@@ -49,12 +48,7 @@ class PrimalNewton(SupportVectorDescent):
     )
 
     def __init__(
-        self,
-        problem: DualProblem,
-        X: NDArray[np.floating],
-        goal: float,
-        max_iter: int,
-        variables: NDArray[np.float64] | None = None,
+        self, problem: DualProblem, X: NDArray[np.floating], goal: float, max_iter: int, variables: Array | None = None
     ):
         self._problem, self._goal, self._max_iter = problem, goal, max_iter
         self._c, features = problem.constant, X.shape[1]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from strads.models.arrays import Array
 from strads.models.kernels import datafits
 from strads.models.kernels.datafits import Datafit
 from strads.models.kernels.penalties import elastic_net
@@ -35,13 +35,13 @@ class Problem:
 
     design: Design
     datafit: Datafit
-    l1: NDArray[np.float64]
-    l2: NDArray[np.float64]
+    l1: Array
+    l2: Array
     fit_intercept: bool
     positive: bool = False
 
     @cached_property
-    def inverse_l1(self) -> NDArray[np.float64]:
+    def inverse_l1(self) -> Array:
         """1 / l1_j, and 0 if l1_j = 0."""
         return np.divide(1.0, self.l1, out=np.zeros_like(self.l1), where=self.l1 > 0.0)
 
@@ -57,18 +57,16 @@ class Problem:
         """The objective at w = 0 with the best intercept: the denominator of the relative gap."""
         return float(datafits.total_loss(self.datafit, np.full(self.design.shape[0], self.null_intercept)))
 
-    def objective(self, z: NDArray[np.float64], w: NDArray[np.float64]) -> float:
+    def objective(self, z: Array, w: Array) -> float:
         """Return the objective at the predictor z = X w + b."""
         norm, ridge = elastic_net(w, self.l1, self.l2)
         return float(datafits.total_loss(self.datafit, z) + norm + 0.5 * ridge)
 
-    def pulls(self, correlations: NDArray[np.float64]) -> NDArray[np.float64]:
+    def pulls(self, correlations: Array) -> Array:
         """Return how strongly each coefficient is pulled to where it may go: it leaves 0 if by more than l1_j."""
         return correlations if self.positive else np.abs(correlations)
 
-    def dual_objective(
-        self, u: NDArray[np.float64], correlations: NDArray[np.float64], w: NDArray[np.float64]
-    ) -> float:
+    def dual_objective(self, u: Array, correlations: Array, w: Array) -> float:
         """Return the dual objective at the best feasible multiple of the negative gradient u.
 
         The ridge is treated as additional samples with negative gradients −√l2_j w_j (Zou and Hastie 2005, lemma 1).

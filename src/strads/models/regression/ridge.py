@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from strads.models._iterative import Epoch, Solver
-
-Array = NDArray[np.float64]
+from strads.models.arrays import Array
 
 _PRECISION = 1e-12  # of iterative solvers
 

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from strads.models._stopping import wants_to_stop
+from strads.models.arrays import Array
 from strads.models.regression.problem import Problem
 
 
@@ -56,7 +54,7 @@ class Solution:
         The duality gap to reach.
     """
 
-    coef: NDArray[np.float64]
+    coef: Array
     intercept: float
     progress: Progress
     null_objective: float
@@ -102,9 +100,7 @@ class LinearSolver(ABC):
     """How a problem is minimized."""
 
     @abstractmethod
-    def start(
-        self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
-    ) -> Descent:
+    def start(self, problem: Problem, goal: float, coef: Array | None = None, intercept: float = 0.0) -> Descent:
         """Begin with a problem.
 
         Parameters
@@ -123,7 +119,7 @@ class LinearSolver(ABC):
         *,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        coef: NDArray[np.float64] | None = None,
+        coef: Array | None = None,
         intercept: float = 0.0,
         on_progress: OnProgress | None = None,
     ) -> Solution:

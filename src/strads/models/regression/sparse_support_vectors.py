@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
+from strads.models.arrays import Array
 from strads.models.kernels.datafits import SquaredHinge
 from strads.models.regression.design import Design
 from strads.models.regression.inputs import as_design
@@ -24,7 +24,7 @@ def with_constant(X: Any, constant: float, team: ThreadTeam) -> Design:
     return as_design(sp.csc_matrix(X) if sp.issparse(X) else np.asfortranarray(X), team)
 
 
-def sparse_problem(design: Design, labels: NDArray[np.float64], strengths: NDArray[np.float64]) -> Problem:
+def sparse_problem(design: Design, labels: Array, strengths: Array) -> Problem:
     """Return min over w of ‖w‖₁ + Σ C_i max(0, 1 − y_i x_iᵀw)²."""
     features = design.shape[1]
     return Problem(design, SquaredHinge(labels, strengths), np.ones(features), np.zeros(features), fit_intercept=False)
@@ -47,9 +47,7 @@ class SparseDescent(SupportVectorDescent):
 
     checkpointed = ("_descent", "_iteration")
 
-    def __init__(
-        self, constant: float, max_iter: int, problem: Problem, tol: float, variables: NDArray[np.float64] | None
-    ):
+    def __init__(self, constant: float, max_iter: int, problem: Problem, tol: float, variables: Array | None):
         self._constant, self._max_iter, self._iteration = constant, max_iter, 0
         self._descent = WorkingSet().start(problem, tol * problem.null_objective, variables)
 

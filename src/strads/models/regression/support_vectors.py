@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strads import cluster
 from strads.errors import InputError
+from strads.models.arrays import Array
 from strads.models.kernels.columns import SparseColumns
 from strads.models.kernels.coordinate_model import Coefficients
 from strads.models.kernels.datafits import SquaredNorm
@@ -49,9 +49,9 @@ class DualProblem:
     """
 
     design: Design
-    squares: NDArray[np.float64]
-    labels: NDArray[np.float64]
-    strengths: NDArray[np.float64]
+    squares: Array
+    labels: Array
+    strengths: Array
     constant: float
     is_squared: bool
 
@@ -69,13 +69,13 @@ class DualProblem:
         """The primal objective at w = 0."""
         return float(self.strengths.sum())
 
-    def start(self, variables: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def start(self, variables: Array | None) -> Array:
         """Return a copy of the variables, clipped to their bounds; 0 for None."""
         if variables is None:
             return np.zeros(len(self.labels))
         return np.asarray(self.labels * np.clip(self.labels * variables, 0.0, self.box.upper))
 
-    def coefficients(self, variables: NDArray[np.float64], concurrency: int) -> Coefficients:
+    def coefficients(self, variables: Array, concurrency: int) -> Coefficients:
         """Return the variables for coordinate descent with the given concurrency.
 
         Even nearly uncorrelated samples share the constant feature. As (Σ δ)² ≤ P Σ δ² for P of them, steps computed
@@ -95,7 +95,7 @@ class DualProblem:
             np.array([self.constant * variables.sum(), 1.0, float(features), 0.0]),
         )
 
-    def objectives(self, w: NDArray[np.float64], variables: NDArray[np.float64]) -> tuple[float, float]:
+    def objectives(self, w: Array, variables: Array) -> tuple[float, float]:
         """Return the primal and the dual objective."""
         offset, a = self.constant * float(variables.sum()), self.labels * variables
         losses = np.maximum(1.0 - self.labels * (self.design.correlate(w) + self.constant * offset), 0.0)
@@ -109,7 +109,7 @@ class DualProblem:
 class DualSolution(Solution):
     """w as `coef`, the constant added to xᵀw as `intercept`, epochs as iterations, and the variables y_i a_i."""
 
-    variables: NDArray[np.float64]
+    variables: Array
 
 
 class SupportVectorDescent(Descent):
@@ -149,7 +149,7 @@ class DualDescent(SupportVectorDescent):
         max_iter: int,
         threads: int | None,
         seed: int,
-        variables: NDArray[np.float64] | None = None,
+        variables: Array | None = None,
     ):
         self._problem, self._goal, self._max_iter = problem, goal, max_iter
         self._concurrency, self._threads, self._seed = concurrency, threads, seed

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from strads.errors import ArgumentError
 from strads.models._blas_threads import one_blas_thread
+from strads.models.arrays import Array
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, copy_of
 from strads.models.regression.least_squares import LeastSquares
@@ -38,9 +39,7 @@ _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weig
 class WorkingSet(LinearSolver):
     """Working sets of growing size, by violation of the optimality conditions: the fastest on one machine."""
 
-    def start(
-        self, problem: Problem, goal: float, coef: NDArray[np.float64] | None = None, intercept: float = 0.0
-    ) -> Descent:
+    def start(self, problem: Problem, goal: float, coef: Array | None = None, intercept: float = 0.0) -> Descent:
         """Begin with a problem; an iteration is a working set and a pass over all columns."""
         return _WorkingSets(problem, goal, coef, intercept)
 
@@ -59,7 +58,7 @@ class _WorkingSets(Descent):
         "_idle",
     )
 
-    def __init__(self, problem: Problem, goal: float, coef: NDArray[np.float64] | None, intercept: float):
+    def __init__(self, problem: Problem, goal: float, coef: Array | None, intercept: float):
         self._problem, self._datafit, self._goal = problem, problem.datafit, goal
         samples, features = problem.design.shape
         self._w = np.zeros(features) if coef is None else np.array(coef, np.float64)
@@ -76,7 +75,7 @@ class _WorkingSets(Descent):
         self._samples = 0
         self._least, self._idle = (np.inf, np.inf), 0  # objective and gap; iterations without a lower one
         self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
-        self._correlations: NDArray[np.float64]
+        self._correlations: Array
         self._progress: Progress
         # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
         self._limit = ExitStack()
@@ -116,7 +115,7 @@ class _WorkingSets(Descent):
         near = self._choose(self._correlations, np.arange(len(self._w)), count)
         self._solve_near(self._correlations, near, self._progress.gap, self._goal)
 
-    def _look(self, near: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], float, float]:
+    def _look(self, near: NDArray[np.int64] | None) -> tuple[Array, float, float]:
         """Return Xᵀu − l2 · w, the objective and the duality gap, over all columns or restricted to those in `near`."""
         if self._problem.fit_intercept:
             shift = float(datafits.fit_intercept(self._datafit, self._z))
@@ -138,7 +137,7 @@ class _WorkingSets(Descent):
         gap = objective - self._problem.dual_objective(self._u, correlations, w)
         return correlations, objective, max(gap, 0.0)  # negative only by rounding
 
-    def _solve_near(self, correlations: NDArray[np.float64], near: NDArray[np.int64], gap: float, goal: float) -> None:
+    def _solve_near(self, correlations: Array, near: NDArray[np.int64], gap: float, goal: float) -> None:
         """Solve the problem of the columns in `near` by a sequence of working sets, to a tenth of the gap."""
         enough = max(0.3 * goal, _SHARE_NEAR * gap)
         looks = 1 if len(near) == len(self._w) else _LOOKS_NEAR
@@ -151,7 +150,7 @@ class _WorkingSets(Descent):
                 if gap <= enough:
                     break
 
-    def _choose(self, correlations: NDArray[np.float64], columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    def _choose(self, correlations: Array, columns: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the support and the columns that violate the optimality conditions most, in ascending order."""
         count = len(columns)
         if most >= count:
@@ -188,9 +187,7 @@ class _WorkingSets(Descent):
                 break
         self._w[chosen] = w
 
-    def _model(
-        self, columns: Columns, w: NDArray[np.float64], l1: NDArray[np.float64], l2: NDArray[np.float64]
-    ) -> LeastSquares:
+    def _model(self, columns: Columns, w: Array, l1: Array, l2: Array) -> LeastSquares:
         """Return the quadratic model of the loss around z, as least squares over scaled columns."""
         curvature = np.empty(len(self._z))
         datafits.fill_curvature(self._datafit, self._z, curvature)
@@ -203,15 +200,7 @@ class _WorkingSets(Descent):
         problem = self._problem
         return LeastSquares(columns, residual, roots if problem.fit_intercept else None, w, l1, l2, problem.positive)
 
-    def _search_line(
-        self,
-        w: NDArray[np.float64],
-        step: NDArray[np.float64],
-        image: NDArray[np.float64],
-        shift: float,
-        l1: NDArray[np.float64],
-        l2: NDArray[np.float64],
-    ) -> float:
+    def _search_line(self, w: Array, step: Array, image: Array, shift: float, l1: Array, l2: Array) -> float:
         """Return the first of 1, ½, ¼ … at which the step decreases the objective sufficiently (Armijo's rule)."""
         if self._datafit.is_quadratic:
             return 1.0
@@ -230,7 +219,7 @@ class _WorkingSets(Descent):
             length *= 0.5
         return 0.0
 
-    def _check_finite(self, correlations: NDArray[np.float64], objective: float) -> None:
+    def _check_finite(self, correlations: Array, objective: float) -> None:
         finite = np.isfinite(correlations)
         if not finite.all():
             column = int(np.argmin(finite))

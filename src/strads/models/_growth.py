@@ -51,18 +51,20 @@ class GrowingArray:
 
 
 def check_growth(what: str, known: int, wanted: int, samples: int) -> None:
-    """Reject ids that would make a table grow out of proportion: by more than 1 M rows, its size, and 100 a sample.
+    """Reject ids that would make a table grow out of proportion.
+
+    It may grow by its own size, by a million rows, and by 100 rows for each sample, all of these added up.
 
     The bound depends on the data alone, not on the memory here, so that replicas agree.
 
     Parameters
     ----------
     what : str
-        Of which the ids are.
+        "user", "item" or "word", for the message.
     known, wanted : int
-        Numbers of rows.
+        Numbers of rows, now and then.
     samples : int
-        Of the batch.
+        Number of samples in the batch.
     """
     most = 2 * known + _FREE_ROWS + _ROWS_A_SAMPLE * samples
     if wanted > most:

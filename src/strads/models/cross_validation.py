@@ -19,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import NOT_FITTED
 from strads.models._parameters import check_share, check_verbose, check_whole_numbers, is_number
+from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import strengths_down
@@ -33,8 +34,6 @@ from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import alpha_max, lasso_path, logistic_path
 from strads.progress import Shown, showing
-
-Array = NDArray[np.float64]
 
 
 class Fold(NamedTuple):
@@ -78,7 +77,7 @@ class CrossValidated(BaseEstimator):
 
     @abstractmethod
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
-        """Return y, if it can be learnt."""
+        """Check y, and return it as an array."""
 
     @abstractmethod
     def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:

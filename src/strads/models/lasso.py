@@ -33,7 +33,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     Parameters
     ----------
     alpha : float, default 1.0
-        Strength of the penalty; 0 is none. `strads.models.lasso_path` fits many values.
+        Strength of the penalty; 0: no penalty. `strads.models.lasso_path` fits many values.
     l1_ratio : float, default 0.5
         Share of the ℓ1 norm in the penalty; 1 is the Lasso, 0 ridge regression.
     fit_intercept : bool, default True

@@ -175,9 +175,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         y
             Ignored.
         init
-            A fitted model, possibly this one, which these are further documents for; it does not change. The topics of
-            its own documents stay counted as they are, and so do its priors; words may be new. The log-likelihood is
-            not computed.
+            A fitted model, possibly this one, to which X adds further documents; it is not changed. The topics of its
+            own documents are kept, and so are its priors; words may be new. The log-likelihood is not computed.
         vocabulary
             The words of the columns of X, if X does not contain them.
         on_iteration

@@ -42,11 +42,11 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     Parameters
     ----------
     penalty : {"elasticnet", "l1", "l2"} or None, default "elasticnet"
-        "elasticnet" mixes both norms according to `l1_ratio`; "l1" is for an `l1_ratio` of 1 only, "l2" is one of 0;
-        None is none.
+        "elasticnet" mixes both norms according to `l1_ratio`; "l1" needs an `l1_ratio` of 1, "l2" means one of 0;
+        None: no penalty.
     C : float, default 1.0
-        Weight of the loss relative to the penalty, above 0; infinity is none. `strads.models.logistic_path` fits many
-        values.
+        Weight of the loss relative to the penalty, above 0; infinity: no penalty. `strads.models.logistic_path` fits
+        many values.
     l1_ratio : float, default 1.0
         Share of the ℓ1 norm in the penalty, from 0 to 1.
     class_weight : dict of label → float, "balanced" or None, default None

@@ -140,7 +140,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         return None if found is None else np.array(found, np.float64).T
 
     def _rounding(self, Y: Array) -> float:
-        """Return how much of the objective at W = 0 is lost at most by rounding the coefficients."""
+        """Return the largest share of the objective at W = 0 that rounding the coefficients may cost."""
         null = 0.5 * float(((Y - (Y.mean(0) if self.fit_intercept else 0.0)) ** 2).sum())
         error = self._shift.rounding(self.coef_, self.coef_.dtype)
         return 0.5 * Y.size * error**2 / null if null > 0.0 else 0.0

@@ -70,8 +70,8 @@ class MultinomialLogisticRegression(LinearClassifier):
     `docs/multinomial_logistic_regression.md`. "l1": proximal Newton steps on working sets. X is used in place if it is
     float32 or float64 and in C order or CSR.
 
-    Of two classes, `LogisticRegression(penalty, C)` has one vector w: these two models have w₁ − w₀, and the same
-    predictions with the penalty "l1" at the same C, and with "l2" at half of its C.
+    For two classes, `LogisticRegression(penalty, C)` has one vector w, which corresponds to w₁ − w₀ here. Predictions
+    agree with the penalty "l1" at the same C, and with "l2" if this model has half the C of the other.
 
     Examples
     --------

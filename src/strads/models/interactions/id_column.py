@@ -116,7 +116,7 @@ class IdColumn:
         return cls(numbers[codes], np.array(distinct, object))
 
     def with_numbers(self) -> "IdColumn":
-        """Return the column of a file: texts that are all written as whole numbers of 64 bits are numbers."""
+        """Return the column as numbers if all its texts are whole numbers of 64 bits, as in files; else unchanged."""
         texts = [] if self.distinct is None else self.distinct.tolist()
         if not texts or not all(is_whole_number(text) for text in texts):
             return self

@@ -115,12 +115,12 @@ class Interactions:
         return len(self.users)
 
     def __getitem__(self, rows: NDArray[Any]) -> "Interactions":
-        """Return some of them."""
+        """Return the given rows."""
         scores, times = (None if each is None else each[rows] for each in (self.scores, self.times))
         return Interactions(self.users[rows], self.items[rows], scores, times, self.shape)
 
     def pair(self, row: int) -> str:
-        """Return how messages call a row."""
+        """Describe a row for messages."""
         return f"user {self.users.id_of(row)}, item {self.items.id_of(row)}"
 
 

@@ -5,7 +5,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def replace_rows(indptr, indices, data, own_indptr, own_indices, own_data, row_of, offsets, columns, values):  # type: ignore[no-untyped-def]
-    """Copy a matrix, with other rows in some places, and more rows.
+    """Copy a matrix, replacing some of its rows and appending others.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from strads.rng.philox import mixed_key
 from strads.schmp import Job, Program, Round, Schedule, paired, tournament
 
 _TRAIN, _GROUP = 1, 2  # purposes of random numbers
-# Step size of relations over that of entities: all workers' changes of a relation are added, so that smaller ones do.
+# Step size of relations relative to that of entities: all workers' changes are added up, so smaller steps suffice.
 _RELATION_RATE = np.float32(0.3)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from strads.models._iterative import Epoch, Solver
+from strads.models.arrays import Array
 from strads.models.kernels import local_columns
 from strads.models.kernels.columns import Columns, DenseColumns, sparse_columns
 from strads.models.kernels.least_squares import covariance_sweeps
@@ -34,8 +35,6 @@ _RIDGE = 1e-9  # relative to the diagonal
 _HALVINGS = 30
 _ROUNDING = 1e-14  # relative decrease of the objective that means nothing
 _REFITS = 30
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

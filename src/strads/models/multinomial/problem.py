@@ -72,7 +72,7 @@ class RidgeProblem:
     fit_intercept
         Whether b is fitted; otherwise it is 0.
     shift
-        By how much columns were moved towards 0.
+        How far columns were moved towards 0.
     first
         Coefficients to begin from; None: `start`.
     """
@@ -121,7 +121,7 @@ class RidgeProblem:
         return Minimum(coef, intercept.astype(dtype), gap, reached)
 
     def rounding(self, found: NDArray[np.floating]) -> float:
-        """Return how much of the objective at `start` is lost at most by rounding W to the dtype of X."""
+        """Return the largest share of the objective at `start` that rounding W to the dtype of X may cost."""
         error = self.shift.rounding(found, self.blocks.X.dtype)
         return 0.25 * float(self.class_weights.sum()) * error**2 / self.null_objective
 

@@ -8,7 +8,7 @@ from strads.models.interactions.id_index import IdIndex
 
 
 class Choice:
-    """Of which items (or users) the best are wanted: some, or all but some."""
+    """The items (or users) among which the best are sought: only some, or all but some."""
 
     def __init__(self, name: str, only: ArrayLike | None, without: ArrayLike | None):
         if only is not None and without is not None:

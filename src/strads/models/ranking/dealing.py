@@ -16,7 +16,7 @@ _LEAST_LIKES = 5_000  # in a job: a job then takes 30 to 50 times as long as sta
 
 
 def count_workers(likes: Likes) -> int:
-    """Number of logical workers for a problem: it depends on the data alone, so that the result does not on threads."""
+    """Number of logical workers for a problem: it depends on the data alone, so threads do not change the result."""
     by_work = math.isqrt(len(likes.items) // _LEAST_LIKES)
     return max(1, min(by_work, likes.n_items // _LEAST_ITEMS, likes.n_users, _DEFAULT_MOST_WORKERS))
 

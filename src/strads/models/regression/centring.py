@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.models._warnings import warn
+from strads.models.arrays import Array
 
 _FAR = 100.0  # means in units of the standard deviation that are worth a copy: 1e-12 of the variance is rounding error
 # Rows by which a column is suspected; of a column that is so far, one value in 10,000 is not near the mean.
@@ -24,12 +25,10 @@ _NEAR = 0.25  # … lie so near, relative to the value, to one of …
 _REFERENCES = 3  # … the first values
 _WORTH_A_WARNING = 1e-8  # of the objective, lost by rounding
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """By how much columns were moved, to convert intercepts.
+    """How far columns were moved towards 0, from which intercepts are converted.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class Shift:
         return intercept - coef[..., self.columns].astype(np.float64) @ self.amounts + self.target
 
     def rounding(self, coef: NDArray[np.floating], dtype: np.dtype[Any]) -> float:
-        """Return by how much predictors are off once coefficients and intercept are rounded to `dtype`, at most."""
+        """Return the largest error of a predictor that comes from rounding coefficients and intercept to `dtype`."""
         size = np.abs(coef[..., self.columns]).astype(np.float64) @ np.abs(self.amounts) + abs(self.target)
         return float(np.max(size)) * float(np.finfo(dtype).eps)
 

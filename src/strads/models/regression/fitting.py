@@ -1,4 +1,4 @@
-"""From data to problems with different penalty strengths."""
+"""The data of a regression, from which problems with different strengths of the penalty are made."""
 
 import math
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Regression:
     positive
         Whether coefficients must not be negative.
     shift
-        By how much columns and targets were moved towards 0.
+        How far columns and targets were moved towards 0.
     """
 
     design: Design
@@ -67,7 +67,7 @@ class Regression:
         return float(self.shift.outside(rounded, solution.intercept))
 
     def rounding(self, solution: Solution) -> float:
-        """Return how much of the objective at w = 0 is lost at most by rounding the coefficients to the dtype of X."""
+        """Return the largest share of the objective at w = 0 that rounding coefficients to the dtype of X may cost."""
         error = self.shift.rounding(solution.coef, self.design.dtype)
         loss = 0.5 * self.datafit.curvature_bound * float(self.datafit.weights.sum()) * error**2
         return loss / solution.null_objective if solution.null_objective > 0.0 else 0.0

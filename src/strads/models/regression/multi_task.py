@@ -21,7 +21,7 @@ from strads.models.kernels.datafits import highest_dual
 _FIRST_SET = 100
 _GROWTH = 2  # ratio of a working set to the support
 _AT_ONCE = 512  # columns of a pass over all
-_SWEEPS = 5  # between two looks at the gap of a working set, and iterates that are extrapolated
+_SWEEPS = 5  # between two evaluations of the gap of a working set; so many iterates are extrapolated
 _MOST_LOOKS = 100
 _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all columns
 _IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere

@@ -14,7 +14,7 @@ from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.solver import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
-_REBUILD = 0.5  # share of the samples whose loss has become, or is no longer, 0: fewer are added to the Hessian
+_REBUILD = 0.5  # share of samples that gained or lost their loss above which the Hessian is rebuilt, not updated
 _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
 _HALVINGS = 40
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
@@ -132,7 +132,7 @@ class PrimalNewton(SupportVectorDescent):
         return 0.5 * float(inner @ inner + outer**2)
 
     def _step(self, missing: Array, gradient: Array) -> None:
-        """Take a Newton step, shortened until the objective decreases enough, or the gradient if that can't be seen."""
+        """Take a Newton step, shortened until the objective (or, where rounding hides it, the gradient) decreases."""
         self._update_hessian(missing > 0.0)
         step = self._solve(-gradient)
         image = self._D @ step[:-1] + step[-1]
@@ -155,7 +155,7 @@ class PrimalNewton(SupportVectorDescent):
         self._is_stuck = True  # in rounding errors
 
     def _update_hessian(self, is_active: NDArray[np.bool_]) -> None:
-        """Add the samples that have a loss by now, and take away those that have none any more."""
+        """Add the samples that now have a loss, and remove those that no longer have one."""
         changed = np.flatnonzero(is_active != self._is_active)
         if len(changed) > _REBUILD * len(is_active):
             self._hessian[:] = 0.0

@@ -1,4 +1,4 @@
-"""Least squares with the penalty ℓ2, or none: solved at once by scikit-learn, with the duality gap as certificate."""
+"""Least squares with an ℓ2 penalty or none, solved directly by scikit-learn, with the duality gap as certificate."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ class RidgeMinimum:
 
 
 class RidgeFit(Solver):
-    """Minimizes ½ Σ_i s_i (y_i − x_i·w − b)² + l2/2 ‖w‖²; the only epoch does.
+    """Minimizes ½ Σ_i s_i (y_i − x_i·w − b)² + l2/2 ‖w‖², in a single epoch.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class LinearSolver(ABC):
         problem
             What to minimize.
         goal
-            Duality gap below which nothing is to be gained.
+            Duality gap at which the solver may stop.
         coef, intercept
             Starting point; by default 0, with the best intercept.
         """

@@ -185,7 +185,7 @@ class TopicTraining:
 
 
 def count_workers(tokens: int) -> int:
-    """Number of logical workers for a batch: it depends on the data alone, so that the result does not on threads."""
+    """Number of logical workers for a batch: it depends on the data alone, so threads do not change the result."""
     return max(1, min(_WORKERS, tokens // _TOKENS_A_WORKER))
 
 

@@ -41,7 +41,7 @@ class Settings:
     seed: int
 
     def rates(self, epoch: int, segment: int, first: float, last: float) -> tuple[np.float32, np.float32]:
-        """Learning rate at two moments of a segment, from 0 (its start) to 1 (its end); falls linearly over all epochs."""
+        """Learning rate at two moments of a segment, from 0 (its start) to 1 (its end); it falls linearly."""
         passed = epoch * self.segments + segment
         low, high = (
             self.alpha - (self.alpha - self.min_alpha) * (passed + moment) / (self.segments * self.epochs)

@@ -34,9 +34,10 @@ def sparse_columns(matrix: Any) -> SparseColumns:
     return SparseColumns(matrix.data, matrix.indices.view(unsigned), matrix.indptr.astype(uint64))
 
 
-def copy_of(columns: Columns) -> Columns:
-    """Return a copy of the columns whose values may be modified."""
-    return columns._replace(values=columns.values.copy(order="K"))
+def scaled_rows(columns: Columns, factors: NDArray[float64]) -> Columns:
+    """Return columns with the entries factors_i x_ij."""
+    of_entries = factors[:, None] if isinstance(columns, DenseColumns) else factors[columns.rows]
+    return columns._replace(values=columns.values * of_entries)
 
 
 def dense_values(columns: Columns, rows: int, count: int) -> NDArray[Any]:
@@ -69,33 +70,11 @@ def column_length(columns: Columns, j: int) -> int:
     raise NotImplementedError
 
 
-def column_scale(columns: Columns, j: int, factors: NDArray[float64]) -> None:
-    """x_ij ← factors_i x_ij; for compiled code only."""
-    raise NotImplementedError
-
-
 @overload(column_length)
 def _column_length(columns, j):  # type: ignore[no-untyped-def]
     if columns.instance_class is DenseColumns:
         return lambda columns, j: columns.values.shape[0]
     return lambda columns, j: int64(columns.indptr[j + 1] - columns.indptr[j])
-
-
-@overload(column_scale)
-def _column_scale(columns, j, factors):  # type: ignore[no-untyped-def]
-    if columns.instance_class is DenseColumns:
-
-        def dense(columns, j, factors):  # type: ignore[no-untyped-def]
-            for i in range(len(factors)):
-                columns.values[i, j] *= factors[i]
-
-        return dense
-
-    def sparse(columns, j, factors):  # type: ignore[no-untyped-def]
-        for place in range(columns.indptr[j], columns.indptr[j + 1]):
-            columns.values[place] *= factors[columns.rows[place]]
-
-    return sparse
 
 
 @overload(column_dot, jit_options={"fastmath": True}, inline="never")

@@ -368,38 +368,3 @@ def fill_changes(coefficients: Any, parameters: Any, pulls: Any, changes: Any) -
             changes[k] = logistic_change(coefficients, parameters[k], pulls[k, 0], pulls[k, 1])
         else:
             changes[k] = quadratic_change(coefficients, parameters[k], pulls[k, 0])
-
-
-def largest_of(columns: Columns, j: int) -> float:
-    """max_i |x_ij|; for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(largest_of)
-def _largest_of(columns, j):  # type: ignore[no-untyped-def]
-    if columns.instance_class is DenseColumns:
-
-        def dense(columns, j):  # type: ignore[no-untyped-def]
-            largest = 0.0
-            for i in range(columns.values.shape[0]):
-                largest = max(largest, abs(columns.values[i, j]))
-            return largest
-
-        return dense
-
-    def sparse(columns, j):  # type: ignore[no-untyped-def]
-        largest = 0.0
-        for place in range(columns.indptr[j], columns.indptr[j + 1]):
-            largest = max(largest, abs(columns.values[place]))
-        return largest
-
-    return sparse
-
-
-@njit(nogil=True, cache=True)
-def largest_entries(columns: Any, count: int) -> Any:
-    """Return max_i |x_ij| of each column, of shape (count,)."""
-    out = np.empty(count)
-    for j in range(count):
-        out[j] = largest_of(columns, j)
-    return out

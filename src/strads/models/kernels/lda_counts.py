@@ -19,12 +19,6 @@ from strads.models.kernels.lda_tables import (
 
 
 @njit(nogil=True, cache=True)
-def _count_tokens(indices, counts, ranks, run_sizes):  # type: ignore[no-untyped-def]
-    for i in range(len(indices)):
-        run_sizes[ranks[indices[i]]] += counts[i]
-
-
-@njit(nogil=True, cache=True)
 def _place_tokens(indptr, indices, counts, ranks, places, documents):  # type: ignore[no-untyped-def]
     for document in range(len(indptr) - 1):
         for i in range(indptr[document], indptr[document + 1]):
@@ -59,8 +53,7 @@ def make_tokens(
     """
     ranks = np.full(vocabulary, -1, np.int64)
     ranks[words] = np.arange(len(words))
-    sizes = np.zeros(len(words), np.int64)
-    _count_tokens(indices, counts, ranks, sizes)
+    sizes = np.bincount(ranks[indices], counts, len(words)).astype(np.int64)
     offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     small = len(indptr) - 1 <= 65_536

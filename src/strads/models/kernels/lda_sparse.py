@@ -204,7 +204,7 @@ def _place_of(documents, document, topic):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _take_from_document(documents, document, topic, place):  # type: ignore[no-untyped-def]
+def _take_from_document(documents, document, place):  # type: ignore[no-untyped-def]
     one = np.uint32(1) << np.uint32(documents.topic_bits)
     entry = documents.entries[place] - one
     if entry >= one:
@@ -277,7 +277,7 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
                 documents.entries[first + entry] += one
                 if held >= 0:
                     _set_phi(prior, scratch, held, kept_phi)
-                    _take_from_document(documents, document, held, held_place)
+                    _take_from_document(documents, document, held_place)
             else:
                 present = kept_phi
                 if held >= 0:
@@ -288,7 +288,7 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
                     _set_phi(prior, scratch, held, present)
                     continue
                 if held >= 0:
-                    _take_from_document(documents, document, held, held_place)
+                    _take_from_document(documents, document, held_place)
                 _give_to_document(documents, document, topic)
             moved += 1
             if held >= 0:

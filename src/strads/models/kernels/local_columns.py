@@ -3,7 +3,7 @@
 from numba import njit
 from numpy import float64, zeros
 
-from strads.models.kernels.columns import column_add, column_dot, column_scale
+from strads.models.kernels.columns import column_add, column_dot
 
 _ROWS_AT_A_TIME = 8
 
@@ -117,10 +117,3 @@ def combine(columns, chosen, coefficients, rows):  # type: ignore[no-untyped-def
         if coefficients[k] != 0.0:
             column_add(columns, chosen[k], coefficients[k], out)
     return out
-
-
-@njit(nogil=True, cache=True)
-def scale_rows(columns, factors, count):  # type: ignore[no-untyped-def]
-    """x_ij ← factors_i x_ij in the first `count` columns."""
-    for j in range(count):
-        column_scale(columns, j, factors)

@@ -7,18 +7,6 @@ from strads.rng.philox import below, random_words
 
 
 @njit(nogil=True, cache=True)
-def _is_listed(items, first, last, item):  # type: ignore[no-untyped-def]
-    """Whether an item is among `items[first:last]`, which ascend."""
-    while first < last:
-        middle = (first + last) >> 1
-        if items[middle] < item:
-            first = middle + 1
-        else:
-            last = middle
-    return first < len(items) and items[first] == item
-
-
-@njit(nogil=True, cache=True)
 def draw_others(users, offsets, items, later_items, before, last, verify, key, others):  # type: ignore[no-untyped-def]
     """Draw an item for each like: the item of any like, so with a probability proportional to its likes.
 
@@ -42,11 +30,11 @@ def draw_others(users, offsets, items, later_items, before, last, verify, key, o
         other = items[place] if place < len(items) else later_items[place - len(items)]
         if verify:
             user = users[k]
+            found = False
             if user + 1 < len(offsets):
-                end = offsets[user + 1]
-                found = _is_listed(items[:end], offsets[user], end, other)
-            else:
-                found = False
+                listed = items[offsets[user] : offsets[user + 1]]
+                spot = np.searchsorted(listed, other)
+                found = spot < len(listed) and listed[spot] == other
             entry = last[user] if user < len(last) else np.int64(-1)
             while entry >= 0 and not found:
                 found = later_items[entry] == other

@@ -68,10 +68,6 @@ class RankingFactors:
         biases[: len(known.biases)] = known.biases
         return cls(tables[0], tables[1], biases)
 
-    def copy(self) -> "RankingFactors":
-        """Return independent arrays with the same content."""
-        return RankingFactors(self.users.copy(), self.items.copy(), self.biases.copy())
-
 
 def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: int) -> None:
     """Draw the rows that are 0, so had no likes, from −1/2 to 1/2, divided by the number of factors.

@@ -103,5 +103,12 @@ def cut_rows(columns: Columns, rows: int, parts: int) -> list[Columns]:
     return [sparse_columns(part) for part in cut]
 
 
+def largest_entries(columns: Columns, rows: int) -> NDArray[np.float64]:
+    """Return max_i |x_ij| of each column, of shape (columns,)."""
+    X = columns.values if isinstance(columns, DenseColumns) else _matrix(columns, rows)
+    ends = (each.toarray().ravel() if sp.issparse(each) else each for each in (X.max(axis=0), -X.min(axis=0)))
+    return np.maximum(*ends).astype(np.float64)
+
+
 def _matrix(columns: SparseColumns, rows: int) -> Any:
     return sp.csc_matrix((columns.values, columns.rows, columns.indptr), shape=(rows, len(columns.indptr) - 1))

@@ -14,10 +14,10 @@ from strads.models._parameters import check_choice, check_seed, check_share, che
 from strads.models.arrays import Array
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import Columns, SparseColumns
-from strads.models.kernels.coordinate_model import Coefficients, largest_entries
+from strads.models.kernels.coordinate_model import Coefficients
 from strads.models.kernels.penalties import ElasticNet
 from strads.models.regression import coordinate_program as on_node
-from strads.models.regression.column_samples import ColumnSample, sample_columns
+from strads.models.regression.column_samples import ColumnSample, largest_entries, sample_columns
 from strads.models.regression.coordinate_program import start_engine
 from strads.models.regression.problem import Problem
 from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution
@@ -230,7 +230,7 @@ class _ScheduledDescent(Descent):
             ElasticNet(problem.l1, problem.l2, problem.positive),
             squares,
             sums if centred else np.zeros(self.features),
-            np.zeros(self.features) if self.quadratic else largest_entries(self.columns, self.features),
+            np.zeros(self.features) if self.quadratic else largest_entries(self.columns, samples),
             entries,
             coef,
             np.array([self.intercept if centred else 0.0, -1.0 / total if centred else 0.0, total, 0.0]),

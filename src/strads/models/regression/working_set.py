@@ -16,7 +16,7 @@ from strads.errors import ArgumentError
 from strads.models._blas_threads import one_blas_thread
 from strads.models.arrays import Array
 from strads.models.kernels import datafits, local_columns
-from strads.models.kernels.columns import Columns, copy_of
+from strads.models.kernels.columns import Columns, scaled_rows
 from strads.models.regression.least_squares import LeastSquares
 from strads.models.regression.problem import Problem
 from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution
@@ -195,8 +195,7 @@ class _WorkingSets(Descent):
         roots = np.sqrt(curvature)
         residual = np.divide(self._u, roots, out=np.zeros_like(roots), where=roots > 0.0)
         if np.any(roots != 1.0):
-            columns = copy_of(columns)
-            local_columns.scale_rows(columns, roots, len(w))
+            columns = scaled_rows(columns, roots)
         problem = self._problem
         return LeastSquares(columns, residual, roots if problem.fit_intercept else None, w, l1, l2, problem.positive)
 

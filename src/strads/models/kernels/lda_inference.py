@@ -14,11 +14,15 @@ from strads.models.kernels import lanes
 from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import random_bits, uniform
-from strads.models.kernels.lda_tables import Prior, SparseWords, Words
+from strads.models.kernels.lda_tables import Prior
 
 
 @njit(nogil=True, cache=True)
-def _fill_sparse(words, totals, prior, places, phi):  # type: ignore[no-untyped-def]
+def fill_phi(words, totals, prior, places, phi):  # type: ignore[no-untyped-def]
+    """Write φ_wk = (n_wk + β) / (n_k + Vβ) of the words of a shard, `SparseWords`, into the rows `places` of `phi`.
+
+    `phi` is float32 of shape (words, K padded), with zeros after the K-th column, allocated by `aligned_zeros`.
+    """
     inverse = 1.0 / (totals + prior.beta_sum)
     for row in range(len(words.sizes)):
         place = places[row]
@@ -27,25 +31,6 @@ def _fill_sparse(words, totals, prior, places, phi):  # type: ignore[no-untyped-
         for entry in range(words.offsets[row], words.offsets[row] + words.sizes[row]):
             topic = words.topics[entry]
             phi[place, topic] = (words.counts[entry] + prior.beta) * inverse[topic]
-
-
-@njit(nogil=True, cache=True)
-def _fill_dense(counts, totals, prior, places, phi):  # type: ignore[no-untyped-def]
-    inverse = 1.0 / (totals + prior.beta_sum)
-    for row in range(len(counts)):
-        for k in range(len(totals)):
-            phi[places[row], k] = (counts[row, k] + prior.beta) * inverse[k]
-
-
-def fill_phi(words: Words, totals: NDArray[np.int64], prior: Prior, places: NDArray[Any], phi: NDArray[Any]) -> None:
-    """Write φ_wk = (n_wk + β) / (n_k + Vβ) of the words of a shard into the rows `places` of `phi`.
-
-    `phi` is float32 of shape (words, K padded), with zeros after the K-th column, allocated by `aligned_zeros`.
-    """
-    if isinstance(words, SparseWords):
-        _fill_sparse(words, totals, prior, places, phi)
-    else:
-        _fill_dense(words.counts, totals, prior, places, phi)
 
 
 @njit(nogil=True, cache=True)

@@ -16,21 +16,12 @@ _SWEEPS, _BURN_IN = 30, 10
 _CHUNK = 256  # documents that a thread takes at a time
 
 
-class WordsOfTopics:
-    """φ_kw of the words of a corpus, in the kernels' format.
-
-    Attributes
-    ----------
-    phi : float32 ndarray of shape (words, K padded)
-    rows : int64 ndarray of shape (entries,)
-        Row of each entry's word.
-    """
-
-    def __init__(self, corpus: Corpus, counts: TopicCounts, prior: Prior):
-        words, rows = np.unique(corpus.words, return_inverse=True)
-        self.rows = rows.astype(np.int64)
-        self.phi: NDArray[np.float32] = aligned_zeros((len(words), padded(len(counts.totals))), np.float32)
-        fill_phi(counts.rows_of(words), counts.totals, prior, np.arange(len(words)), self.phi)
+def _phi_of(corpus: Corpus, counts: TopicCounts, prior: Prior) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return φ_kw of the words of a corpus, float32 of shape (words, K padded), and the row of each entry's word."""
+    words, rows = np.unique(corpus.words, return_inverse=True)
+    phi: NDArray[np.float32] = aligned_zeros((len(words), padded(len(counts.totals))), np.float32)
+    fill_phi(counts.rows_of(words), counts.totals, prior, np.arange(len(words)), phi)
+    return phi, rows.astype(np.int64)
 
 
 def infer_topics(
@@ -41,20 +32,15 @@ def infer_topics(
     Every document has its own random stream: the result is the same for any number of threads.
     """
     prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
-    return _infer(corpus, WordsOfTopics(corpus, counts, prior), prior, len(counts.totals), seed, team)
-
-
-def _infer(
-    corpus: Corpus, words: WordsOfTopics, prior: Prior, topics: int, seed: int, team: ThreadTeam
-) -> NDArray[np.float32]:
-    mixtures = np.empty((len(corpus), topics), np.float32)
+    phi, rows = _phi_of(corpus, counts, prior)
+    mixtures = np.empty((len(corpus), len(counts.totals)), np.float32)
     key = job_key(seed, 0, 0, 0)
 
     def work(chunk: int) -> None:
         first = chunk * _CHUNK
         last = min(first + _CHUNK, len(corpus))
-        documents = corpus.offsets, words.rows, corpus.counts
-        infer_documents(*documents, first, last, words.phi, prior, _SWEEPS, _BURN_IN, key, mixtures)
+        documents = corpus.offsets, rows, corpus.counts
+        infer_documents(*documents, first, last, phi, prior, _SWEEPS, _BURN_IN, key, mixtures)
 
     team.for_each(work, -(-len(corpus) // _CHUNK))
     return mixtures
@@ -68,15 +54,14 @@ def completion(corpus: Corpus, counts: TopicCounts, priors: Priors, seed: int, t
     Σ log Σ_k θ_dk φ_kw over the predicted tokens, in nats, and the number of these tokens.
     """
     observed, scored = corpus.split_tokens(0.5, seed)
-    prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
-    mixtures = _infer(observed, WordsOfTopics(observed, counts, prior), prior, len(counts.totals), seed, team)
-    words = WordsOfTopics(scored, counts, prior)
+    mixtures = infer_topics(observed, counts, priors, seed, team)
+    phi, rows = _phi_of(scored, counts, make_prior(priors.alpha, priors.beta, counts.by_word.shape[0]))
     sums = np.zeros(-(-len(scored) // _CHUNK))
 
     def work(chunk: int) -> None:
         first = chunk * _CHUNK
         last = min(first + _CHUNK, len(scored))
-        sums[chunk] = log_of_words(scored.offsets, words.rows, scored.counts, first, last, mixtures, words.phi)
+        sums[chunk] = log_of_words(scored.offsets, rows, scored.counts, first, last, mixtures, phi)
 
     team.for_each(work, len(sums))
     return float(sums.sum()), scored.n_tokens

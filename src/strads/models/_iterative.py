@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from strads import cluster
 from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session, forget, observe, perform
@@ -27,8 +27,6 @@ from strads.models._stopping import Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 from strads.progress import Shown, showing
 from strads.schmp import StaticEngine
-
-NOT_FITTED = "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
 
 IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
@@ -396,7 +394,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             self._publish(self._training.solver.learnt())
             self._is_fitted = self._is_current = True
         if not self._is_fitted:
-            raise NotFittedError(NOT_FITTED.format(type(self).__name__))
+            check_is_fitted(self)
 
     @property
     def n_iter_(self) -> Any:

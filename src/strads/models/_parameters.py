@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from strads.checkpoints import record
@@ -43,6 +44,14 @@ def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: flo
             raise ArgumentError(f"{name}={value!r}: give a {'non-negative' if or_zero else 'positive'} number")
         if value > most:
             raise ArgumentError(f"{name}={value!r}: give {most:g} at most")
+
+
+def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Return an argument as an array of numbers."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name}: {error}: give numbers") from error
 
 
 def check_share(estimator: Any, name: str, or_one: bool = False) -> None:

@@ -11,14 +11,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from strads.errors import ArgumentError, InputError
-from strads.models._iterative import NOT_FITTED
-from strads.models._parameters import check_share, check_verbose, check_whole_numbers, is_number
+from strads.models._parameters import as_numbers, check_share, check_verbose, check_whole_numbers, is_number
 from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
@@ -172,8 +170,7 @@ class CrossValidated(BaseEstimator):
         """Set attributes from the search, and from the best combination and strength in it."""
 
     def _best(self) -> Any:
-        if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(NOT_FITTED.format(type(self).__name__))
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -272,7 +269,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
                 check_whole_numbers(self, "alphas")
                 values = strengths_down(alpha_max(X, y, weights, **options), float(self.eps), int(given))
             else:
-                values = _as_sorted("alphas", given)[::-1]
+                values = np.sort(as_numbers("alphas", given))[::-1]
             grids.append((options, values))
         return grids
 
@@ -463,7 +460,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         if is_number(given):
             check_whole_numbers(self, "Cs")
             given = np.logspace(-4, 4, int(given))
-        return [(options | {"l1_ratio": ratio}, _as_sorted("Cs", given)) for ratio in ratios]
+        return [(options | {"l1_ratio": ratio}, np.sort(as_numbers("Cs", given))) for ratio in ratios]
 
     def _scores(
         self, train: Fold, test: Fold, options: dict[str, Any], values: Array
@@ -515,10 +512,3 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         """Return the coefficients of each class, with `fit_intercept` followed by the intercept."""
         coef = dense(model.coef_)
         return np.hstack([coef, model.intercept_[:, None]]) if self.fit_intercept else coef
-
-
-def _as_sorted(name: str, values: Any) -> Array:
-    try:
-        return np.sort(np.asarray(values, np.float64))
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name}: {error}: give numbers") from error

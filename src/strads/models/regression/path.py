@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from strads.checkpoints import preparing
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_share, check_whole_number
+from strads.models._parameters import as_numbers, check_share, check_whole_number
 from strads.models._stopping import wants_to_stop
 from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
@@ -189,10 +189,7 @@ class _Grid:
             check_share(self, "eps", or_one=True)
             check_whole_number(f"n_{name}s", self.count)
             return
-        try:
-            values = np.asarray(self.values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(f"{name}s: {error}: give numbers") from error
+        values = as_numbers(f"{name}s", self.values)
         if values.ndim != 1 or not len(values):
             raise ArgumentError(f"{name}s has the shape {values.shape}: give one number or more in one dimension")
         bad = ~(np.isfinite(values) & (values > 0.0))

@@ -63,6 +63,7 @@ def refused(strads: Strads, folder: Path, model: str, *arguments: object) -> str
         ("a.mtx", MATRIX.replace("real", "reel"), "a.mtx:1: expected real, double, integer"),
         ("a.mtx", MATRIX + "1 1 2\n1 2 3\n", "a.mtx:5: there are more entries than the 2 that line 2 announces"),
         ("a.mtx", MATRIX, "a.mtx:2: 2 entries are announced, but 1 follow"),
+        ("a.csv", "y,x\n1,2\n#,3\n", "a.csv:3: '#' is to be predicted: a finite number is needed"),
         ("a.csv", "a,b\n1,2\n", "a.csv:1: there is no column 'y'"),
         ("a.csv", "a,a,y\n1,2,3\n", "two columns are called 'a'"),
         ("a.csv", "y,z\n", "there is nothing to learn from"),

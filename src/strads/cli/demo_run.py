@@ -9,7 +9,7 @@ import strads
 from strads import cluster
 from strads.cli.comparison import Demo, sameness, threads_of
 from strads.cli.planted_ratings import PlantedRatings
-from strads.cli.summary import print_summary
+from strads.cli.terminal import print_summary
 from strads.models import MatrixFactorization
 from strads.models.held_out import held_out
 from strads.progress import format_rate, samples_per_second

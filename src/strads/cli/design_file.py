@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.cli.design_text import LONGEST_LABEL, Columns, line_of_sample, read_delimited, read_libsvm
+from strads.cli.design_text import LONGEST_LABEL, Columns, line_of_libsvm, line_of_record, read_delimited, read_libsvm
 from strads.cli.matrix_market import read_matrix_market
 from strads.cli.samples_options import DesignOptions, column_names
 from strads.dds.csv_dialect import is_number
@@ -129,7 +129,7 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         X, y, first = read_libsvm(path, None if like is None else (like.first, len(like.names)))
         numbers = Features(range(first, first + X.shape[1]), first)
         y = y if labelled else _NO_LABELS
-        samples = Samples(X, y, numbers, "LIBSVM", lambda row: f"{path}:{line_of_sample(path, row, 0)}")
+        samples = Samples(X, y, numbers, "LIBSVM", lambda row: f"{path}:{line_of_libsvm(path, row)}")
     else:
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
@@ -138,7 +138,7 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         columns = Columns(options.target, labelled, drop, categorical, wanted)
         X, y, names, note = read_delimited(path, columns)
         samples = Samples(
-            X, y, Features(names), "delimited text", lambda row: f"{path}:{line_of_sample(path, row, 1)}", note
+            X, y, Features(names), "delimited text", lambda row: f"{path}:{line_of_record(path, row)}", note
         )
     if like is None and options.names is not None:
         samples = _named(samples, options.names)

@@ -1,11 +1,11 @@
 """Samples in text files: LIBSVM, delimited text. Errors name malformed lines."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -158,9 +158,8 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
     InputError
         If there is no such column, or a line is malformed; names file and line.
     """
-    dialect, place, header = _header(path)
-    where = f"{path}:{place}"
-    target = wanted.target
+    text = _DelimitedText.begin(path)
+    header, where, target = text.header, text.where, wanted.target
     if target is None and wanted.labelled:
         raise InputError(f"{where}: name the column to predict with --target: {_some(header)}")
     given = {"--target": [] if target is None else [target], "--drop": wanted.drop, "--categorical": wanted.categorical}
@@ -181,18 +180,14 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         categorical = list(dict.fromkeys(column for column, category in features if category is not None))
     if not columns:
         raise InputError(f"{where}: there is no column but {target!r}: nothing to predict it from")
-    table = _parse(path, dialect, place, header, columns, categorical, target)
     numeric = [name for name in columns if name not in categorical]
-    if table.num_rows != _count_lines(path) - 1:  # Arrow joins lines if a quote is open, and also ends them at CR
-        _refuse_delimited_line(path, dialect, place, header, numeric, target)
-        raise InputError(f"{path}: {table.num_rows:,} records on {_count_lines(path) - 1:,} lines: is a quote open?")
-    for name in categorical if target is None else [*categorical, target]:
+    labels = categorical if target is None else [*categorical, target]
+    table = text.parse(numeric, labels, target)
+    for name in labels:
         lengths = pc.utf8_length(table.column(name)).to_numpy()
         if lengths.max(initial=0) > LONGEST_LABEL:
             row = int(lengths.argmax())
-            raise InputError(
-                f"{path}:{line_of_sample(path, row, 1)}: {name!r} has {lengths[row]:,} characters: no label"
-            )
+            raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has {lengths[row]:,} characters: no label")
     if features is None:
         features = features_of(table, columns, categorical)
     X, note = matrix_of(table, features)
@@ -201,7 +196,7 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
     entries = X.data if scipy.sparse.issparse(X) else X
     if not np.isfinite(entries).all() or (y == "").any():
-        _refuse_delimited_line(path, dialect, place, header, numeric, target)
+        text.refuse_line(numeric, target)
     return X, y, [name_of(feature) for feature in features], note and f"{path}: {note}"
 
 
@@ -215,78 +210,76 @@ def _features_wanted(wanted: Columns, header: list[str], where: str) -> list[Fea
     return [feature for _, feature in found if feature is not None]
 
 
-def _header(path: Path) -> tuple[Dialect, int, list[str]]:
-    """The dialect of the file, the line of its header, and the column names."""
-    peeked = [(number, line) for number, line in zip(range(1, _PEEKED_LINES), read_lines(path), strict=False)]
-    filled = [(number, line) for number, line in peeked if line.strip()]
-    if not filled:
-        raise InputError(f"{path}: the first lines are blank: give a header with the names of the columns")
-    dialect = Dialect(sniff_delimiter([line for _, line in filled], 1))
-    number, line = filled[0]
-    names = _split(path, number, dialect, line)
-    if dialect.delimiter == WHITESPACE or len(dialect.delimiter) > 1 or len(names) < 2:
-        raise InputError(
-            f"{path}:{number}: is no LIBSVM, MatrixMarket, npz, nor text delimited by commas, semicolons, tabs or bars"
-        )
-    if all(map(is_number, names)):
-        raise InputError(f"{path}:{number}: numbers stand where a header with the names of the columns is needed")
-    return dialect, number, names
+@dataclass(frozen=True)
+class _DelimitedText:
+    """A file of delimited text: how its lines are split, and the names of its columns, which are on line `place`."""
 
+    path: Path
+    dialect: Dialect
+    place: int
+    header: list[str]
 
-def _parse(
-    path: Path,
-    dialect: Dialect,
-    place: int,
-    header: list[str],
-    columns: list[str],
-    categorical: list[str],
-    target: str | None,
-) -> pa.Table:
-    texts = categorical if target is None else [*categorical, target]
-    types = {name: pa.float64() for name in columns} | {name: pa.string() for name in texts}
-    try:
-        with pa.input_stream(str(path), compression=compression_of(str(path))) as stream:
-            return pyarrow.csv.read_csv(
-                stream,
-                read_options=pyarrow.csv.ReadOptions(skip_rows=place, column_names=header),
-                parse_options=pyarrow.csv.ParseOptions(delimiter=dialect.delimiter),
-                convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
+    @classmethod
+    def begin(cls, path: Path) -> Self:
+        """Read the first lines."""
+        peeked = zip(range(1, _PEEKED_LINES), read_lines(path), strict=False)
+        filled = [(number, line) for number, line in peeked if line.strip()]
+        if not filled:
+            raise InputError(f"{path}: the first lines are blank: give a header with the names of the columns")
+        dialect = Dialect(sniff_delimiter([line for _, line in filled], 1))
+        place, line = filled[0]
+        text = cls(path, dialect, place, _split(path, place, dialect, line))
+        if dialect.delimiter == WHITESPACE or len(dialect.delimiter) > 1 or len(text.header) < 2:
+            raise InputError(
+                f"{text.where}: is no LIBSVM, MatrixMarket, npz, nor text delimited by commas, semicolons, tabs or bars"
             )
-    except pa.ArrowException as error:
-        numeric = [name for name in columns if name not in categorical]
-        _refuse_delimited_line(path, dialect, place, header, numeric, target)
-        raise InputError(f"{path}: cannot be read: {error}") from error
+        if all(map(is_number, text.header)):
+            raise InputError(f"{text.where}: numbers stand where a header with the names of the columns is needed")
+        return text
 
+    @property
+    def where(self) -> str:
+        """The line of the header."""
+        return f"{self.path}:{self.place}"
 
-def _refuse_delimited_line(
-    path: Path, dialect: Dialect, place: int, header: list[str], names: Sequence[str], target: str | None
-) -> None:
-    columns = [(header.index(name), name) for name in names]
-    for number, line in enumerate(read_lines(path), 1):
-        if number <= place or not line.strip():
-            continue
-        fields = _split(path, number, dialect, line)
-        if len(fields) != len(header):
-            raise InputError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)} names")
-        for column, name in columns:
-            if not _is_finite(fields[column]):
-                raise InputError(
-                    f"{path}:{number}: column {name!r} is {_short(fields[column])}: a finite number is needed; fill "
-                    f"one in, give --categorical {name} for a column of categories, or leave it out with --drop {name}"
+    def parse(self, numeric: list[str], labels: list[str], target: str | None) -> pa.Table:
+        """Return columns of numbers, and of texts."""
+        path = str(self.path)
+        types = dict.fromkeys(numeric, pa.float64()) | dict.fromkeys(labels, pa.string())
+        try:
+            with pa.input_stream(path, compression=compression_of(path)) as stream:
+                table = pyarrow.csv.read_csv(
+                    stream,
+                    read_options=pyarrow.csv.ReadOptions(skip_rows=self.place, column_names=self.header),
+                    parse_options=pyarrow.csv.ParseOptions(delimiter=self.dialect.delimiter),
+                    convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
                 )
-        if target is not None and not fields[header.index(target)]:
-            raise InputError(f"{path}:{number}: column {target!r}, which is to be predicted, is empty")
+        except pa.ArrowException as error:
+            self.refuse_line(numeric, target)
+            raise InputError(f"{path}: cannot be read: {error}") from error
+        lines = sum(1 for line in read_lines(path) if line.strip()) - 1
+        if table.num_rows != lines:  # Arrow joins lines if a quote is open, and also ends them at CR
+            self.refuse_line(numeric, target)
+            raise InputError(f"{path}: {table.num_rows:,} records on {lines:,} lines: is a quote open?")
+        return table
 
-
-def _count_lines(path: Path) -> int:
-    """Number of lines that are not blank."""
-    return sum(1 for line in read_lines(path) if line.strip())
-
-
-def line_of_sample(path: Path, row: int, header: int) -> int:
-    """Return the line of a sample; before the samples there are `header` lines, not counting blank ones."""
-    lines = (number for number, line in enumerate(read_lines(path), 1) if line.partition("#")[0].strip())
-    return next(islice(lines, row + header, None), 0)
+    def refuse_line(self, numeric: list[str], target: str | None) -> None:
+        """Raise InputError for the first malformed line, if there is one."""
+        places = [(self.header.index(name), name) for name in numeric]
+        for number, line in enumerate(read_lines(self.path), 1):
+            if number <= self.place or not line.strip():
+                continue
+            where, fields = f"{self.path}:{number}", _split(self.path, number, self.dialect, line)
+            if len(fields) != len(self.header):
+                raise InputError(f"{where}: {len(fields)} fields, but the header has {len(self.header)} names")
+            for place, name in places:
+                if not _is_finite(fields[place]):
+                    raise InputError(
+                        f"{where}: column {name!r} is {_short(fields[place])}: a finite number is needed; fill one in, "
+                        f"give --categorical {name} for a column of categories, or leave it out with --drop {name}"
+                    )
+            if target is not None and not fields[self.header.index(target)]:
+                raise InputError(f"{where}: column {target!r}, which is to be predicted, is empty")
 
 
 def _split(path: Path, number: int, dialect: Dialect, line: str) -> list[str]:
@@ -294,6 +287,21 @@ def _split(path: Path, number: int, dialect: Dialect, line: str) -> list[str]:
         return dialect.split(line)
     except InputError as error:
         raise InputError(f"{path}:{number}: {error}: {_short(line)}") from error
+
+
+def line_of_libsvm(path: Path, row: int) -> int:
+    """Return the line of a sample in LIBSVM's format; a comment alone is none."""
+    return _line_of(path, row, lambda line: line.partition("#")[0])
+
+
+def line_of_record(path: Path, row: int) -> int:
+    """Return the line of a sample in delimited text, below the header."""
+    return _line_of(path, row + 1, lambda line: line)
+
+
+def _line_of(path: Path, row: int, content: Callable[[str], str]) -> int:
+    lines = (number for number, line in enumerate(read_lines(path), 1) if content(line).strip())
+    return next(islice(lines, row, None), 0)
 
 
 def _is_finite(text: str) -> bool:

@@ -5,8 +5,7 @@ import os
 from strads.bodies.code_cache import code_folder
 from strads.cli.cluster_options import Where, count_of, describe
 from strads.cli.environment import backends, machine, versions
-from strads.cli.summary import print_summary
-from strads.cli.terminal import standard_output
+from strads.cli.terminal import print_summary, standard_output
 from strads.cli.train_options import DebugOption
 from strads.cluster import NodeInfo
 from strads.models.kernels.matrix_factorization import predict_pairs

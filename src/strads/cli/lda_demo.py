@@ -12,7 +12,7 @@ import strads
 from strads.cli.comparison import Demo, sameness, threads_of
 from strads.cli.lda_run import shares_of_topics
 from strads.cli.python_documentation import python_documentation
-from strads.cli.summary import print_summary
+from strads.cli.terminal import print_summary
 from strads.models import Corpus, LatentDirichletAllocation
 from strads.progress import format_rate, samples_per_second
 

@@ -1,12 +1,13 @@
-"""The consoles to which a command writes."""
+"""The consoles to which a command writes, and the table of results at its end."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from strads.cli.interrupts import OutputGoneError
 
@@ -49,6 +50,19 @@ def last_words(console: Console) -> Iterator[Console]:
         direct.show_cursor()
         direct.print()
         yield direct
+
+
+def print_summary(console: Console, rows: Sequence[tuple[str, str]]) -> None:
+    """Print aligned names and values; a value may have several lines.
+
+    Long lines are left to the terminal to wrap, so that paths can be copied.
+    """
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        console.print(
+            Text.assemble((f"{name:{width}}", "dim"), "  ", value.replace("\n", "\n" + " " * (width + 2))),
+            soft_wrap=True,
+        )
 
 
 def _columns() -> int | None:

@@ -18,8 +18,7 @@ from strads.cli.failure import RunFailedError, describe
 from strads.cli.interrupts import Interrupts, OutputGoneError
 from strads.cli.run_directory import MODEL, RunDirectory
 from strads.cli.snapshots import Savable, Snapshots
-from strads.cli.summary import print_summary
-from strads.cli.terminal import last_words
+from strads.cli.terminal import last_words, print_summary
 from strads.cli.train_options import Common
 from strads.cluster import Runtime
 from strads.progress import EpochProgress, Shown, format_figure, format_rate, samples_per_second

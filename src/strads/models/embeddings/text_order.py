@@ -16,6 +16,7 @@ from strads.models.kernels.word_windows import find_pairs
 from strads.schmp import Job, Program, Round, Schedule
 
 _CHUNK = 65_536  # tokens whose pairs are in memory at a time
+Steps = tuple[np.uint64, np.uint64, tuple[np.float32, np.float32]]  # key and stream of the negatives, learning rates
 
 
 @dataclass(eq=False)
@@ -77,17 +78,11 @@ class TextOrder(Program):
             rates = self.settings.rates(self.epoch, segment, number / chunks, (number + 1) / chunks)
             stream = np.uint64(job.worker << 32 | number)
             words, reaches = subsampled(chunk, self.keep, self.settings, self.epoch, segment, stream)
-            loss += train(data, words, reaches, self.settings.noise_key(self.epoch, segment), stream, rates)
+            loss += train(data, words, reaches, (self.settings.noise_key(self.epoch, segment), stream, rates))
         return loss
 
     def _train_pairs(
-        self,
-        data: SharedTables,
-        words: NDArray[np.int32],
-        reaches: NDArray[np.uint8],
-        key: np.uint64,
-        stream: np.uint64,
-        rates: tuple[np.float32, np.float32],
+        self, data: SharedTables, words: NDArray[np.int32], reaches: NDArray[np.uint8], steps: Steps
     ) -> tuple[float, int]:
         window, positions = self.settings.window, np.flatnonzero(words >= 0).astype(np.int32)
         most = 2 * window * len(positions)
@@ -95,26 +90,16 @@ class TextOrder(Program):
         count = find_pairs(words, reaches, positions, window, *rows)
         pairs = rows[0][:count], rows[1][:count]
         tables = data.inputs, data.outputs
-        found: tuple[float, int] = train_pairs(
-            *tables, *pairs, self.noise, self.settings.negative, key, stream, rates, scratch()
-        )
+        found: tuple[float, int] = train_pairs(*tables, *pairs, self.noise, self.settings.negative, *steps, scratch())
         return found
 
     def _train_windows(
-        self,
-        data: SharedTables,
-        words: NDArray[np.int32],
-        reaches: NDArray[np.uint8],
-        key: np.uint64,
-        stream: np.uint64,
-        rates: tuple[np.float32, np.float32],
+        self, data: SharedTables, words: NDArray[np.int32], reaches: NDArray[np.uint8], steps: Steps
     ) -> tuple[float, int]:
         negative, mean = self.settings.negative, self.settings.mean
         memory = window_memory(data.inputs.shape[1], negative)
         tables = data.inputs, data.outputs
-        found: tuple[float, int] = train_windows(
-            *tables, words, reaches, self.noise, negative, mean, key, stream, rates, memory
-        )
+        found: tuple[float, int] = train_windows(*tables, words, reaches, self.noise, negative, mean, *steps, memory)
         return found
 
     def aggregate(self, results: Sequence[NDArray[np.float64] | None]) -> None:

@@ -99,13 +99,10 @@ class RankingSolver(EngineSolver):
         On which the AUC is measured after each epoch.
     start : RankingFactors
         Initial values.
-    rate, regularization : float
-        η and λ.
-    verify : bool
-        Whether the other item of a triple must not be a like of the user.
+    rate, regularization, verify, seed
+        As of `RankingRotation`.
     workers : int, optional
         Number of logical workers; by default that of `count_workers`.
-    seed : int
     threads : int, optional
         Threads of a single process.
     team : ThreadTeam

@@ -85,7 +85,7 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
 
     def __init__(
         self,
-        penalty: str = "elasticnet",
+        penalty: str | None = "elasticnet",
         C: float = 1.0,
         *,
         l1_ratio: float = 1.0,

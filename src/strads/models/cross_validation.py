@@ -21,13 +21,7 @@ from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import strengths_down
-from strads.models.regression.inputs import (
-    as_classes,
-    as_features,
-    as_sample_weights,
-    as_targets,
-    refuse_not_finite,
-)
+from strads.models.regression.inputs import as_classes, as_features, as_sample_weights, as_targets, refuse_not_finite
 from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import alpha_max, lasso_path, logistic_path

@@ -14,13 +14,7 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED, ContinuedEstimator
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import (
-    check_positive,
-    check_whole_numbers,
-    check_workers,
-    is_number,
-    recorded_seed,
-)
+from strads.models._parameters import check_positive, check_whole_numbers, check_workers, is_number, recorded_seed
 from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
 from strads.models.corpora.vocabulary import packed_words, unpacked_words

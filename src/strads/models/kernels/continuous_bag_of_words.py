@@ -6,13 +6,7 @@ import numpy as np
 from numba import njit
 
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.lanes import (
-    WIDTH,
-    load_floats,
-    multiply_add,
-    splat_float,
-    store_floats,
-)
+from strads.models.kernels.lanes import WIDTH, load_floats, multiply_add, splat_float, store_floats
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
 from strads.models.kernels.word_windows import SENTENCE_END
 

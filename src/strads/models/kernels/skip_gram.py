@@ -13,15 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.lanes import (
-    WIDTH,
-    add,
-    load_floats,
-    multiply_add,
-    prefetch,
-    splat_float,
-    store_floats,
-)
+from strads.models.kernels.lanes import WIDTH, add, load_floats, multiply_add, prefetch, splat_float, store_floats
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
 
 GROUP = 8  # pairs that share negatives

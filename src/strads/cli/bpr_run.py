@@ -43,7 +43,7 @@ class BprRun(InteractionsRun):
     data: Annotated[Path, data_option(help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.")]
     parameters: BprParameters
     at_least: Annotated[
-        float | None, data_option(help="Score from which on an item is liked; by default all above 0.")
+        float | None, data_option(help="Lowest score that counts as a like; by default any above 0.")
     ] = None
 
     command: ClassVar[str] = "bpr"

@@ -43,7 +43,7 @@ def _delimiter(value: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """Options that say how a file is read; by default what the file shows of itself."""
+    """Options that say how a file is read; what is not given is detected."""
 
     columns: Annotated[
         str | None,
@@ -55,11 +55,11 @@ class FileFormat:
         ),
     ] = None
     delimiter: Annotated[
-        str | None, data_option(callback=_delimiter, help="Between columns; by default found out.")
+        str | None, data_option(callback=_delimiter, help="Text between columns; detected by default.")
     ] = None
     header: Annotated[
         bool | None,
-        data_option("--header/--no-header", help="Whether the first line names columns; by default found out."),
+        data_option("--header/--no-header", help="Whether the first line names columns; detected by default."),
     ] = None
 
     @property

@@ -25,9 +25,9 @@ class InteractionsRun(TrainRun):
     """
 
     reading: FileFormat
-    holdout: Annotated[
-        float, data_option(callback=share, help="Share to hold out, chosen at random, and to measure on.")
-    ] = 0.1
+    holdout: Annotated[float, data_option(callback=share, help="Share to hold out, chosen at random, and test on.")] = (
+        0.1
+    )
     split: Annotated[
         Literal["random", "time", "last"],
         data_option(help="Hold out at random, the last by time, or the last of each user; these need timestamps."),

@@ -64,7 +64,7 @@ class LdaRun(TrainRun):
     ] = None
     words: WordOptions
     holdout: Annotated[
-        float, data_option(callback=share, help="Share of the documents, chosen at random, to measure on.")
+        float, data_option(callback=share, help="Share of the documents to hold out, chosen at random, and test on.")
     ] = 0.1
 
     command: ClassVar[str] = "lda"

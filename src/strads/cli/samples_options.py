@@ -29,12 +29,8 @@ SamplesOption = Annotated[
         help="Samples: LIBSVM, MatrixMarket, npz (X and y, or scipy.sparse), or CSV with a header; text may be gzip."
     ),
 ]
-LabelsOption = Annotated[
-    Path | None, data_option(help="What is to be predicted, one a line or .npy, where the file of samples lacks it.")
-]
-TargetOption = Annotated[
-    str | None, data_option(metavar="COLUMN", help="What is to be predicted: a column of the CSV.")
-]
+LabelsOption = Annotated[Path | None, data_option(help="Targets, one a line or .npy, if the file of samples has none.")]
+TargetOption = Annotated[str | None, data_option(metavar="COLUMN", help="Column of the CSV to predict.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +55,15 @@ class DesignOptions:
 class SampleOptions(DesignOptions):
     """How samples are read, and which of them are measured on."""
 
-    test: Annotated[Path | None, data_option(help="Further samples, to measure on; a path chooses by them.")] = None
+    test: Annotated[
+        Path | None, data_option(help="Samples to test on; of a path, the model that is best on them is kept.")
+    ] = None
     test_labels: Annotated[
         Path | None,
-        data_option(help="What is to be predicted of the further samples, if that is in a file of its own."),
+        data_option(help="Targets of the samples to test on, if they are in a file of their own."),
     ] = None
     holdout: Annotated[
-        float, data_option(callback=share, help="Share of the samples to measure on, in place of further ones.")
+        float, data_option(callback=share, help="Share of the samples to hold out and test on, in place of --test.")
     ] = 0.0
 
     def recorded(self) -> dict[str, Any]:

@@ -24,12 +24,12 @@ class TransEParameters:
     norm: Annotated[int, model_option(min=1, max=2, help="Norm of the distance.")] = 2
     loss: Annotated[Literal["margin", "logistic"], model_option(help="Margin ranking, or logistic loss.")] = "margin"
     margin: Annotated[float, model_option(callback=positive, help="γ; 10 is good for --norm 1.")] = 4.0
-    n_negatives: Annotated[int, model_option(min=1, help="Others that each triple is compared with.")] = 16
+    n_negatives: Annotated[int, model_option(min=1, help="Negative triples that each triple is compared with.")] = 16
     negatives: Annotated[Literal["uniform", "bernoulli"], model_option(help="Which end of a triple is replaced.")] = (
         "uniform"
     )
     adversarial_temperature: Annotated[
-        float, model_option(callback=not_negative, help="How much the nearest others count.")
+        float, model_option(callback=not_negative, help="How much more the nearest negatives count.")
     ] = 10.0
     normalization: Annotated[
         Literal["none", "sphere", "ball"], model_option(help="Scale entities to norm 1, or to at most 1.")
@@ -50,7 +50,7 @@ class TransERun(TrainRun):
         Path, data_option(help="Triples: head, relation, tail, separated by tabs; or OpenKE's train2id.txt; gzip too.")
     ]
     parameters: TransEParameters
-    test: Annotated[Path | None, data_option(help="Triples to measure on.")] = None
+    test: Annotated[Path | None, data_option(help="Triples to test on.")] = None
     known: Annotated[
         list[Path] | None,
         data_option(

@@ -37,7 +37,9 @@ def predict(
     reading: FileFormat,
     unknown: Annotated[
         Literal["skip", "error", "mean"],
-        typer.Option(help="Leave out pairs of unknown users and items, end, or predict by what is known."),
+        typer.Option(
+            help="Leave out pairs with an unknown user or item, stop with an error, or predict from what is known."
+        ),
     ] = "skip",
     clip: Annotated[bool, typer.Option("--clip/--no-clip", help="Keep within the scores of the training data.")] = True,
     output: Output,
@@ -125,7 +127,7 @@ def evaluate(
     labels: LabelsOption = None,
     target: TargetOption = None,
     at_least: Annotated[
-        float | None, typer.Option(help="Score from which on an item is relevant; by default all are.")
+        float | None, typer.Option(help="Lowest score that counts as relevant; by default all do.")
     ] = None,
     count: CountOption = _COUNT,
     output: Output,

@@ -11,7 +11,7 @@ import pytest
 
 from strads.cli.run_directory import RunDirectory
 from strads.errors import InputError
-from strads.models import LatentDirichletAllocation, LogisticRegression
+from strads.models import LatentDirichletAllocation, LinearSVC, LogisticRegression, MultinomialLogisticRegression
 from strads.models.array_files import read_npy, read_npz
 from strads.models.model_files import load_model, replacing, save_model
 
@@ -121,6 +121,17 @@ def test_parameters_of_a_file_are_checked_as_fit_checks_them(tmp_path):
     rewrite(path, header=np.array(header.replace('"max_iter": ', '"max_iter": -')))
     with pytest.raises(InputError, match="max_iter=-"):
         LogisticRegression.load(path)
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, LogisticRegression, MultinomialLogisticRegression])
+def test_classifiers_of_two_classes_have_as_many_rows_as_fit_gives_them(tmp_path, kind):
+    path = tmp_path / "model.npz"
+    model = kind().fit(np.eye(4), [0, 1, 0, 1])
+    rows = 3 - len(model.coef_)
+    model.save(path)
+    rewrite(path, coef=np.ones((rows, 4)), intercept=np.ones(rows))
+    with pytest.raises(InputError, match=rf"coefficients of shape \({rows}, 4\) of 2 classes"):
+        kind.load(path)
 
 
 def test_arrays_have_what_their_headers_announce(tmp_path):

@@ -1,6 +1,8 @@
 """Bodies of every kind, against the same loop run in plain Python."""
 
 import math
+import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -429,3 +431,52 @@ def test_threads_with_more_loops_than_are_kept(monkeypatch):
     assert not failed
     for n, table in enumerate(tables):
         assert table.to_list() == (10.0 * np.bincount(np.arange(50) % (n + 1))).tolist()
+
+
+def test_loops_of_several_threads_on_one_table_take_turns() -> None:
+    def count(k: int, rows: Any, counts: Any) -> None:
+        counts[rows[k]] += 1
+
+    rows = strads.dvector(np.random.default_rng(0).integers(0, 1000, 100_000))
+    counts = strads.dvector(np.zeros(1000, np.int64))
+
+    def call() -> None:
+        for _ in range(5):
+            strads.async_for(len(rows), count, rows, counts)
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(counts.to_numpy(), 15 * np.bincount(rows.to_numpy(), minlength=1000))
+
+
+def test_the_plan_after_changed_rows_does_not_depend_on_the_threads() -> None:
+    def mix(k: int, earlier: Any, x: Any) -> None:
+        x[k] = (x[earlier[k]] * 3 + x[k] + k) % 1_000_003
+
+    tasks, results = 400_000, []
+    for threads in (1, 2):
+        earlier, x = strads.dvector(np.maximum(np.arange(tasks) - 5000, 0)), strads.dvector(np.arange(tasks) % 1000)
+        for call in range(3):
+            if call == 2:
+                earlier[tasks // 2] = tasks // 2 + 100  # now a task reads a row that a later one writes
+            statistics = strads.async_for(tasks, mix, earlier, x, threads=threads)
+        results.append((statistics.strategy, x.to_numpy(copy=True)))
+    assert results[0][0] == results[1][0]
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_reconnaissance_with_real_numbers_sees_what_the_task_has_written() -> None:
+    def chase(k: int, following: Any, x: Any) -> None:
+        place = following[k]
+        following[k] = (place + 1) % len(x)
+        x[following[k]] += 1  # a row that the task has just chosen
+
+    n = 300
+    start = np.random.default_rng(3).integers(0, n, n)
+    following, x = strads.dvector(start), strads.dvector(np.zeros(n, np.int64))
+    strads.async_for(n, chase, following, x)
+    np.testing.assert_array_equal(following.to_numpy(), (start + 1) % n)
+    np.testing.assert_array_equal(x.to_numpy(), np.bincount((start + 1) % n, minlength=n))

@@ -15,6 +15,7 @@ from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
 from strads.loops.steps import pack_async, perform_loop, unpack_async
+from strads.loops.turns import turn
 from strads.schedule.planner import STRATEGIES
 
 _MODES = ("compiled", "python")
@@ -104,9 +105,10 @@ def async_for(
 
     def run() -> LoopStatistics:
         place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
-        return run_loop(
-            place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted
-        )
+        with turn(arguments):
+            return run_loop(
+                place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted
+            )
 
     if current_session() is None:
         return run()

@@ -233,8 +233,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     # they have been the same in two calls is reconnaissance worthwhile.
     deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
     changes = outdated is not None and outdated.contents != deciding
-    earlier = None if outdated is None or outdated.facts.is_put_off else outdated.facts.plan
-    in_sequence = earlier is not None and earlier.strategy == "sequential"
+    in_sequence = outdated is not None and outdated.facts.stays_in_sequence
     alone = "so it ran before its rows changed" if in_sequence and call.options.strategy == "auto" else ""
     if wanders and _runs_alone(call):
         alone = "a task has left the rows that were recorded for it"

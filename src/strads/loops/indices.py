@@ -90,6 +90,12 @@ class LoopIndices:
             return LoopIndices(0, 1, self.values[first:last], int(last - first))
         return LoopIndices(self.start + self.step * int(first), self.step, _NO_VALUES, int(last - first))
 
+    def every(self, stride: int) -> "LoopIndices":
+        """Return the indices at the positions 0, `stride`, 2 `stride`, …"""
+        if not self.is_range:
+            return LoopIndices.of(self.values[::stride])
+        return LoopIndices(self.start, self.step * stride, _NO_VALUES, -(-len(self) // stride))
+
     def __getitem__(self, position: int) -> int:
         if not self.is_range:
             return int(self.values[position])

@@ -25,6 +25,7 @@ from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
 from strads.loops.steps import pack_sync, perform_loop, unpack_sync
+from strads.loops.turns import turn
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
 
@@ -115,7 +116,8 @@ def sync_for(
     minibatches = Minibatches(rows, size, count, None if seed is None else int(seed))
 
     def run() -> SyncStatistics:
-        return _run(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
+        with turn((*arguments, data)):
+            return _run(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
 
     if current_session() is None:
         return run()

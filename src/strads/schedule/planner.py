@@ -135,7 +135,7 @@ def build_plan(
     part = chosen(records, np.arange(middle.start, middle.stop)) if middle else None
     if part is not None:
         loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed)
-        hopeless = foresee_one_job(part, loop)
+        hopeless = foresee_one_job(part, loop, lambda: chosen(records, np.arange(0, records.tasks, spread(loop.tasks))))
         if hopeless is not None:
             plan = _one_job(problem, "sequential", f"{ALONE}: {hopeless.reason}")
             return _with_rejected(plan, hopeless.rejected)
@@ -182,24 +182,55 @@ def middle_of(tasks: int) -> range:
     return range(begin, begin + size) if tasks >= 2 * size else range(0)
 
 
-def foresee_one_job(part: AccessRecords, loop: Loop) -> OneJob | None:
-    """Say why a loop has to run as one job, as far as the tasks of its middle tell; None if a plan may win.
+def spread(tasks: int) -> int:
+    """Return the stride of tasks that stand for all of a long loop wherever its order does not count.
 
-    Also called before the whole loop is recorded, to save the records; the plan is the same either way. Where the order
-    of the tasks counts, all of the part must be a chain; otherwise no strategy may win for the part.
+    Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.
     """
-    part = as_sparse(part)
-    if loop.in_order or feeds_forward(part):  # the cost model tells uniform records from others
-        plan = build_plan(part, threads=2, in_order=True, certain=loop.certain)
-        reason = f"its order counts, and {part.tasks:,} tasks of its middle can hardly run together"
-    else:
-        problem = Problem.of(as_uniform(part), 2, loop.seed, sequential, None, loop.certain, loop.near, loop.deal)
-        plan = _choose(problem, in_order=False, streams=loop.streams, share=part.tasks / loop.tasks)
-        reason = plan.reason.removeprefix(ALONE).strip(" ()") or "its tasks conflict"
-        reason = f"{part.tasks:,} tasks of its middle would hardly be faster together: {reason}"
+    return min(PARTS, tasks // SMALLEST_PART) | 1
+
+
+def foresee_one_job(
+    middle: AccessRecords, loop: Loop, record_spread: Callable[[], AccessRecords | None]
+) -> OneJob | None:
+    """Say why a long loop has to run as one job, as far as some of its tasks tell; None if a plan may win.
+
+    Also called before the whole loop is recorded, to save the records; the plan is the same either way.
+
+    Parameters
+    ----------
+    middle
+        Records of the tasks `middle_of` the loop: whether it can be planned in its order.
+    loop
+        The loop.
+    record_spread
+        Returns the records of every `spread`-th task, or None if that fails: whether it can be planned in another
+        order. Only called if the middle does not decide.
+    """
+    middle = as_sparse(middle)  # the cost model tells uniform records from others
+    plan = build_plan(middle, threads=2, in_order=True, certain=loop.certain)
     if plan.strategy != "sequential":
         return None
-    rejected = plan.details.get("rejected")
+    if loop.in_order or feeds_forward(middle):
+        return _one_job_after(
+            plan, f"its order counts, and {middle.tasks:,} tasks of its middle can hardly run together"
+        )
+    part = record_spread()
+    if part is None:
+        return None
+    part = as_uniform(as_sparse(part))
+    problem = Problem.of(part, 2, loop.seed, sequential, None, loop.certain, loop.near, loop.deal)
+    plan = _choose(problem, in_order=False, streams=loop.streams, share=part.tasks / loop.tasks)
+    if plan.strategy != "sequential":
+        return None
+    cause = plan.reason.removeprefix(ALONE).strip(" ()") or "they share rows"
+    return _one_job_after(
+        plan, f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
+    )
+
+
+def _one_job_after(trial: Plan, reason: str) -> OneJob:
+    rejected = trial.details.get("rejected")
     return OneJob(reason, dict(rejected) if isinstance(rejected, dict) else {})
 
 
@@ -305,8 +336,9 @@ def _gain(problem: Problem, plan: Plan, share: float) -> float:
         return plan.parallelism
     alone = problem.tasks * problem.nanoseconds_per_task
     jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
-    in_order = problem.tasks * problem.nanoseconds_in(plan.order)
-    together = in_order / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
+    # Of a part of the loop, it is not known how near to each other tasks of a job are.
+    reordered = alone if share < 1 else problem.tasks * problem.nanoseconds_in(plan.order)
+    together = reordered / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
     gain = plan.details.get("gain")
     return min(alone / together, gain) if isinstance(gain, float) else alone / together
 

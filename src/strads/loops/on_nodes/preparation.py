@@ -28,6 +28,7 @@ from strads.loops.on_nodes.recording import (
     plan_by_ranges,
     record,
     record_middle,
+    record_some,
     record_with_outcomes,
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
@@ -35,7 +36,7 @@ from strads.loops.program import LoopProgram
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.planner import ALONE, KEPT, Loop, build_plan, foresee_one_job, is_dear
+from strads.schedule.planner import ALONE, KEPT, Loop, build_plan, foresee_one_job, is_dear, spread
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import concatenated, nothing_recorded
@@ -108,6 +109,8 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
             is_volatile=bool(program.facts.volatile),
             checks_all=ahead.checks_all,
             is_put_off=ahead.alone == _FIRST_CALL,
+            stays_in_sequence=plan.strategy == "sequential"
+            and plan.reason not in (f"{ALONE}: {_ONE_THREAD}", f"{ALONE}: {_FIRST_CALL}"),
             compile_seconds=ahead.compile_seconds,
             reconnaissance_seconds=recorded - start - ahead.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
@@ -210,7 +213,8 @@ def _look_ahead(
         if plan is not None:
             return _Ahead(program, {}, seconds, nothing, "", plan)
         loop = _loop(spec, program, bound, in_order=in_order)
-        hopeless = foresee_one_job(middle, loop)
+        stride = spread(len(indices))
+        hopeless = foresee_one_job(middle, loop, lambda: record_some(program, bound, indices.every(stride), team))
         if hopeless is not None:
             alone, rejected = hopeless.reason, hopeless.rejected
         if not alone and spec.is_first and not bound.sums_floats and is_dear(middle, in_order=in_order):

@@ -175,10 +175,15 @@ def record_middle(
 ) -> AccessRecords | None:
     """Record the tasks in the middle of a long loop; None if it is not long, or if a task fails."""
     middle = middle_of(len(indices))
-    if not middle:
-        return None
+    return record_some(program, bound, indices.part(middle.start, middle.stop), team) if middle else None
+
+
+def record_some(
+    program: LoopProgram, bound: BoundArguments, indices: LoopIndices, team: ThreadTeam
+) -> AccessRecords | None:
+    """Record some tasks of a loop; None if one fails."""
     try:
-        return program.compile_recorder(bound, indices).run(bound, indices.part(middle.start, middle.stop), team)
+        return program.compile_recorder(bound, indices).run(bound, indices, team)
     except TaskFailed:
         return None
 

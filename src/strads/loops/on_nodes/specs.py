@@ -96,6 +96,8 @@ class LoopFacts:
         Whether nothing was recorded, and the run checks every access.
     is_put_off
         Whether the first call runs in sequence only because planning takes longer: the next one is planned.
+    stays_in_sequence
+        Whether one job runs the loop whatever the number of threads: then it does so when its rows change.
     compile_seconds, reconnaissance_seconds, planning_seconds
         Times of the three phases.
     """
@@ -109,6 +111,7 @@ class LoopFacts:
     is_volatile: bool
     checks_all: bool
     is_put_off: bool
+    stays_in_sequence: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float

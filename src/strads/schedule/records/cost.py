@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.records.touches import Touches, span
+from strads.schedule.records.touches import Touches, is_write, span
 
 TASK = 5.0  # nanoseconds of a task that does nothing
 HIT, MISS = 1.0, 5.0  # nanoseconds of an access to a line that is in the L1 cache, or is not
@@ -17,6 +17,7 @@ SAMPLES, SAMPLE = 8, 2048  # number of sampled ranges of the loop, and tasks in 
 @njit(nogil=True, cache=True)
 def _of_tasks(
     touches: Touches,
+    flags: NDArray[np.uint8],
     begin: int,
     end: int,
     order: NDArray[np.integer],
@@ -39,13 +40,15 @@ def _of_tasks(
                 table += 1
             line = (row * row_bytes[table] // LINE_BYTES) * 64 + table
             place = (line // 64 + table * 97) % LINES
-            total += (HIT if cached[place] == line else MISS) + row_bytes[table] / BYTES
+            times = 2 if is_write(touches, flags, first, access) else 1  # what is written has been read
+            total += (HIT if cached[place] == line else MISS) + (times - 1) * HIT + times * row_bytes[table] / BYTES
             cached[place] = line
     return total
 
 
 def nanoseconds_per_task(
     touches: Touches,
+    flags: NDArray[np.uint8],
     tasks: int,
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
@@ -57,6 +60,8 @@ def nanoseconds_per_task(
     ----------
     touches
         The accesses that can conflict; all others are ignored, as is arithmetic.
+    flags
+        Which of them write: see `touches.is_write`.
     tasks
         Number of tasks.
     first_row : (tables + 1,)
@@ -71,6 +76,6 @@ def nanoseconds_per_task(
     total, count = 0.0, 0
     for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, tasks)
-        total += _of_tasks(touches, begin, end, order, first_row, row_bytes, np.full(LINES, -1, np.int64))
+        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, np.full(LINES, -1, np.int64))
         count += end - begin
     return total / count

@@ -42,7 +42,8 @@ def feeding(records: AccessRecords) -> Feeding:
         return Feeding.NEVER
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    writer = np.zeros(int(first_row[-1]), index_dtype(records.tasks + 1))  # number of the last one, from 1; 0: none
+    # Number, from 1, of the last task that writes each row, and of the last one so far; 0: none.
+    writer, latest = np.zeros((2, int(first_row[-1])), index_dtype(records.tasks + 1))
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords):
         accessed = zip(records.access_tables, records.access_writes, strict=True)
@@ -50,7 +51,7 @@ def feeding(records: AccessRecords) -> Feeding:
         touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(tags))
     else:
         tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
-    feeding = _feeding(touches, records.tasks, tags, first_row, writer)
+    feeding = _feeding(touches, records.tasks, tags, first_row, writer, latest)
     if feeding in (_BACKWARD, _NEVER):
         return Feeding.BACKWARD if feeding == _BACKWARD else Feeding.NEVER
     return Feeding.FORWARD if feeding > MANY * records.tasks else Feeding.SELDOM
@@ -69,6 +70,7 @@ def _feeding(
     tags: NDArray[np.uint8],
     first_row: NDArray[np.int64],
     writer: NDArray[np.integer],
+    latest: NDArray[np.integer],
 ) -> int:
     """Number of tasks that read rows which only earlier tasks write, or one of the negative codes.
 
@@ -88,22 +90,15 @@ def _feeding(
         for access in range(first, end):
             tag = tags[access - first if uniform else access]
             if tag & 1:
+                latest[first_row[tag >> 1] + touches.rows[access]] = task + 1
+        for access in range(first, end):
+            tag = tags[access - first if uniform else access]
+            row = first_row[tag >> 1] + touches.rows[access]
+            if tag & 1 or latest[row] == task + 1:
                 continue
-            row = touches.rows[access]
-            last = writer[first_row[tag >> 1] + row]
-            if (last > task + 1 or not foreign) and not _writes(touches, first, end, tags, tag | 1, row):
-                if last > task + 1:
-                    return _BACKWARD
-                foreign = True
-            reads_earlier |= 0 < last < task + 1
+            if writer[row] > task + 1:
+                return _BACKWARD
+            foreign = True
+            reads_earlier |= writer[row] > 0
         feeding += reads_earlier
     return feeding if foreign else _NEVER
-
-
-@njit(nogil=True)
-def _writes(touches: Touches, first: int, end: int, tags: NDArray[np.uint8], written: int, row: np.integer) -> bool:
-    """Whether a task with these accesses writes a row; `written` is the tag of that."""
-    for access in range(first, end):
-        if touches.rows[access] == row and tags[access - first if touches.arity >= 0 else access] == written:
-            return True
-    return False

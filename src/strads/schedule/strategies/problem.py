@@ -112,7 +112,7 @@ class Problem:
         """The same if tasks run in an order other than that of the loop."""
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         order = np.empty(0, np.int64) if order is None else order
-        guess = nanoseconds_per_task(self.touches, self.tasks, self.first_row, row_bytes, order)
+        guess = nanoseconds_per_task(self.touches, self.write_flags, self.tasks, self.first_row, row_bytes, order)
         return max(TASK, self.certain * guess)
 
     @property

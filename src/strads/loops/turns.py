@@ -1,0 +1,40 @@
+"""Loops of several Python threads that share arguments run one after the other."""
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from strads.dds import Accumulator
+from strads.dds.hints import Snapshot
+from strads.loops.arguments import table_of
+from strads.rng.numbers import RandomNumbers
+
+_locks: "weakref.WeakKeyDictionary[Any, threading.RLock]" = weakref.WeakKeyDictionary()
+_adding = threading.Lock()
+
+
+@contextmanager
+def turn(arguments: tuple[Any, ...]) -> Iterator[None]:
+    """Wait until no other thread runs a loop on any of the arguments that loops change, and keep them until the end.
+
+    A plan says which jobs of one loop may run together, not which jobs of two loops.
+    """
+    with ExitStack() as held:
+        for lock in _locks_of(arguments):
+            held.enter_context(lock)
+        yield
+
+
+def _locks_of(arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the locks of the arguments, in an order that is the same for all threads."""
+    shared = {id(found): found for argument in arguments if (found := _shared(argument)) is not None}
+    with _adding:
+        return [_locks.setdefault(shared[key], threading.RLock()) for key in sorted(shared)]
+
+
+def _shared(argument: Any) -> Any | None:
+    if isinstance(argument, Accumulator | RandomNumbers):
+        return argument
+    return table_of(argument.table if isinstance(argument, Snapshot) else argument)

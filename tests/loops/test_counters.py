@@ -294,6 +294,21 @@ def test_a_counter_of_all_tasks_does_not_serialize_a_loop():
     assert 0 < steps[0] < len(D)
 
 
+def test_counters_are_not_copied_if_one_thread_runs_the_loop_anyway():
+    def follow(k, steps, place, visits):
+        place[k + 1] = (place[k] * 5 + steps[k]) % 7
+        visits[0] += 1
+
+    n = 20_000
+    steps = strads.dvector(np.random.default_rng(0).integers(0, 7, n))
+    place, visits = strads.dvector(np.zeros(n + 1, np.int64)), strads.dvector(np.zeros(1, np.int64))
+    for call in range(2):
+        stats = strads.async_for(n, follow, steps, place, visits, threads=2)
+        assert (stats.strategy, stats.plan.jobs) == ("sequential", 1)
+        assert "copy of its own" not in stats.plan.explain()
+        assert visits[0] == (call + 1) * n
+
+
 def test_a_failing_task_leaves_the_counters_as_they_were():
     def count(k, D, T):
         T[D[k]] += 1

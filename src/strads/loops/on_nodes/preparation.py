@@ -66,7 +66,11 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront")
     if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, node, spec, bound, program)):
         return facts
+    first: NodeLoop = node.store[spec.name]
     final = _prepare(node, apart, arguments, time.perf_counter())
+    if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
+        node.store[spec.name] = first  # copies of the counters would only add a barrier
+        return None if final is None or facts is None else facts.after(final)
     return None if final is None or facts is None else final.after(facts)
 
 

@@ -60,13 +60,13 @@ class _Copies:
         if position not in self._found:
             rows = len(argument.storage)
             copies = np.empty((self.rows, *_row_shape(argument)), argument.storage.dtype)
-            self._found[position] = copies, np.full(rows, -1, np.int64), np.zeros(rows, np.int32)
+            self._found[position] = copies, np.zeros(rows, np.int64), np.zeros(rows, np.int32)
         return self._found[position]
 
     def forget(self) -> None:
         """Discard the copies, as tasks are run again."""
         for _, stamps, _ in self._found.values():
-            stamps[:] = -1
+            stamps[:] = 0
 
     def grow(self) -> None:
         """Make room for more rows per task."""

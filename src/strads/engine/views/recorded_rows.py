@@ -61,9 +61,15 @@ def _slots_in_use(view):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
+def _stamp(view):  # type: ignore[no-untyped-def]
+    """Return what marks a row that the task has copied; fresh memory, all zeros, marks none."""
+    return view.state[TASK] + 1
+
+
+@register_jitable
 def scratch_slot(view, position):  # type: ignore[no-untyped-def]
     """Return the slot of this task's private copy of a row; the first access creates the copy."""
-    task = view.state[TASK]
+    task = _stamp(view)
     if view.stamps[position] == task:
         return view.slots[position]
     counter = _slots_in_use(view)
@@ -124,7 +130,7 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             position = wrap(index, len(view.data))
             log(view, position, write)
             length = view.data.offsets[position + 1] - view.data.offsets[position]
-            fresh = view.stamps[position] != view.state[TASK]
+            fresh = view.stamps[position] != _stamp(view)
             row = view.copies[scratch_slot(view, position), :length]
             if fresh:
                 row[:] = view.data[position]
@@ -137,7 +143,7 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             position = wrap(index, len(view.data))
             log(view, position, 0)
             # A number is copied only when it is written: most tasks read many and write few.
-            if view.state[_slots_in_use(view)] > 0 and view.stamps[position] == view.state[TASK]:
+            if view.state[_slots_in_use(view)] > 0 and view.stamps[position] == _stamp(view):
                 return view.copies[view.slots[position]]
             return view.data[position]
 
@@ -146,7 +152,7 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
     def row(view, index):  # type: ignore[no-untyped-def]
         position = wrap(index, len(view.data))
         log(view, position, write)
-        fresh = view.stamps[position] != view.state[TASK]
+        fresh = view.stamps[position] != _stamp(view)
         slot = scratch_slot(view, position)
         if fresh:
             _copy_row(view.copies, slot, view.data, position)

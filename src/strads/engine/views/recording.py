@@ -43,7 +43,7 @@ class Scratch(NamedTuple):
     """Storage of a table seen as scratch: its data and tag, the log (`rows`, `tags`), and the task's copies of rows.
 
     `state` holds the current task and the slots in use; `copies` the copied rows by slot; `stamps` and `slots`, by row,
-    the last task that copied it, and its slot.
+    the last task that copied it, counted from 1, and its slot.
     """
 
     data: Any

@@ -9,6 +9,7 @@ from strads.schedule.records.touches import Touches, is_write, span
 TASK = 5.0  # nanoseconds of a task that does nothing
 HIT, MISS = 1.0, 5.0  # nanoseconds of an access to a line that is in the L1 cache, or is not
 BYTES = 32.0  # of a row that are processed per nanosecond
+NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
 HANDOVER = 20.0  # nanoseconds to fetch a line that another core has written
 SAMPLES, SAMPLE = 8, 2048  # number of sampled ranges of the loop, and tasks in each
@@ -40,8 +41,9 @@ def _of_tasks(
                 table += 1
             line = (row * row_bytes[table] // LINE_BYTES) * 64 + table
             place = (line // 64 + table * 97) % LINES
-            times = 2 if is_write(touches, flags, first, access) else 1  # what is written has been read
-            total += (HIT if cached[place] == line else MISS) + (times - 1) * HIT + times * row_bytes[table] / BYTES
+            total += (HIT if cached[place] == line else MISS) + row_bytes[table] / BYTES
+            if row_bytes[table] <= NUMBER and is_write(touches, flags, first, access):
+                total += HIT + row_bytes[table] / BYTES  # it has mostly been read before
             cached[place] = line
     return total
 

@@ -51,10 +51,10 @@ def feeding(records: AccessRecords) -> Feeding:
         touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(tags))
     else:
         tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
-    feeding = _feeding(touches, records.tasks, tags, first_row, writer, latest)
-    if feeding in (_BACKWARD, _NEVER):
-        return Feeding.BACKWARD if feeding == _BACKWARD else Feeding.NEVER
-    return Feeding.FORWARD if feeding > MANY * records.tasks else Feeding.SELDOM
+    fed = _feeding(touches, records.tasks, tags, first_row, writer, latest)
+    if fed in (_BACKWARD, _NEVER):
+        return Feeding.BACKWARD if fed == _BACKWARD else Feeding.NEVER
+    return Feeding.FORWARD if fed > MANY * records.tasks else Feeding.SELDOM
 
 
 def _reads(records: AccessRecords) -> bool:

@@ -106,3 +106,47 @@ def of_all_rows(tasks, rows):
     every = np.tile(np.arange(rows, dtype=np.int32), tasks)
     offsets = np.arange(tasks + 1, dtype=np.int64) * rows
     return SparseRecords((TableShape("r", rows, 8),), offsets, every, np.ones(len(every), np.uint8))
+
+
+def pairs_item_by_item(k, a, b, W, V):
+    for f in range(W.shape[1]):
+        W[a[k], f] += W[b[k], f] * V[k % len(V), f] % 7
+
+
+def one_filter(k, a, b, P, V):
+    block, other = P[a[k]], P[b[k]]
+    gain = (block[0, 1] + other[1][2] * V[k % len(V), 0]) % 7
+    for i in range(block.shape[0]):
+        for j in range(P.shape[2]):
+            block[i, j] += gain
+    other[-1, 0] -= block.size
+
+
+def blocks_that_are_stored(k, a, b, P, V):
+    P[a[k]] = V[:2, :3]
+    P[b[k], 1] = V[k % len(V)]
+
+
+@pytest.mark.parametrize("body", [pairs_item_by_item, one_filter, blocks_that_are_stored])
+@given(seed=st.integers(0, 99))
+@settings(max_examples=10)
+def test_rows_used_item_by_item_and_rows_of_two_dimensions(body, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (strads.dvector(rng.integers(0, 30, 200)) for _ in range(2))
+    shape = (30, 3) if body is pairs_item_by_item else (30, 2, 3)
+    W, V = (strads.dvector(rng.integers(-8, 8, size)) for size in (shape, (5, 3)))
+    assert run_or_refuse(200, body, a, b, W, V, threads=2, strategy="components") is None
+
+
+def test_a_row_used_item_by_item_is_logged_once_and_none_is_copied(monkeypatch):
+    rng = np.random.default_rng(3)
+    found = []
+    run = Recorder.run
+    monkeypatch.setattr(Recorder, "run", lambda self, *rest: found.append((self, run(self, *rest))) or found[-1][1])
+    a, b = strads.dvector(np.arange(200) % 15), strads.dvector(15 + np.arange(200) % 14)
+    for body, shape in ((pairs_item_by_item, (30, 300)), (one_filter, (30, 2, 300))):
+        W, V = (strads.dvector(rng.integers(-8, 8, size)) for size in (shape, (5, 300)))
+        async_for(200, body, a, b, W, V, threads=2)
+        recorder, records = found[-1]
+        assert not recorder.scratch
+        assert records.rows.shape == (200, 2)

@@ -109,6 +109,7 @@ class Recorder:
         constructors = tuple(
             recording.recording_view(
                 role,
+                position,
                 ragged=argument.ragged,
                 scratch=scratch,
                 keyed=argument.keyed,

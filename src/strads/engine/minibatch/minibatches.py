@@ -58,7 +58,7 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
     def step(number, worker, storages):  # type: ignore[no-untyped-def]
-        task(number, *bind(storages, (number, worker, 0, number, number, local_counters())))
+        task(number, *bind(storages, (number, worker, 0, number, number, local_counters(1))))
 
     return step
 

@@ -120,7 +120,7 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         _claim(claiming, job)
-        drawn = local_counters()
+        drawn = local_counters(1)
         for start in range(first, last, _STRIDE):
             if pool.state[STOPPED] != 0:
                 return
@@ -138,7 +138,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
-        drawn = local_counters()
+        drawn = local_counters(1)
         for position in range(first, last):
             if pool.state[STOPPED] != 0:  # negligible beside the locks
                 return

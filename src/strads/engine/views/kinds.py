@@ -11,6 +11,10 @@ from strads.engine.views.types import define_view
 # Fields of the `state` array of a recording.
 TASK, SLOTS = 0, 1  # position of the current task, then the number of scratch slots in use per table
 
+# What a task has just accessed of a table: the last row logged, whether as written, the same of the one before it, the
+# last row copied, and its slot. Rows are counted from 1.
+LOGGED, EARLIER, COPIED, SLOT, RECENT = 0, 2, 4, 5, 6
+
 # A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
 SILENT = 128
 MAX_TABLES = SILENT // 2
@@ -24,12 +28,11 @@ AccumulatingType, make_accumulating = define_view("Accumulating", "totals", "job
 IgnoringType, make_ignoring = define_view("Ignoring", "total")
 CheckedType, make_checked = define_view("Checked", "data", "checks")
 GuardedType, make_guarded = define_view("Guarded", "data", "low", "high", "owner", "blocks", "holder", "checks")
-GhostType, make_ghost = define_view("Ghost", "data", "tag", "rows", "tags", "logged", "fill")
-ElementsType, make_elements = define_view("Elements", "data", "tag", "rows", "tags", "logged", "fill")
-GhostRowType, make_ghost_row = define_view("GhostRow", "length", "fill")
-ScratchType, make_scratch = define_view(
-    "Scratch", "data", "tag", "rows", "tags", "logged", "state", "copies", "stamps", "slots"
-)
+_LOG = "tag", "rows", "tags", "logged", "recent", "place"  # see `recorded_rows.log_once` for the last two
+GhostType, make_ghost = define_view("Ghost", "data", *_LOG, "fill")
+ElementsType, make_elements = define_view("Elements", "data", *_LOG, "fill")
+GhostRowType, make_ghost_row = define_view("GhostRow", "shape", "fill")
+ScratchType, make_scratch = define_view("Scratch", "data", *_LOG, "state", "copies", "stamps", "slots")
 
 RECORDING = (GhostType, ScratchType)
 LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` (True or None) determines the compiled code

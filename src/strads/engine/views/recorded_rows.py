@@ -10,7 +10,11 @@ from numba.extending import overload, register_jitable
 from strads.engine.stopping import check_stop
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
+    COPIED,
+    EARLIER,
+    LOGGED,
     SILENT,
+    SLOT,
     SLOTS,
     TASK,
     GhostRowType,
@@ -44,7 +48,30 @@ def log(view, position, write):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def log_once(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table."""
+    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table.
+
+    Mostly it is one of the view's last two, which the compiler keeps in registers: `view.recent`, from `view.place` on.
+    """
+    if view.tag >= SILENT:
+        return
+    recent, last, earlier = view.recent, np.uint64(view.place + LOGGED), np.uint64(view.place + EARLIER)
+    one = np.uint64(1)
+    if recent[last] == position + 1:
+        if recent[last + one] >= write:
+            return
+        recent[last + one] = write
+    elif recent[earlier] == position + 1:
+        if recent[earlier + one] >= write:
+            return
+        recent[earlier + one] = write
+    else:
+        recent[earlier], recent[earlier + one] = recent[last], recent[last + one]
+        recent[last], recent[last + one] = position + 1, write
+    _log_unless_found(view, position, write)
+
+
+@register_jitable
+def _log_unless_found(view, position, write):  # type: ignore[no-untyped-def]
     entry, size = view.logged[0], len(view.rows)
     for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
         place = recent if recent < size else recent % size
@@ -108,17 +135,15 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             position = wrap(index, len(view.data))
             log(view, position, write)
             offsets = view.data.offsets
-            return make_ghost_row((offsets[position + 1] - offsets[position], view.fill))
+            return make_ghost_row(((offsets[position + 1] - offsets[position],), view.fill))
 
         return ragged_row
-    if data.ndim == 2:
 
-        def row(view, index):  # type: ignore[no-untyped-def]
-            log(view, wrap(index, len(view.data)), write)
-            return make_ghost_row((view.data.shape[1], view.fill))
+    def row(view, index):  # type: ignore[no-untyped-def]
+        log(view, wrap(index, len(view.data)), write)
+        return make_ghost_row((view.data.shape[1:], view.fill))
 
-        return row
-    raise TypingError("only rows of one dimension can be recorded as ghosts")
+    return row
 
 
 def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
@@ -152,11 +177,14 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
     def row(view, index):  # type: ignore[no-untyped-def]
         position = wrap(index, len(view.data))
         log(view, position, write)
-        fresh = view.stamps[position] != _stamp(view)
-        slot = scratch_slot(view, position)
-        if fresh:
-            _copy_row(view.copies, slot, view.data, position)
-        return view.copies[slot]
+        copied, in_slot = np.uint64(view.place + COPIED), np.uint64(view.place + SLOT)
+        if view.recent[copied] != position + 1:
+            fresh = view.stamps[position] != _stamp(view)
+            slot = scratch_slot(view, position)
+            if fresh:
+                _copy_row(view.copies, slot, view.data, position)
+            view.recent[copied], view.recent[in_slot] = position + 1, slot
+        return view.copies[np.uint64(view.recent[in_slot])]
 
     return row
 
@@ -207,9 +235,11 @@ def check_row_fits(view: Any, value: Any) -> None:
 
 @overload(check_row_fits)
 def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
-    is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List)
-    if not (is_row or (isinstance(value, types.Array) and value.ndim == 1)) or view.member("data").ndim != 2:
+    is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List | types.Array)
+    if not is_row or (isinstance(value, types.Array) and value.ndim == 0):
         return lambda view, value: None
+    if getattr(view.member("data"), "ndim", 0) != 2 or (isinstance(value, types.Array) and value.ndim > 1):
+        raise TypingError("only for rows of one dimension is it known whether a value fits")
 
     def check(view, value):  # type: ignore[no-untyped-def]
         if len(value) != 1 and len(value) != view.data.shape[1]:

@@ -6,6 +6,7 @@ the compiler eliminates all arithmetic except index computation) or, where the b
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numba import njit
 
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import (
+    RECENT,
     SILENT,
     SLOTS,
     TASK,
@@ -63,65 +65,68 @@ def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
+def _dense(data):  # type: ignore[no-untyped-def]
+    return data
+
+
+@njit(**INLINED)
+def _ragged(data):  # type: ignore[no-untyped-def]
+    return make_ragged((data[0], data[1]))
+
+
+@njit(**INLINED)
+def _silent(tag):  # type: ignore[no-untyped-def]
+    return np.uint8(tag | SILENT)
+
+
+@njit(**INLINED)
 def _loud(tag):  # type: ignore[no-untyped-def]
     """Return the tag of a logged table, such that the compiler can omit the test for `SILENT` in each task."""
     return np.uint8(tag & (SILENT - 1))
 
 
-@njit(**INLINED)
-def _ghost_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_ghost((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+@cache
+def _ghost_view(make: Any, data_of: Any, tag_of: Any, number: int) -> Any:
+    place = RECENT * number
+
+    @njit(**INLINED)
+    def view(storage, context):  # type: ignore[no-untyped-def]
+        s = storage
+        return make((data_of(s.data), tag_of(s.tag), s.rows, s.tags, context[0], context[3], place, s.fill))
+
+    return view
 
 
-@njit(**INLINED)
-def _elements_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_elements((s.data, _loud(s.tag), s.rows, s.tags, context[0], s.fill))
+@cache
+def _scratch_view(data_of: Any, tag_of: Any, number: int) -> Any:
+    place = RECENT * number
 
+    @njit(**INLINED)
+    def view(storage, context):  # type: ignore[no-untyped-def]
+        s = storage
+        log = tag_of(s.tag), s.rows, s.tags, context[0], context[3], place
+        return make_scratch((data_of(s.data), *log, s.state, s.copies, s.stamps, s.slots))
 
-@njit(**INLINED)
-def _silent_ghost_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_ghost((s.data, np.uint8(SILENT), s.rows, s.tags, context[0], s.fill))
-
-
-@njit(**INLINED)
-def _ghost_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_ghost((make_ragged((s.data[0], s.data[1])), _loud(s.tag), s.rows, s.tags, context[0], s.fill))
-
-
-@njit(**INLINED)
-def _scratch_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_scratch((s.data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
-
-
-@njit(**INLINED)
-def _silent_scratch_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    return make_scratch(
-        (s.data, np.uint8(s.tag | SILENT), s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots)
-    )
-
-
-@njit(**INLINED)
-def _scratch_ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    s = storage
-    data = make_ragged((s.data[0], s.data[1]))
-    return make_scratch((data, s.tag, s.rows, s.tags, context[0], s.state, s.copies, s.stamps, s.slots))
+    return view
 
 
 def recording_view(
-    role: Role, *, ragged: bool, scratch: bool, keyed: bool = False, by_element: bool = False, near: bool = False
+    role: Role,
+    number: int,
+    *,
+    ragged: bool,
+    scratch: bool,
+    keyed: bool = False,
+    by_element: bool = False,
+    near: bool = False,
 ) -> Any | None:
-    """Return the constructor of a body's view of an argument during reconnaissance, or None."""
+    """Return the constructor of the body's view of argument `number` during reconnaissance, or None."""
     if by_element:
-        return _elements_view
-    constructor = _recording_view(role, ragged=ragged, scratch=scratch)
+        return _ghost_view(make_elements, _dense, _loud, number)
+    constructor = _recording_view(role, number, ragged=ragged, scratch=scratch)
     if near:
-        return near_recorded_view(constructor, _silent_scratch_view if scratch else _silent_ghost_view)
+        silent = _scratch_view(_dense, _silent, number) if scratch else _ghost_view(make_ghost, _dense, _silent, number)
+        return near_recorded_view(constructor, silent)
     return keyed_view(constructor) if keyed else constructor
 
 
@@ -130,17 +135,16 @@ def _random_view(storage, context):  # type: ignore[no-untyped-def]
     return make_random((storage[0], storage[1], np.uint64(context[1]), context[2]))
 
 
-def _recording_view(role: Role, *, ragged: bool, scratch: bool) -> Any | None:
+def _recording_view(role: Role, number: int, *, ragged: bool, scratch: bool) -> Any | None:
     if role is Role.RANDOM:
         return _random_view
     if role is Role.ACCUMULATOR:
         return _ignoring_view
     if role.is_recorded or role.is_relaxed:
+        data_of = _ragged if ragged else _dense
         if scratch:
-            return _scratch_ragged_view if ragged else _scratch_view
-        if role.is_relaxed:
-            return _silent_ghost_view  # no relaxed table is ragged
-        return _ghost_ragged_view if ragged else _ghost_view
+            return _scratch_view(data_of, _silent if role.is_relaxed else _loud, number)
+        return _ghost_view(make_ghost, data_of, _silent if role.is_relaxed else _loud, number)
     return ragged_view if ragged else None
 
 
@@ -176,19 +180,22 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
     """
     bind = bind_with(constructors)
     body = _one_after_the_other(bodies)
+    size = RECENT * len(constructors)
 
     @njit(nogil=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
-        logged = local_counters()  # accesses so far, and before this task
-        drawn = local_counters()
+        logged = local_counters(2)  # accesses so far, and before this task
+        drawn = local_counters(1)
+        recent = local_counters(size)
         for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)
             logged[1] = logged[0]
+            recent[:] = 0
             state[TASK] = task
             if scratch:
                 state[SLOTS:] = 0
             index = values[np.uint64(task)] if len(values) > 0 else start + step * task
-            body(index, drawn, *bind(storages, (logged, index, drawn)))
+            body(index, drawn, *bind(storages, (logged, index, drawn, recent)))
             counts[number] = logged[0] - logged[1]
         return logged[0]
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload, overload_attribute
+from numba.core.errors import TypingError
+from numba.extending import overload, overload_attribute, register_jitable
 
 from strads.engine.views.indices import clipped, item_of, owned, refuse_index, set_item_of, wrap
 from strads.engine.views.kinds import (
@@ -23,6 +24,7 @@ from strads.engine.views.kinds import (
     RaggedType,
     ScratchType,
     SegmentedType,
+    make_ghost_row,
 )
 from strads.engine.views.recorded_rows import (
     check_row_fits,
@@ -150,10 +152,14 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
 
         def element(view, index):  # type: ignore[no-untyped-def]
-            wrap(index, view.length)
+            wrap(index, view.shape[0])
             return view.fill
 
-        return element
+        def part(view, index):  # type: ignore[no-untyped-def]
+            wrap(index, view.shape[0])
+            return make_ghost_row((view.shape[1:], view.fill))
+
+        return element if len(view.member("shape")) == 1 else part
     return ghost_getitem(view) if isinstance(view, GhostType) else scratch_getitem(view)
 
 
@@ -214,9 +220,11 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         return checked
     if isinstance(view, GhostRowType):
+        if len(view.member("shape")) > 1 and not isinstance(value, types.Number | types.Boolean):
+            raise TypingError("only for numbers is it known that they fit into a part of a row")
 
         def element(view, index, value):  # type: ignore[no-untyped-def]
-            wrap(index, view.length)
+            wrap(index, view.shape[0])
 
         return element
     if isinstance(view, GhostType):
@@ -240,7 +248,7 @@ def _view_len(view):  # type: ignore[no-untyped-def]
     if isinstance(view, RaggedType):
         return lambda view: len(view.offsets) - 1
     if isinstance(view, GhostRowType):
-        return lambda view: view.length
+        return lambda view: view.shape[0]
     if isinstance(view, AlignedType | SegmentedType | OffsetsType):
         return lambda view: view.rows
     if isinstance(view, TABLES):
@@ -248,10 +256,16 @@ def _view_len(view):  # type: ignore[no-untyped-def]
     return None
 
 
+@register_jitable
+def _product(shape):  # type: ignore[no-untyped-def]
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
 # Numba compares the signatures of these functions with those of the functions returned: both lack annotations.
 def _shape(view):  # type: ignore[no-untyped-def]
-    if isinstance(view, GhostRowType):
-        return lambda view: (view.length,)
     if isinstance(view, RaggedType | OffsetsType) or isinstance(view.member("data"), ViewType):
         return lambda view: (len(view),)
     return lambda view: (len(view), *view.data.shape[1:])
@@ -259,7 +273,7 @@ def _shape(view):  # type: ignore[no-untyped-def]
 
 def _size(view):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
-        return lambda view: view.length
+        return lambda view: _product(view.shape)
     if isinstance(view, RaggedType | OffsetsType) or isinstance(view.member("data"), ViewType):
         return lambda view: len(view)
     if view.member("data").ndim == 1:
@@ -268,7 +282,10 @@ def _size(view):  # type: ignore[no-untyped-def]
 
 
 def _ndim(view):  # type: ignore[no-untyped-def]
-    data = None if isinstance(view, GhostRowType | RaggedType | OffsetsType) else view.member("data")
+    if isinstance(view, GhostRowType):
+        axes = len(view.member("shape"))
+        return lambda view: axes
+    data = None if isinstance(view, RaggedType | OffsetsType) else view.member("data")
     ndim = data.ndim if isinstance(data, types.Array) else 1
     return lambda view: ndim
 
@@ -279,7 +296,7 @@ def _dtype(view):  # type: ignore[no-untyped-def]
 
 for _type in TABLES:
     overload_attribute(_type, "dtype")(_dtype)
-for _type in (*TABLES, GhostRowType):
     overload_attribute(_type, "shape")(_shape)
+for _type in (*TABLES, GhostRowType):
     overload_attribute(_type, "size")(_size)
     overload_attribute(_type, "ndim")(_ndim)

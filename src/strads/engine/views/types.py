@@ -123,27 +123,30 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
     return bind
 
 
-@intrinsic
-def local_counters(typingctx: Any) -> Any:
-    """Make an int64 array of two elements on the stack of the calling function.
+@intrinsic(prefer_literal=True)
+def local_counters(typingctx: Any, size: Any) -> Any:
+    """Make an int64 array of zeros, of a constant size, on the stack of the calling function.
 
-    After inlining the compiler keeps it in a register. It must not outlive the function.
+    After inlining the compiler keeps it in registers. It must not outlive the function.
     """
+    if not isinstance(size, types.IntegerLiteral):
+        return None
     array_type = types.Array(types.int64, 1, "C")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cell = cgutils.alloca_once_value(builder, ir.Constant(ir.ArrayType(ir.IntType(64), 2), None))
+        count = size.literal_value
+        cell = cgutils.alloca_once_value(builder, ir.Constant(ir.ArrayType(ir.IntType(64), count), None))
         array = context.make_array(array_type)(context, builder)
-        two, eight = context.get_constant(types.intp, 2), context.get_constant(types.intp, 8)
+        items, eight = context.get_constant(types.intp, count), context.get_constant(types.intp, 8)
         array.data = builder.bitcast(cell, array.data.type)
-        array.nitems, array.itemsize = two, eight
-        array.shape = cgutils.pack_array(builder, [two])
+        array.nitems, array.itemsize = items, eight
+        array.shape = cgutils.pack_array(builder, [items])
         array.strides = cgutils.pack_array(builder, [eight])
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         array.parent = cgutils.get_null_value(array.parent.type)
         return array._getvalue()
 
-    return array_type(), codegen
+    return array_type(size), codegen
 
 
 @intrinsic

@@ -18,11 +18,21 @@ class CompileError(StradsError):
 
 
 class BodyIndexError(StradsError, IndexError):
-    """A loop body indexes a table out of bounds; detected before anything was written."""
+    """A loop body indexes a table out of bounds; detected before anything was written.
+
+    `is_certain`: whether it occurs whatever earlier iterations write.
+    """
+
+    is_certain = True
 
 
 class BodyKeyError(StradsError, KeyError):
-    """A loop body looks up a key that the map does not have; detected before anything was written."""
+    """A loop body looks up a key that the map does not have; detected before anything was written.
+
+    `is_certain`: whether it occurs whatever earlier iterations write.
+    """
+
+    is_certain = True
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -15,6 +15,7 @@ import strads
 from strads import models
 from strads.checkpoints import current_session
 from strads.errors import CheckpointError
+from strads.loops.driver import _kept
 
 HERE = Path(__file__).parent
 
@@ -61,6 +62,41 @@ def test_one_process_continues(name, tmp_path, monkeypatch):
             with pytest.raises(Crash):
                 run(name, str(tmp_path))
     assert run(name, str(tmp_path)) == wanted
+
+
+def _wander(k, e, f, x):
+    i, j = e[k], f[k]
+    x[i] = (x[i] * 3 + x[j] + k) % 1000003
+    x[j] = (x[j] * 5 + 1) % 1000003
+    e[k] = (i + 1) % len(x)
+
+
+def _chain(k, e, x):
+    x[e[k, 0]] = (x[e[k, 0]] * 3 + x[e[k, 1]] + k) % 1000003
+    x[e[k, 1]] = (x[e[k, 1]] * 5 + 1) % 1000003
+
+
+@pytest.mark.parametrize("skipped", [1, 2])
+def test_the_order_of_a_loop_does_not_depend_on_calls_that_were_skipped(skipped, tmp_path, monkeypatch):
+    def program(folder):
+        _kept.clear()  # as in a new process
+        rng = np.random.default_rng(0)
+        tables = [strads.dvector(rng.integers(0, 2000, 40_000)) for _ in range(2)]
+        pairs, x = strads.dvector(np.zeros((400_000, 2), int)), strads.dvector(np.arange(2000))
+        with strads.checkpoint(folder):
+            for call in range(3):
+                strads.async_for(40_000, _wander, *tables, x)
+                if call == 1:
+                    pairs[:] = rng.integers(0, 2000, (400_000, 2))
+                strads.async_for(400_000, _chain, pairs, x)
+        return x.to_numpy(copy=True)
+
+    wanted = program(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        crash_after(patch, 2 * skipped)
+        with pytest.raises(Crash):
+            program(tmp_path / "crashed")
+    np.testing.assert_array_equal(program(tmp_path / "crashed"), wanted)
 
 
 def test_every_program_is_in_the_harness():

@@ -137,6 +137,22 @@ def three() -> list[bytes]:
     return [x.to_numpy().tobytes() for x in tables]
 
 
+def wander(k, e, f, x):
+    i, j = e[k], f[k]
+    x[i] = (x[i] * 3 + x[j] + k) % 1000003
+    x[j] = (x[j] * 5 + 1) % 1000003
+    e[k] = (i + 1) % len(x)
+
+
+def leave_the_recorded_rows() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    e, f = (strads.dvector(rng.integers(0, 300, 2000)) for _ in range(2))
+    x = strads.dvector(np.arange(300))
+    strategies = [strads.async_for(2000, wander, e, f, x).strategy for _ in range(3)]
+    assert strategies[1:] == ["sequential", "sequential"]
+    return [e.to_numpy().tobytes(), x.to_numpy().tobytes()]
+
+
 LOOPS = {
     "rotation": factorize,
     "rotation, fifo": lambda: factorize(job_order="fifo"),
@@ -151,6 +167,7 @@ LOOPS = {
     "independent, negative": lambda: own_rows(range(-1000, 0)),
     "independent, array": lambda: own_rows(np.random.default_rng(0).permutation(1000)),
     "independent, ragged": ragged_rows,
+    "one job after tasks left their rows": leave_the_recorded_rows,
 }
 
 
@@ -251,6 +268,31 @@ def test_a_changed_access_pattern_is_undone_on_all_nodes(runtime):
     with pytest.raises(strads.AccessPatternError):
         strads.async_for(100, chase, p, x, strategy="components")
     assert not x.to_numpy().any()
+
+
+def find_and_pass_on(k, y, x):
+    i = y[k]
+    x[i] += k
+    if k + 1 < len(y):
+        y[k + 1] = (i * 7 + 1) % len(x)
+
+
+@pytest.mark.nodes
+def test_rows_that_only_earlier_tasks_make_possible(runtime):
+    start = np.full(2000, 10**6)
+    start[0] = 3
+    expected = start.copy(), np.zeros(500, int)
+    for k in range(2000):
+        find_and_pass_on(k, *expected)
+    y, x = strads.dvector(start), strads.dvector(np.zeros(500, int))
+    strads.async_for(2000, find_and_pass_on, y, x, order="sequential")
+    np.testing.assert_array_equal(y.to_numpy(), expected[0])
+    np.testing.assert_array_equal(x.to_numpy(), expected[1])
+    y[:] = np.full(2000, 10**6)
+    with pytest.raises(strads.BodyIndexError):
+        strads.async_for(2000, find_and_pass_on, y, x, order="sequential")
+    np.testing.assert_array_equal(x.to_numpy(), expected[1])
+    assert y.to_numpy().min() == 10**6
 
 
 def fails_late(k, ratings, W, H, flag):

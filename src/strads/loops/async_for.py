@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from strads import cluster
-from strads.checkpoints import current_session
+from strads.checkpoints import current_session, has_session
 from strads.cluster import Cluster
 from strads.errors import ArgumentError
 from strads.loops.driver import run_loop
@@ -107,7 +107,14 @@ def async_for(
         place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
         with turn(arguments):
             return run_loop(
-                place, body, arguments, loop_indices, options, record_order=record_order, interpreted=interpreted
+                place,
+                body,
+                arguments,
+                loop_indices,
+                options,
+                record_order=record_order,
+                interpreted=interpreted,
+                remembers=not has_session(),
             )
 
     if current_session() is None:

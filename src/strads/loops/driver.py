@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
-from strads.errors import AccessPatternError, NodeFailure
+from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
 from strads.loops.arguments import check_call, map_of, overlaps, table_of
 from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
-from strads.loops.on_nodes.preparation import prepare
+from strads.loops.on_nodes.preparation import TOO_EARLY, prepare
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
@@ -58,6 +58,7 @@ class _KeptLoop:
             self.cluster is call.cluster
             and self.key == call.key
             and not self.facts.is_put_off
+            and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
             and self._holds_for(contents(call.arguments, self.facts.deciding))
             and self.indices == call.indices
@@ -93,6 +94,7 @@ class _Call:
     arguments: tuple[Any, ...]
     indices: LoopIndices
     options: LoopOptions
+    remembers: bool  # whether what happened in earlier calls affects the order
 
     def __post_init__(self) -> None:
         self.overlaps = overlaps(self.arguments)
@@ -110,12 +112,17 @@ def run_loop(
     *,
     record_order: bool,
     interpreted: bool = False,
+    remembers: bool = True,
 ) -> LoopStatistics:
-    """Run a loop on all nodes of a cluster; the arguments and what it raises are those of `async_for`."""
+    """Run a loop on all nodes of a cluster; other arguments and what it raises are those of `async_for`.
+
+    A program that continues from a checkpoint skips calls, so the order of the next ones must not depend on them: then
+    the loop `remembers` nothing.
+    """
     start = time.perf_counter()
     arguments = tuple(map(at_start, arguments))
     check_call(body, arguments)
-    call = _Call(cluster, body, arguments, indices, options)
+    call = _Call(cluster, body, arguments, indices, options, remembers)
     statistics = _run_call(call, start, record_order=record_order, interpreted=interpreted)
     count_call(arguments)
     return statistics
@@ -130,8 +137,7 @@ def _run_call(call: _Call, start: float, *, record_order: bool, interpreted: boo
         except AccessPatternError:
             if is_new and not _runs_alone(call):
                 raise
-    # Tables are restored. The rows may have been those of an earlier call: record again. In this process one job can
-    # own all rows.
+    # Tables are restored. The rows may have been those of an earlier call: record again, or let one job own all rows.
     with _prepared(call, wanders=True) as (kept, is_new):
         return _compiled(call, kept, is_new, start, record_order)
 
@@ -201,7 +207,7 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
     kept = None if wanders else _find(call)
     is_new = kept is None
     if kept is None:
-        kept = _prepare(call, wanders=wanders or any(k.wanders for k in _kept.copy() if k.key == call.key))
+        kept = _prepare(call, wanders=wanders or _has_wandered(call))
     try:
         if kept.facts.is_dealt and kept.deal != call.deal:
             _deal_anew(call, kept)
@@ -209,6 +215,10 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
     finally:
         with _keeping:
             kept.users -= 1
+
+
+def _has_wandered(call: _Call) -> bool:
+    return call.remembers and any(kept.wanders for kept in _kept.copy() if kept.key == call.key)
 
 
 def _find(call: _Call) -> _KeptLoop | None:
@@ -232,8 +242,8 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     # A loop that has run in sequence continues to do so. Whether its rows change in each call is unknown: only once
     # they have been the same in two calls is reconnaissance worthwhile.
     deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
-    changes = outdated is not None and outdated.contents != deciding
-    in_sequence = outdated is not None and outdated.facts.stays_in_sequence
+    changes = call.remembers and outdated is not None and outdated.contents != deciding
+    in_sequence = call.remembers and outdated is not None and outdated.facts.stays_in_sequence
     alone = "so it ran before its rows changed" if in_sequence and call.options.strategy == "auto" else ""
     if wanders and _runs_alone(call):
         alone = "a task has left the rows that were recorded for it"
@@ -241,9 +251,16 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
     is_first = outdated is None and not wanders
     loop = name, body, call.indices, call.options, call.overlaps, held
-    spec = LoopSpec(*loop, alone, is_first, changes, call.deal, replaces)
+    leaves_rows = wanders and _runs_alone(call)
+    spec = LoopSpec(*loop, alone, leaves_rows, is_first, changes, call.deal, replaces)
     references = tuple(reference(cluster, argument) for argument in arguments)
-    facts = next(facts for facts in cluster.run(prepare, spec, references) if facts is not None)
+    try:
+        replies = cluster.run(prepare, spec, references)
+    except (BodyIndexError, BodyKeyError) as error:
+        if error.is_certain or not _runs_alone(call):
+            raise
+        replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
+    facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)
     kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, held, wanders, changes, call.deal, users=1)
@@ -256,7 +273,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
 
 def _runs_alone(call: _Call) -> bool:
     """Whether a loop whose tasks leave their recorded rows may run as one job."""
-    return call.cluster.is_local and call.options.strategy == "auto" and not call.options.keep_records
+    return call.options.strategy == "auto" and not call.options.keep_records
 
 
 def _retire_outdated(call: _Call) -> _KeptLoop | None:

@@ -40,8 +40,13 @@ def placed_on_nodes(
     near: tuple[Pools, ...],
     shards: dict[int, Shard],
     lanes: int,
+    *,
+    everything: bool = False,
 ) -> Placed:
-    """Place a plan: on one node, or on all of a cluster. `lanes`: threads of a node."""
+    """Place a plan: on one node, or on all of a cluster.
+
+    `lanes`: threads of a node. `everything`: whether its only job may touch any row, as none was recorded.
+    """
     guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
     original = plan
     if node.size == 1:
@@ -53,10 +58,10 @@ def placed_on_nodes(
         plan.details["near"] = _by_name(near, program, records)
         owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
         return plan, {}, [(NodePlan(plan, None, np.arange(plan.jobs), (), ()), owned, near)]
-    plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, lanes)
+    plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, lanes, everything)
     near = _carried_over(near, original, plan)
     plan.details["near"] = _by_name(near, program, records)
-    owned = ownership(plan, records, guarded, one_node=False) if guarded else None
+    owned = ownership(plan, records, guarded, one_node=False) if guarded and not everything else None
     parts = [
         (part, None if owned is None else _of_part(owned, plan, part), tuple(p.of_jobs(part.jobs) for p in near))
         for part in place(plan, assignment.node_of, assignment.units, node.size, lanes)
@@ -82,12 +87,13 @@ def _assigned(
     shards: dict[int, Shard],
     micro_sync: bool,
     lanes: int,
+    everything: bool,
 ) -> tuple[Plan, Assignment, dict[int, NDArray[np.int64]]]:
     """Assign the jobs to nodes; if requested, merge them into lanes or separate them by barriers."""
     position_of = {table: position for position, table in reversed(program.cast.table_of.items())}
     bounds = [shards[position_of[table]].bounds for table in range(len(records.tables))]
-    near = frozenset[int]().union(*program.cast.near_tables())
-    assignment = assign(plan, records, bounds, node.size, near)
+    whole = frozenset(range(len(records.tables))) if everything else frozenset().union(*program.cast.near_tables())
+    assignment = assign(plan, records, bounds, node.size, whole)
     wanted = {position_of[table]: cut for table, cut in assignment.bounds.items()}
     if program.cast.has_relaxed:
         laned = with_lanes(plan, node.size * lanes, assignment.node_of, node.size)

@@ -46,6 +46,7 @@ from strads.schedule.strategies.dealing import is_dealt
 _ALL_ROWS = "its order counts, and rng.near draws from all rows"
 _FIRST_CALL = "a first call, which takes less time than a plan would; if there is a second one, it makes a plan"
 _ONE_THREAD = "one thread could only follow its order"
+TOO_EARLY = "tasks may need rows that only earlier tasks make possible"
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
 
@@ -123,8 +124,10 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
     executable = executable_plan(spec, part, owned)
     first = {table: position for position, table in reversed(program.cast.table_of.items())}
     checking = Checking.OWNERS
-    if node.size == 1 and part.plan.strategy == "sequential":
-        checking = Checking.ALL if ahead.checks_all else Checking.BOUNDS
+    if ahead.checks_all:
+        checking = Checking.ALL
+    elif node.size == 1 and part.plan.strategy == "sequential":
+        checking = Checking.BOUNDS
     loop = NodeLoop(
         spec,
         part,
@@ -195,6 +198,9 @@ def _look_ahead(
     share = _share(node, program, bound, spec.indices, shards)
     bring_what_is_read(node, program, shards)
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
+    nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
+    if spec.leaves_rows and node.size > 1:
+        return _Ahead(program, {}, seconds, nothing, spec.alone, checks_all=True)  # on one node, which gets all rows
     # The planner detects crowded rows and chains itself: detecting them here saves the records.
     alone, rejected = spec.alone, dict[str, str]()
     if in_order and program.cast.near and spec.options.strategy == "auto":
@@ -204,7 +210,6 @@ def _look_ahead(
     if may_be_alone and not alone:
         alone = copies_too_much(program, bound, indices, team) or ""
         alone = alone or find_crowded_row(program, bound, indices, team) or ""
-    nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
     middle = record_middle(program, bound, indices, team) if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
         if not in_order and not outcomes and _feeds_by_element(program, bound, indices, team, middle):
@@ -237,10 +242,10 @@ def _look_ahead(
         return known(record(node, program, bound, indices, shards, team, room, keep=keep), alone)
     except (BodyIndexError, BodyKeyError) as error:
         # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
-        if not may_be_alone or program.is_certain(bound):
+        error.is_certain = program.is_certain(bound)
+        if error.is_certain or not may_be_alone:  # on a cluster, the driver prepares it again, for one node
             raise
-        alone = "tasks may need rows that only earlier tasks make possible"
-        return known(nothing, alone, checks_all=True, failure=error)
+        return known(nothing, TOO_EARLY, checks_all=True, failure=error)
 
 
 def _by_element(program: LoopProgram, bound: BoundArguments, indices: LoopIndices) -> LoopProgram:
@@ -397,7 +402,7 @@ def _plan(
         plan = replace(plan, reason=f"{plan.reason}; {KEPT}")
     near, plan = _pools(program, bound, records, plan, options.strategy)
     plan.details["notes"] = [*_notes(ahead, bound, spec.counters), *notes_on_pools(program, bound, plan, near)]
-    return placed_on_nodes(node, options, program, plan, records, near, shards, team.size)
+    return placed_on_nodes(node, options, program, plan, records, near, shards, team.size, everything=ahead.checks_all)
 
 
 def _loop(spec: LoopSpec, program: LoopProgram, bound: BoundArguments, *, in_order: bool) -> Loop:

@@ -35,7 +35,7 @@ def assign(
     records: AccessRecords,
     bounds: list[NDArray[np.int64]],
     nodes: int,
-    near: frozenset[int] = frozenset(),
+    whole: frozenset[int] = frozenset(),
 ) -> Assignment:
     """Assign the jobs of a plan to nodes.
 
@@ -49,8 +49,8 @@ def assign(
         Current row bounds of each recorded table on the nodes.
     nodes
         Number of nodes.
-    near
-        Tables of which a job may draw any row that it owns; one job that runs the loop owns all.
+    whole
+        Tables of which one job that runs the loop may touch any row, recorded or not.
 
     Notes
     -----
@@ -64,9 +64,9 @@ def assign(
     if plan.strategy == "rotation" and "cells" in plan.details:
         return _assign_rotation(plan, records, bounds, nodes)
     node_of = _balanced(plan, nodes)
-    whole = sorted(near) if plan.strategy == "sequential" else []
-    tables = [table for table in range(len(records.tables)) if table not in whole]
-    units = [_row_units(plan, records, tables, bounds), *(_whole_units(plan, t, bounds[t]) for t in whole)]
+    complete = sorted(whole) if plan.strategy == "sequential" else []
+    tables = [table for table in range(len(records.tables)) if table not in complete]
+    units = [_row_units(plan, records, tables, bounds), *(_whole_units(plan, t, bounds[t]) for t in complete)]
     return Assignment(node_of, _joined(units), {})
 
 

@@ -284,10 +284,11 @@ def test_rows_that_only_earlier_tasks_make_possible(runtime):
     expected = start.copy(), np.zeros(500, int)
     for k in range(2000):
         find_and_pass_on(k, *expected)
-    y, x = strads.dvector(start), strads.dvector(np.zeros(500, int))
-    strads.async_for(2000, find_and_pass_on, y, x, order="sequential")
-    np.testing.assert_array_equal(y.to_numpy(), expected[0])
-    np.testing.assert_array_equal(x.to_numpy(), expected[1])
+    for mode in ("python", "compiled"):
+        y, x = strads.dvector(start), strads.dvector(np.zeros(500, int))
+        strads.async_for(2000, find_and_pass_on, y, x, order="sequential", mode=mode)
+        np.testing.assert_array_equal(y.to_numpy(), expected[0])
+        np.testing.assert_array_equal(x.to_numpy(), expected[1])
     y[:] = np.full(2000, 10**6)
     with pytest.raises(strads.BodyIndexError):
         strads.async_for(2000, find_and_pass_on, y, x, order="sequential")

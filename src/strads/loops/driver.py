@@ -257,7 +257,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     try:
         replies = cluster.run(prepare, spec, references)
     except (BodyIndexError, BodyKeyError) as error:
-        if error.is_certain or not _runs_alone(call):
+        if error.is_certain or call.options.strategy != "auto":
             raise
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)

@@ -293,12 +293,12 @@ def run_checked(
     cast: Cast,
     indices: LoopIndices,
     plan: Plan,
-    records: AccessRecords,
+    records: AccessRecords | None,
     pools: Sequence[Pools],
     *,
     exact: bool,
 ) -> None:
-    """Run a loop in the interpreter, in the order of its plan; every access is checked.
+    """Run a loop in the interpreter, in the order of its plan; every access is checked, if any were recorded.
 
     `pools`: for each group of tables, the rows that `near` draws. `exact`: whether a task makes all accesses that were
     recorded.
@@ -317,6 +317,10 @@ def run_checked(
         for job, (first, last) in enumerate(pairwise(plan.offsets.tolist())):
             own_pools = [_Pool(of_group, job) for of_group in pools]
             near = {cast.table_of[position]: own_pools[group] for position, group in cast.near.items()}
+            if records is None:
+                for position in plan.order[first:last].tolist():
+                    _run_task(function, _Task(indices[position], None, near), arguments, tables, "")
+                continue
             of_tasks = [records.of_task(int(task)) for task in plan.order[first:last]]
             # As in a compiled run: rows that another task of the job touches are allowed if values select them.
             of_job = {access for own in of_tasks for access in own if access[0] in guarded}

@@ -97,7 +97,6 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
     """Execute a prepared loop in the interpreter, on one thread, with every access checked."""
     loop: NodeLoop = node.store[name]
     bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
-    assert loop.records is not None
     before = _snapshot(bound, program, {})
     # Separate sums: an error also leaves accumulators unchanged.
     sums = {

@@ -103,7 +103,7 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
         plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
-        kept = whole if spec.options.keep_records or is_dealt(plan) else None
+        kept = whole if (spec.options.keep_records and not ahead.checks_all) or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
             bounds=placing,
@@ -199,8 +199,8 @@ def _look_ahead(
     bring_what_is_read(node, program, shards)
     indices = spec.indices.part(share[node.rank], share[node.rank + 1])
     nothing = nothing_recorded(program.cast.table_shapes(bound), len(indices))
-    if spec.leaves_rows and node.size > 1:
-        return _Ahead(program, {}, seconds, nothing, spec.alone, checks_all=True)  # on one node, which gets all rows
+    if spec.leaves_rows and not is_local:  # one node gets all rows
+        return _Ahead(program, {}, seconds, nothing, spec.alone, checks_all=True)
     # The planner detects crowded rows and chains itself: detecting them here saves the records.
     alone, rejected = spec.alone, dict[str, str]()
     if in_order and program.cast.near and spec.options.strategy == "auto":
@@ -243,7 +243,7 @@ def _look_ahead(
     except (BodyIndexError, BodyKeyError) as error:
         # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
         error.is_certain = program.is_certain(bound)
-        if error.is_certain or not may_be_alone:  # on a cluster, the driver prepares it again, for one node
+        if error.is_certain or not may_be_alone:  # then the driver asks for one job, of one node
             raise
         return known(nothing, TOO_EARLY, checks_all=True, failure=error)
 

@@ -248,6 +248,13 @@ class BoundArguments:
         """Whether the body accumulates floats: then the bits of the sum depend on which job runs which task."""
         return any(isinstance(a, AccumulatorArgument) and a.dtype.kind == "f" for a in self.arguments)
 
+    @property
+    def has_floats(self) -> bool:
+        """Whether the body gets any number that is not an integer."""
+        dtypes = [argument.storage.dtype for argument in self.tables().values()]
+        kinds = {field[0].base.kind for dtype in dtypes for field in (dtype.fields or {"": (dtype,)}).values()}
+        return bool(kinds - set("iub") or self.float_scalars()) or self.sums_floats
+
     def tuples(self) -> dict[int, Any]:
         """Position → structure of a tuple of numbers: for each item None, or the same for a nested tuple."""
         values = {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}

@@ -275,11 +275,17 @@ class LoopProgram:
 
         It is if rows are checked outside of inner loops, or are long, and the written tables are small beside the work.
         """
-        tables, facts = bound.tables(), self.facts
-        written = sum(tables[position].storage.nbytes for position in facts.written)
-        rows = [tables[position].storage for position in facts.checked_in_loops]
+        rows = [bound.tables()[position].storage for position in self.facts.checked_in_loops]
         are_long = all(storage.nbytes >= _LONG_ROW * len(storage) for storage in rows)
-        return not self.checks_parts(bound, Checking.ALL) and are_long and written <= _LINE * tasks
+        return not self.checks_parts(bound, Checking.ALL) and are_long and self.written_bytes(bound) <= _LINE * tasks
+
+    def written_bytes(self, bound: BoundArguments) -> int:
+        """Size of the tables that the loop writes."""
+        return sum(bound.tables()[position].storage.nbytes for position in self.facts.written)
+
+    def rounds_alike(self, bound: BoundArguments) -> bool:
+        """Whether runs give the same bits whichever accesses they check: checks may change the order of roundings."""
+        return not self._may_reorder or not (bound.has_floats or self.facts.rounding_decides)
 
     def is_certain(self, bound: BoundArguments) -> bool:
         """Whether a run of a loop that reconnaissance has accepted is certain to complete."""

@@ -205,7 +205,8 @@ def _look_ahead(
     alone, rejected = spec.alone, dict[str, str]()
     if in_order and program.cast.near and spec.options.strategy == "auto":
         alone = alone or _ALL_ROWS
-    if may_be_alone and in_order and team.size == 1 and not bound.sums_floats:
+    one_thread = may_be_alone and in_order and team.size == 1 and not bound.sums_floats
+    if one_thread and program.rounds_alike(bound):
         alone = alone or _ONE_THREAD
     if may_be_alone and not alone:
         alone = copies_too_much(program, bound, indices, team) or ""
@@ -217,7 +218,7 @@ def _look_ahead(
             options = replace(spec.options, order="sequential")
             kept = _look_ahead(node, replace(spec, options=options), program, bound, shards, team)
             return kept and replace(kept, keeps_order=True)
-        by_ranges = not outcomes and not spec.options.micro_sync
+        by_ranges = not (outcomes or spec.options.micro_sync or one_thread)
         plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, in_order=in_order)
         if plan is not None:
             return _Ahead(program, {}, seconds, nothing, "", plan)
@@ -231,7 +232,11 @@ def _look_ahead(
     del middle
     memory = _room_for_copies(node, spec, program, bound, shards)
     known = partial(_Ahead, program, memory, seconds, rejected=rejected)
-    if alone and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
+    is_same = bool(alone)  # with any number of threads, to the last bit
+    if one_thread:
+        is_same |= program.rounds_alike(bound)
+        alone = alone or _ONE_THREAD
+    if is_same and may_be_alone and is_checked_in_run(program, bound, indices, team, changes=spec.changes):
         return known(nothing, alone, checks_all=True)
     keep = not (alone and may_be_alone)
     room = None if program.cast.near else memory.get(_largest(memory))  # records are kept if rows are dealt anew

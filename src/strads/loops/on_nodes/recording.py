@@ -115,7 +115,7 @@ def is_checked_in_run(
     """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
     Checks keep the compiler from vectorizing loops, but reconnaissance takes about as long as a run or, if tasks copy
-    long rows, much longer. It is short compared with the run if rows are not short and need not be copied.
+    rows, much longer. It is short compared with the run if rows are not short and need not be copied.
 
     Parameters
     ----------
@@ -131,6 +131,8 @@ def is_checked_in_run(
         return True
     row_bytes = [table.row_bytes for table in program.cast.table_shapes(bound)]
     is_cheap = not program.checks_parts(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
+    if recorder.scratch and program.rounds_alike(bound) and program.written_bytes(bound) <= accesses * len(indices):
+        return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
     return copied > _MOST_COPIED or (changes and (recorder.scratch or is_cheap))
 
 

@@ -148,7 +148,7 @@ class _Training:
 class IterativeEstimator(BaseEstimator, ABC):
     """An estimator that learns iteration by iteration.
 
-    A subclass writes
+    A subclass is a dataclass, whose fields are its parameters (`eq` and `repr` are those of scikit-learn), and writes
 
     - `fit`, which checks its input, calls `_forget`, and passes a `Solver`, in a `with` statement, to `_train`;
     - `_publish`, which makes what the solver has learnt attributes;

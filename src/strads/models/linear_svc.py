@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -35,6 +36,7 @@ from strads.models.regression.support_vectors import DualProblem, DualSolution, 
 _LOSSES = ("hinge", "squared_hinge")
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVC(LinearClassifier):
     """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
@@ -100,38 +102,22 @@ class LinearSVC(LinearClassifier):
     reached keep their initial values, by default 0.
     """
 
-    _not_in_files: ClassVar = ("dual_coef_",)
+    C: float = 1.0
+    _: KW_ONLY
+    penalty: str = "l2"
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 1000
+    concurrency: int = 1
+    class_weight: Any = None
+    n_jobs: int | None = None
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        penalty: str = "l2",
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        concurrency: int = 1,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.C = C
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.concurrency = concurrency
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _not_in_files: ClassVar = ("dual_coef_",)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         is_sparse = self.penalty == "l1"

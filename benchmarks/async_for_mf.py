@@ -19,25 +19,12 @@ from typing import Any
 
 import numpy as np
 from _ratings import ITEMS, USERS, generate_ratings
+from backends import LEARNING_RATE, REGULARIZATION, sgd
 from numba import njit
 
 import strads
 
-LEARNING_RATE, REGULARIZATION = 0.01, 0.02
 BLOCKS = 32
-
-
-def sgd(k, ratings, W, H, lr, reg, loss):
-    r = ratings[k]
-    w, h = W[r.user], H[r.item]
-    err = r.score
-    for f in range(len(w)):
-        err -= w[f] * h[f]
-    for f in range(len(w)):
-        wf = w[f]
-        w[f] += lr * (err * h[f] - reg * wf)
-        h[f] += lr * (err * wf - reg * h[f])
-    loss.add(err * err)
 
 
 @njit(nogil=True, fastmath=True)

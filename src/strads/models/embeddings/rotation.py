@@ -93,7 +93,6 @@ class SkipGramRotation(Program):
         2³² times the probability that a token is kept.
     noise : list of AliasTable
         For each block.
-    settings : Settings
 
     Attributes
     ----------

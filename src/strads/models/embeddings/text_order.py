@@ -41,12 +41,8 @@ class TextOrder(Program):
 
     Parameters
     ----------
-    workers : int
-    skip_gram : bool
     keep : uint64 ndarray of shape (words,)
         2³² times the probability that a token is kept.
-    noise : AliasTable
-    settings : Settings
 
     Attributes
     ----------

@@ -37,7 +37,6 @@ class Text:
 
     Attributes
     ----------
-    sentences : Sentences
     words : WordCounts
         Words with a vector.
     sample : float
@@ -70,13 +69,10 @@ class Word2VecSolver(EngineSolver):
 
     Parameters
     ----------
-    text : Text
     start : Vectors
         Where to start from; not changed.
     settings : Settings
         Without the number of segments, which is chosen here.
-    skip_gram : bool
-    deterministic : bool
     workers : int, optional
         Logical workers; by default 16, fewer for less than 128 · 16 words.
     threads : int, optional

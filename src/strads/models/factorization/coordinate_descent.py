@@ -81,9 +81,6 @@ class CoordinateDescent(schmp.Program):
         Initial factors.
     counts : int64 array of shape (n_items,)
         Ratings of each item.
-    penalty : Penalty
-    biases : bool
-    workers : int
 
     Attributes
     ----------
@@ -177,8 +174,6 @@ class CoordinateDescentSolver(EngineSolver):
         Initial and final factors; the tables stay in this process. The users' factors are first set to 0, so that the
         ratings minus the mean are the residuals (Yu et al. 2012). The items' are scaled to variance 1, compared with
         which the penalty of the users is small in the first epoch.
-    penalty : Penalty
-    biases : bool
     threads : int or None
         Number of threads on a single process; None: those of `strads.init`.
     """

@@ -85,7 +85,6 @@ class IdIndex:
 
         Parameters
         ----------
-        column : IdColumn
         least : int
             Number of ids 0, 1, 2, … that are to be known, for sparse matrices.
         """

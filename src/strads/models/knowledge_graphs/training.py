@@ -54,7 +54,6 @@ class TranslationSolver(EngineSolver):
         Initial vectors.
     tail_shares : float32 ndarray of shape (relations,)
         How likely it is that the tail is replaced rather than the head.
-    settings : Settings
     threads : int or None
         Threads of a single process.
     """

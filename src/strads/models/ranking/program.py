@@ -137,8 +137,6 @@ class RankingRotation(Program):
         η and λ.
     verify : bool
         Whether the other item must not be a like of the user.
-    epochs_per_deal : int
-    seed : int
 
     Attributes
     ----------

@@ -78,8 +78,6 @@ def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: in
         Some rows of the table of users (0) or of items (1); changed.
     numbers : integer ndarray of shape (n,)
         The numbers of these rows: with the seed, they determine what is drawn.
-    table : int
-    seed : int
     """
     factors = rows.shape[1]
     key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_FACTORS), np.uint64(table)))
@@ -94,7 +92,6 @@ class RankingSolver(EngineSolver):
 
     Parameters
     ----------
-    likes : Likes
     held_out : Likes, optional
         On which the AUC is measured after each epoch.
     start : RankingFactors

@@ -49,7 +49,6 @@ class MultiTaskDescent(Solver):
         s.
     l1, l2 : float
         Strengths of the penalties.
-    fit_intercept : bool
     goal : float
         Relative duality gap to reach.
     start : array of shape (features, outputs), optional

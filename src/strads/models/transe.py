@@ -17,6 +17,7 @@ from strads.models._parameters import (
     check_whole_numbers,
     recorded_seed,
 )
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective
 from strads.models.kernels.translations import BALL, FREE, SPHERE
 from strads.models.kernels.triple_ranking import all_distances, pair_distances
@@ -26,7 +27,6 @@ from strads.models.knowledge_graphs.training import (
     Translations,
     TranslationSolver,
     initial_vectors,
-    padded_rows,
     tail_shares,
 )
 from strads.models.knowledge_graphs.triples import Labels, as_columns, to_numbers, without_duplicates

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models._iterative import EngineSolver, Epoch
-from strads.models.kernels.aligned import padded
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.translations import FREE, Rows, constrain_all
 from strads.models.knowledge_graphs.blocks import EntityBlocks, count_blocks
 from strads.models.knowledge_graphs.program import EntityBlock, EntityTournament, RelationReplica, Settings
@@ -27,13 +27,6 @@ class Translations(NamedTuple):
 
     entities: NDArray[np.float32]
     relations: NDArray[np.float32]
-
-
-def padded_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return vectors as rows that are padded as in `Rows`."""
-    rows = np.zeros((len(vectors), padded(vectors.shape[1])), np.float32)
-    rows[:, : vectors.shape[1]] = vectors
-    return rows
 
 
 def initial_vectors(n_entities: int, n_relations: int, columns: int, margin: float, seed: int) -> Translations:

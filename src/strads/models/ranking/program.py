@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.kernels.alias_tables import AliasTable, alias_table
-from strads.models.kernels.aligned import aligned_zeros, padded
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.personalized_ranking import (
     NO_FILTER,
     make_filter,
@@ -23,13 +23,6 @@ _ITEMS = 1  # purpose of the random numbers
 _FIGURES = 3
 
 Factors = NDArray[np.float32]
-
-
-def rows_in_memory(factors: Factors) -> Factors:
-    """Return a copy whose rows are whole vectors of the processor: what is added is 0, and stays 0."""
-    rows: Factors = aligned_zeros((len(factors), padded(factors.shape[1])), np.float32)
-    rows[:, : factors.shape[1]] = factors
-    return rows
 
 
 def popularity(counts: NDArray[np.integer]) -> AliasTable:

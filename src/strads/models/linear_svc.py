@@ -30,7 +30,7 @@ from strads.models.regression.linear_estimator import dense
 from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.problem import Problem
 from strads.models.regression.sparse_support_vectors import SparseDescent, sparse_problem, with_constant
-from strads.models.regression.support_vector_solver import SupportVectorSolver
+from strads.models.regression.support_vector_solver import start_descent
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
 _LOSSES = ("hinge", "squared_hinge")
@@ -149,8 +149,7 @@ class LinearSVC(LinearClassifier):
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
         seed, loss = seed_of(self.random_state), (self._constant, self.loss == "squared_hinge")
-        solver = SupportVectorSolver(int(self.concurrency), int(self.max_iter), self._threads, seed)
-        return solver.start, [
+        return partial(start_descent, int(self.concurrency), int(self.max_iter), self._threads, seed), [
             DualProblem(design, squares, np.where(codes == positive, 1.0, -1.0), strength, *loss)
             for positive, strength in strengths
         ]

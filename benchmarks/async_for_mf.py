@@ -18,26 +18,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _memory import reset_peak, resident
 from _ratings import ITEMS, USERS, generate_ratings
+from backends import LEARNING_RATE, REGULARIZATION, sgd
 from numba import njit
 
 import strads
 
-LEARNING_RATE, REGULARIZATION = 0.01, 0.02
 BLOCKS = 32
-
-
-def sgd(k, ratings, W, H, lr, reg, loss):
-    r = ratings[k]
-    w, h = W[r.user], H[r.item]
-    err = r.score
-    for f in range(len(w)):
-        err -= w[f] * h[f]
-    for f in range(len(w)):
-        wf = w[f]
-        w[f] += lr * (err * h[f] - reg * wf)
-        h[f] += lr * (err * wf - reg * h[f])
-    loss.add(err * err)
 
 
 @njit(nogil=True, fastmath=True)
@@ -190,13 +178,6 @@ def report(
 # -- memory ------------------------------------------------------------------------------------------------------
 
 
-def resident(field: str) -> int:
-    """Bytes of this process's memory: VmRSS, now, or VmHWM, the most since the last reset (Linux)."""
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith(field))
-    return int(line.split()[1]) * 1024
-
-
 def measure_memory(count: int, rank: int) -> None:
     """Print the peak of a first call over what was resident before any data, against the data's sizes."""
     warm = strads.from_numpy(generate_ratings(1000), copy=False)
@@ -211,8 +192,7 @@ def measure_memory(count: int, rank: int) -> None:
         data = np.load(file)
     W, H = initial(rank)
     sizes = 2 * data.nbytes + W.nbytes + H.nbytes
-    with open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")
+    reset_peak()
     ratings = strads.from_numpy(data, copy=False)
     loss = strads.accumulator(0.0)
     for _ in range(2):

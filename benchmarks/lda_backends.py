@@ -7,21 +7,15 @@ iterations after the first five. The models are the same bits. Usage:
 """
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
+from _jobs import BASE, VARIANTS, add_job_options, finish, run_variants, started
 from _reviews import imdb_corpus
-from backends import BASE, VARIANTS, mpi_environment, mpiexec
 from lda import model_of
 
-import strads
 from strads.models import Corpus
 
 SKIPPED = 5
@@ -30,40 +24,26 @@ TARGETS = {"mpi 2 x 1": 0.85}
 
 def child(options: argparse.Namespace) -> None:
     """Run one variant in this process (of a job); the driver writes the result."""
-    backend, nodes, threads = VARIANTS[options.variant]
-    with strads.init(backend, nodes=nodes, threads=threads):
+    with started(options):
         arrays = np.load(options.data)
         corpus = Corpus(arrays["offsets"], arrays["words"], arrays["counts"], int(arrays["n_words"]))
         model = model_of(options.k, options.iterations, evaluate_every=options.iterations).fit(corpus)
     seconds = np.diff([0.0, *(record["seconds"] for record in model.history_)])
-    nodes_of_last = model.history_[-1]["nodes"]
-    result = {
-        "seconds": seconds[SKIPPED:].tolist(),
-        "log_likelihood": model.history_[-1]["log_likelihood"],
-        "tokens": corpus.n_tokens,
-        "nodes": nodes_of_last,
-    }
-    Path(options.result).write_text(json.dumps(result))
+    finish(
+        options,
+        {
+            "seconds": seconds[SKIPPED:].tolist(),
+            "log_likelihood": model.history_[-1]["log_likelihood"],
+            "tokens": corpus.n_tokens,
+            "nodes": model.history_[-1]["nodes"],
+        },
+    )
 
 
-def run_variant(name: str, options: argparse.Namespace, data: str, topics: int, folder: str) -> dict[str, Any]:
-    """Start the processes of a variant and return what its driver found."""
-    result = os.path.join(folder, "result.json")
-    command = [sys.executable, __file__, "--variant", name, "--data", data, "--result", result]
-    command += ["--k", str(topics), "--iterations", str(options.iterations)]
-    backend, nodes, _ = VARIANTS[name]
-    if backend == "mpi":
-        command = [*mpiexec(nodes), *command]
-    subprocess.run(command, check=True, env=mpi_environment())
-    return json.loads(Path(result).read_text())
-
-
-def compare(options: argparse.Namespace, data: str, topics: int, folder: str) -> None:
+def compare(options: argparse.Namespace, data: str, topics: int) -> None:
     """Run all variants and print their ratios to one process with two threads."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in options.only}
-    for _ in range(options.rounds):
-        for name in options.only:
-            found[name].append(run_variant(name, options, data, topics, folder))
+    of_job = ["--data", data, "--k", topics, "--iterations", options.iterations]
+    found = run_variants(__file__, options.only, options.rounds, of_job)
     print(f"\nK = {topics}; median of {options.rounds * (options.iterations - SKIPPED)} iterations")
     medians = {name: statistics.median(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
     for name, runs in found.items():
@@ -86,8 +66,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    for name in ("--variant", "--data", "--result"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+    add_job_options(parser)
     parser.add_argument("--k", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.variant:
@@ -97,7 +76,7 @@ def main() -> None:
         corpus, data = imdb_corpus(), os.path.join(folder, "corpus.npz")
         np.savez(data, offsets=corpus.offsets, words=corpus.words, counts=corpus.counts, n_words=corpus.n_words)
         for topics in options.topics:
-            compare(options, data, topics, folder)
+            compare(options, data, topics)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,15 @@ tables that lie on the fullest node (supplement fig. 3). Usage:
 
 import argparse
 import gc
-from pathlib import Path
 
 import numpy as np
+from _memory import reset_peak, resident
 from _reviews import imdb_corpus
 from lda import ALPHA, BETA, model_of
 
 import strads
 from strads.models.topics.priors import check_priors
 from strads.models.topics.training import TopicTraining
-
-
-def status(name: str) -> int:
-    """A figure of /proc/self/status in bytes."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name + ":"))
-    return int(line.split()[1]) * 1024
 
 
 def nbytes(arrays: tuple) -> int:
@@ -64,10 +58,10 @@ def main() -> None:
     corpus = imdb_corpus()
     model_of(options.topics, 2).fit(corpus.take(np.arange(200)))
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before = status("VmRSS")
+    reset_peak()
+    before = resident("VmRSS")
     model_of(options.topics, 3).fit(corpus)
-    peak = status("VmHWM") - before
+    peak = resident("VmHWM") - before
     kept = tables(corpus, options.topics, 1)[0]
     print(f"K = {options.topics}: peak of fit {peak / 1e6:.0f} MB; tokens and tables {kept / 1e6:.0f} MB; "
           f"ratio {peak / kept:.2f} (target ≤ 1.5)")  # fmt: skip

@@ -34,6 +34,7 @@ from typing import Any
 
 import _loops_plain
 import numpy as np
+from _memory import resident
 from numba import njit, typed
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.untyped_passes import IRProcessing
@@ -176,13 +177,6 @@ class Strads(Problem):
         return found | {"execution": self.stats.execution_seconds, "preparation": preparation}
 
 
-def resident(field: str) -> float:
-    """MiB of this process: VmRSS, now, or VmHWM, at most (Linux)."""
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith(field))
-    return int(line.split()[1]) / 1024
-
-
 def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
@@ -251,7 +245,7 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "planning": stats.planning_seconds,
         }
         if count == threads[0]:
-            result["peak_MiB"] = resident("VmHWM") - before
+            result["peak_MiB"] = (resident("VmHWM") - before) / 2**20
     yield result | {"stage": "epochs"}
     sides["plain"] = Plain(module, scale, fastmath=True, error_model=options.error_model)
     sides["plain"].run()

@@ -12,22 +12,16 @@ by `_mlr_problems.py`; SAGA's epochs are doubled until it gets there, or its tim
 
 import argparse
 import hashlib
-import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 THREADS = 2
 
 import numpy as np  # noqa: E402
+from _jobs import BASE, VARIANTS, add_job_options, finish, run_variants, started  # noqa: E402
 from _mlr_problems import PROBLEMS, Samples, l1_gap, ridge_objective  # noqa: E402
-from backends import BASE, VARIANTS, mpi_environment, mpiexec  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 import strads  # noqa: E402
@@ -120,37 +114,26 @@ def compare_l1(name: str, samples: Samples, ratio: float, options: argparse.Name
 
 def child(options: argparse.Namespace) -> None:
     """Fit in this process (of a job); the driver writes the result."""
-    backend, nodes, threads = VARIANTS[options.variant]
     X, y = PROBLEMS[options.problems[0]](options.scale)
-    with strads.init(backend, nodes=nodes, threads=threads):
+    with started(options):
         model = MultinomialLogisticRegression(options.penalty, C=options.C)
         model.fit(X, y)
         found = model.fit(X, y)
     seconds = np.diff([0.0, *(record["seconds"] for record in found.history_)])
-    result = {
+    figures = {
         "whole": found.history_[-1]["seconds"],
         "first": seconds[0],
         "iteration": statistics.median(seconds[1:]),
         "digest": hashlib.sha256(found.coef_.tobytes() + found.intercept_.tobytes()).hexdigest(),
     }
-    Path(options.result).write_text(json.dumps(result))
+    finish(options, figures)
 
 
 def compare_backends(options: argparse.Namespace) -> None:
     """Fit on every backend in turn; print the ratios to one process with two threads."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in options.only}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(options.rounds):
-            for name, runs in found.items():
-                result = os.path.join(folder, "result.json")
-                command = [sys.executable, __file__, "--variant", name, "--result", result, "--C", str(options.C)]
-                command += ["--problems", options.problems[0], "--scale", str(options.scale)]
-                command += ["--penalty", options.penalty]
-                backend, nodes, _ = VARIANTS[name]
-                if backend == "mpi":
-                    command = [*mpiexec(nodes), *command]
-                subprocess.run(command, check=True, env=mpi_environment())
-                runs.append(json.loads(Path(result).read_text()))
+    of_problem = ["--problems", options.problems[0], "--scale", options.scale]
+    of_model = ["--C", options.C, "--penalty", options.penalty]
+    found = run_variants(__file__, options.only, options.rounds, of_problem + of_model)
     base = statistics.median(run["whole"] for run in found[BASE])
     print(f"\n{options.problems[0]}, scale {options.scale:g}, {options.penalty}: medians of {options.rounds} fits")
     for name, runs in found.items():
@@ -176,8 +159,7 @@ def main() -> None:
     parser.add_argument("--backends", action="store_true")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--penalty", default="l2", choices=["l2", "l1"], help="on the backends")
-    for name in ("--variant", "--result"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+    add_job_options(parser)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of SAGA's iterations
     if options.variant:

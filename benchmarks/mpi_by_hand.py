@@ -54,7 +54,7 @@ def child(options: argparse.Namespace) -> None:
 
 
 def run_job(side: str, folder: str, nodes: int, epochs: int, blocks: tuple[int, int]) -> dict[str, Any]:
-    from backends import mpi_environment, mpiexec
+    from _jobs import mpi_environment, mpiexec
 
     command = [*mpiexec(nodes), sys.executable, __file__, "--side", side, "--folder", folder]
     command += ["--epochs", str(epochs), "--blocks", *map(str, blocks)]

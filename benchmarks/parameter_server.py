@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from backends import mpi_environment, mpiexec
+from _jobs import mpi_environment, mpiexec
 
 import strads
 from strads import ps

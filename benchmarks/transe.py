@@ -16,14 +16,13 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from backends import BASE, VARIANTS, mpi_environment, mpiexec
+from _jobs import BASE, VARIANTS, add_job_options, finish, run_variants, started
 
 import strads
 from strads.models import TransE, read_triples
@@ -126,26 +125,17 @@ def quality(options: argparse.Namespace) -> None:
 
 def child(options: argparse.Namespace) -> None:
     """Run one variant in this process (of a job); the driver writes the result."""
-    backend, nodes, threads = VARIANTS[options.variant]
-    with strads.init(backend, nodes=nodes, threads=threads):
+    with started(options):
         model, (rate, _) = train(np.load(options.data)["triples"], options.epochs)
     bits = hashlib.sha256(model.entity_vectors_.tobytes() + model.relation_vectors_.tobytes()).hexdigest()
     sent = max(node["bytes_sent"] for node in model.history_[-1]["nodes"])
-    Path(options.result).write_text(json.dumps({"rate": rate, "bits": bits, "sent": sent}))
+    finish(options, {"rate": rate, "bits": bits, "sent": sent})
 
 
-def backends(options: argparse.Namespace, data: str, folder: str) -> None:
+def backends(options: argparse.Namespace, data: str) -> None:
     """Speed and bits of all variants."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
-    result, epochs = os.path.join(folder, "result.json"), max(7, round(40 * options.scale))
-    for _ in range(options.rounds):
-        for name, (backend, nodes, _) in VARIANTS.items():
-            command = [sys.executable, __file__, "--variant", name, "--data", data, "--result", result]
-            command += ["--epochs", str(epochs)]
-            if backend == "mpi":
-                command = [*mpiexec(nodes), *command]
-            subprocess.run(command, check=True, env=mpi_environment())
-            found[name].append(json.loads(Path(result).read_text()))
+    epochs = max(7, round(40 * options.scale))
+    found = run_variants(__file__, list(VARIANTS), options.rounds, ["--data", data, "--epochs", epochs])
     medians = {name: statistics.median(run["rate"] for run in runs) for name, runs in found.items()}
     bits = {run["bits"] for runs in found.values() for run in runs}
     for name, runs in found.items():
@@ -163,8 +153,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", nargs="+", choices=["speed", "quality", "backends"])
-    for name in ("--variant", "--data", "--result"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+    add_job_options(parser)
     parser.add_argument("--epochs", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.variant:
@@ -183,7 +172,7 @@ def main() -> None:
             quality(options)
         if "backends" in parts:
             print("backends (nodes x threads)")
-            backends(options, data, folder)
+            backends(options, data)
 
 
 if __name__ == "__main__":

@@ -15,20 +15,16 @@ Usage, with the peer installed (pip install gensim==4.4.0):
 import argparse
 import gzip
 import hashlib
-import json
 import os
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _jobs import BASE, VARIANTS, add_job_options, finish, run_variants, started
 from _reviews import REVIEWS
-from backends import BASE, VARIANTS, mpi_environment, mpiexec
 
 import strads
 from strads.models import Sentences, Word2Vec
@@ -106,35 +102,27 @@ def quality(sentences: list[list[str]], sg: int) -> None:
 
 def child(options: argparse.Namespace) -> None:
     """Train on one backend in this process (of a job); the driver writes the result."""
-    backend, nodes, threads = VARIANTS[options.variant]
-    with strads.init(backend, nodes=nodes, threads=threads):
+    with started(options):
         arrays = np.load(options.data)
         words = [f"w{number}" for number in range(len(arrays["counts"]))]
         sentences = Sentences(arrays["words"], arrays["offsets"], words, arrays["counts"])
         model = Word2Vec(epochs=4, sg=options.sg[0]).fit(sentences)
     seconds = np.diff([record["seconds"] for record in model.history_])
-    result = {
+    found = {
         "seconds": seconds.tolist(),
         "digest": hashlib.sha256(model.vectors_.tobytes()).hexdigest(),
         "nodes": model.history_[-1]["nodes"],
         "samples": model.history_[0]["samples"],
     }
-    Path(options.result).write_text(json.dumps(result))
+    finish(options, found)
 
 
 def backends(sentences: list[list[str]], sg: int, rounds: int) -> None:
     """Run all variants and print their ratios to one process with two threads."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     with tempfile.TemporaryDirectory() as folder:
-        data, result = os.path.join(folder, "text.npz"), os.path.join(folder, "result.json")
-        encoded = Sentences.from_text(sentences)
+        data, encoded = os.path.join(folder, "text.npz"), Sentences.from_text(sentences)
         np.savez(data, words=encoded.words, offsets=encoded.offsets, counts=encoded.counts)
-        command = [sys.executable, __file__, "--data", data, "--result", result, "--sg", str(sg), "--variant"]
-        for _ in range(rounds):
-            for name, (backend, nodes, _) in VARIANTS.items():
-                prefix = mpiexec(nodes) if backend == "mpi" else []
-                subprocess.run([*prefix, *command, name], check=True, env=mpi_environment())
-                found[name].append(json.loads(Path(result).read_text()))
+        found = run_variants(__file__, list(VARIANTS), rounds, ["--data", data, "--sg", sg])
     medians = {name: statistics.median(s for run in runs for s in run["seconds"]) for name, runs in found.items()}
     for name, runs in found.items():
         last = runs[-1]
@@ -155,8 +143,7 @@ def main() -> None:
     parser.add_argument("--sg", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the reviews")
-    for name in ("--variant", "--data", "--result"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+    add_job_options(parser)
     options = parser.parse_args()
     if options.variant:
         child(options)

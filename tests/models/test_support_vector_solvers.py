@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.errors import InputError
-from strads.models import LinearSVC
-from strads.models.regression.support_vector_solver import SupportVectorSolver
+from strads.models import LinearSVC, linear_svc
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 12))
@@ -16,14 +15,14 @@ Y = X[:, 0] - X[:, 1] + 0.8 * RNG.normal(size=400) > 0
 
 def started(monkeypatch):
     kinds = []
-    start = SupportVectorSolver.start
+    start = linear_svc.start_descent
 
-    def remember(self, *arguments):
-        descent = start(self, *arguments)
+    def remember(*arguments):
+        descent = start(*arguments)
         kinds.append(type(descent))
         return descent
 
-    monkeypatch.setattr(SupportVectorSolver, "start", remember)
+    monkeypatch.setattr(linear_svc, "start_descent", remember)
     return kinds
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from planted import planted_documents
+from topic_tables import dense_document_counts, dense_word_counts
 
 import strads
 from strads.cluster.messages import decode, encode
 from strads.models.corpora.corpus import as_corpus
-from strads.models.kernels.lda_counts import dense_document_counts, dense_word_counts
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import WordBlock
 from strads.models.topics.training import TopicTraining

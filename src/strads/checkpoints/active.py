@@ -104,7 +104,7 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
         if not has_session():
             return value
         try:
-            return unpack(pack(value))  # what a restarted program will get
+            return Load()(pack(value))  # what a restarted program will get
         except CheckpointError as error:
             raise CheckpointError(
                 f"strads.{name}: a checkpoint cannot hold what it returns: {error}. Return numbers, texts, arrays of "
@@ -114,10 +114,7 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
     def pack(value: Any) -> Any:
         return Save(inline=1 << 20)(value)
 
-    def unpack(tree: Any) -> Any:
-        return Load()(tree)
-
-    return perform(Operator(name, call, lambda: getattr(function, "__code__", None), pack=pack, unpack=unpack))
+    return perform(Operator(name, call, lambda: getattr(function, "__code__", None), pack=pack))
 
 
 @contextmanager

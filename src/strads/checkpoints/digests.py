@@ -68,13 +68,16 @@ def _described(value: Any) -> tuple[str, tuple[Any, ...]]:
         return kind, tuple(value.items())
     if isinstance(value, Set):
         return kind, tuple(sorted(map(digest, value)))
+    is_of_models = type(value).__module__.startswith("strads.models.")
+    if is_of_models and hasattr(value, "get_params"):
+        return kind, tuple(attributes_of(value))
     if is_dataclass(value):
         return kind, tuple(getattr(value, field.name) for field in fields(value))
     if hasattr(value, "py_func"):  # of Numba
         return kind, (value.py_func,)
     if type(value).__module__.split(".")[0] in ("scipy", "pandas", "pyarrow", "polars"):
         return kind, _columns(value)
-    return kind, tuple(attributes_of(value)) if type(value).__module__.startswith("strads.models.") else ()
+    return kind, tuple(attributes_of(value)) if is_of_models else ()
 
 
 def _columns(value: Any) -> tuple[Any, ...]:

@@ -27,8 +27,6 @@ class NodeRecovery:
 
     Parameters
     ----------
-    nodes : Nodes
-    roots : Roots
     past : ReExecution
         Restores from snapshots.
     inside
@@ -52,7 +50,6 @@ class NodeRecovery:
 
         Parameters
         ----------
-        position
         numbers
             Numbers of the roots.
         is_saved

@@ -92,7 +92,7 @@ class Operator:
     changes_arguments
         Whether it may write to arguments that are not roots. If it has, its result cannot be restored.
     pack, unpack
-        Turn what `run` returns to a tree for JSON, and back.
+        Turn what `run` returns to a tree for JSON, and back; by default it may hold what `Save` can represent.
     """
 
     name: str
@@ -102,5 +102,5 @@ class Operator:
     values: Sequence[Any] = ()
     data: Data | None = None
     changes_arguments: bool = False
-    pack: Callable[[Any], Any] = field(default=lambda result: result)
-    unpack: Callable[[Any], Any] = field(default=lambda tree: tree)
+    pack: Callable[[Any], Tree] = field(default=lambda result: Save()(result))
+    unpack: Callable[[Tree], Any] = field(default=lambda tree: Load()(tree))

@@ -13,7 +13,6 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
 
     Parameters
     ----------
-    late : LateOperator
     contents
         Checksums of what it is the first to use, by number.
     entry : Entry

@@ -70,7 +70,6 @@ class SnapshotWriter:
 
     Parameters
     ----------
-    folder : Folder
     journal : Journal
         Grows while the program runs.
     keep : int

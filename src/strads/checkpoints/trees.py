@@ -56,8 +56,8 @@ class Save:
     Parameters
     ----------
     keep
-        Takes an array, which may change later, and returns a name for its content. By default there are no arrays
-        beside the tree, as in the journal.
+        Takes an array, which may change later, and returns a name for its content. By default no array may be beside
+        the tree, as in the journal.
     inline
         Arrays of up to this number of bytes become part of the tree.
     """

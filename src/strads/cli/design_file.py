@@ -55,7 +55,6 @@ class Samples:
     X : ndarray or csc_array of shape (n_samples, n_features), float32 or float64
     y : ndarray of shape (n_samples,)
         Numbers or strings; empty if they were not read.
-    features : Features
     kind : str
         Description of the file format.
     where : function, optional
@@ -105,7 +104,6 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
     ----------
     path : Path
         The file; text may be compressed.
-    options : DesignOptions
     like : Features, optional
         Features that the columns must be.
     labelled : bool

@@ -142,7 +142,6 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
     ----------
     path : Path
         File separated by commas, semicolons, tabs or bars; compressed or not.
-    wanted : Columns
 
     Returns
     -------

@@ -70,7 +70,6 @@ class Documents:
 
     Parameters
     ----------
-    corpus : Corpus
     kind : str
         Description of the file format.
     words : dict

@@ -78,7 +78,6 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
     ----------
     path : Path
         The file; its kind and compression are recognised by its content.
-    form : FileFormat
     scored, timed : bool
         Whether a column of scores, and one of timestamps, is needed.
 

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from strads.checkpoints import Session, running_session
@@ -119,9 +118,7 @@ class Runtime:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if _current is self:
             shutdown()
         else:  # another runtime has been chosen meanwhile

@@ -18,7 +18,7 @@ from strads import cluster
 from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session, forget, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
-from strads.errors import CheckpointError, InputError, NodeFailure
+from strads.errors import InputError, NodeFailure
 from strads.models._file_contents import Contents, Number, check_contents
 from strads.models._parameters import check_n_jobs, check_seed, check_verbose
 from strads.models._patience import Patience
@@ -148,7 +148,7 @@ class _Training:
 class IterativeEstimator(BaseEstimator, ABC):
     """An estimator that learns iteration by iteration.
 
-    A subclass writes
+    A subclass is a dataclass, whose fields are its parameters (`eq` and `repr` are those of scikit-learn), and writes
 
     - `fit`, which checks its input, calls `_forget`, and passes a `Solver`, in a `with` statement, to `_train`;
     - `_publish`, which makes what the solver has learnt attributes;
@@ -313,8 +313,6 @@ class IterativeEstimator(BaseEstimator, ABC):
                     lambda number=number: (number, chosen, data and data.digest),  # type: ignore[misc]
                     [training],
                     data=data,
-                    pack=_packed,
-                    unpack=Load(_no_file),
                 )
             )
             self.history_.append(record)
@@ -349,9 +347,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             self._take_over(training)
             return dict(training.solver.verdict())
 
-        self._verdict = perform(
-            Operator(self._name_of("end"), run, lambda: reason, [self, training], pack=_packed, unpack=Load(_no_file))
-        )
+        self._verdict = perform(Operator(self._name_of("end"), run, lambda: reason, [self, training]))
         observe(self)
         forget(training)
         self._is_fitted = self._is_current = True
@@ -471,15 +467,3 @@ def _checked_history(found: Any) -> list[IterationRecord]:
     for record in found:
         check_contents(counts, record, {})
     return found
-
-
-def _packed(value: Any) -> Tree:
-    return Save(_too_large)(value)
-
-
-def _too_large(array: NDArray[Any]) -> str:
-    raise CheckpointError("the record of an epoch holds an array")
-
-
-def _no_file(name: str, target: NDArray[Any] | None) -> NDArray[Any]:
-    raise CheckpointError(f"the record of an epoch refers to the file {name}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 
 
-def refuse_corrupt(matrix: Any, name: str = "X") -> None:
+def refuse_corrupt(matrix: Any) -> None:
     """Raise an error for a SciPy sparse matrix whose indices do not lie within its shape; reads them once.
 
     SciPy checks them only on request, and its own conversions read and write out of bounds if they are wrong. Formats
@@ -22,7 +22,7 @@ def refuse_corrupt(matrix: Any, name: str = "X") -> None:
     """
     if not scipy.sparse.issparse(matrix):
         return
-    what = f"{name}: the {matrix.format.upper()} matrix is corrupt"
+    what = f"X: the {matrix.format.upper()} matrix is corrupt"
     if matrix.format == "coo":
         for axis, (indices, size) in enumerate(zip(matrix.coords, matrix.shape, strict=True)):
             _check_length(what, f"coords[{axis}]", indices, len(matrix.data))

@@ -1,6 +1,7 @@
 """Bayesian personalized ranking: what users like among what they have not chosen yet."""
 
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from strads.models.ranking.training import RankingFactors, RankingSolver, means
 from strads.progress import Shown
 
 
+@dataclass(eq=False, repr=False)
 class BayesianPersonalizedRanking(Recommender):
     """Ranks items for users by ⟨factors of the user, factors of the item⟩ + bias of the item, from implicit feedback.
 
@@ -79,28 +81,16 @@ class BayesianPersonalizedRanking(Recommender):
     (3,)
     """
 
-    def __init__(
-        self,
-        factors: int = 100,
-        learning_rate: float = 0.01,
-        regularization: float = 0.01,
-        *,
-        iterations: int = 100,
-        verify_negative_samples: bool = True,
-        n_workers: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.factors = factors
-        self.learning_rate = learning_rate
-        self.regularization = regularization
-        self.iterations = iterations
-        self.verify_negative_samples = verify_negative_samples
-        self.n_workers = n_workers
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    factors: int = 100
+    learning_rate: float = 0.01
+    regularization: float = 0.01
+    _: KW_ONLY
+    iterations: int = 100
+    verify_negative_samples: bool = True
+    n_workers: int | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
 
     @property
     def max_iter(self) -> int:  # type: ignore[override]
@@ -122,8 +112,8 @@ class BayesianPersonalizedRanking(Recommender):
         "start_seed": SEED,
         "calls": CALLS,
     }
-    _start_seed: int
-    _online: OnlineRanking | None = None  # between calls of partial_fit
+    _start_seed: int = field(init=False)
+    _online: OnlineRanking | None = field(init=False)  # between calls of partial_fit
 
     def fit(
         self,

@@ -5,6 +5,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -177,6 +178,7 @@ class CrossValidated(BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class ElasticNetCV(RegressorMixin, CrossValidated):
     """`ElasticNet` with alpha, and l1_ratio if several are given, chosen by cross-validation.
 
@@ -211,32 +213,18 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         As of `ElasticNet`.
     """
 
-    def __init__(
-        self,
-        *,
-        l1_ratio: float | Sequence[float] = 0.5,
-        eps: float = 1e-3,
-        alphas: int | ArrayLike = 100,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        positive: bool = False,
-        solver: Any = None,
-        cv: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        verbose: bool = False,
-    ):
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.positive = positive
-        self.solver = solver
-        self.cv = cv
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    _: KW_ONLY
+    l1_ratio: float | Sequence[float] = 0.5
+    eps: float = 1e-3
+    alphas: int | ArrayLike = 100
+    fit_intercept: bool = True
+    standardize: bool = False
+    positive: bool = False
+    solver: Any = None
+    cv: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+    verbose: bool = False
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -289,6 +277,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
             self.alphas_ = self.alphas_[0]
 
 
+@dataclass(eq=False, repr=False)
 class LassoCV(ElasticNetCV):
     """`Lasso` with alpha chosen by cross-validation.
 
@@ -307,38 +296,13 @@ class LassoCV(ElasticNetCV):
     array([1., 0., 0., 0., 0.])
     """
 
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        alphas: int | ArrayLike = 100,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        positive: bool = False,
-        solver: Any = None,
-        cv: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            l1_ratio=1.0,
-            eps=eps,
-            alphas=alphas,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            positive=positive,
-            solver=solver,
-            cv=cv,
-            max_iter=max_iter,
-            tol=tol,
-            verbose=verbose,
-        )
+    l1_ratio: float | Sequence[float] = field(default=1.0, init=False)
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return Lasso(value, **self._options)
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegressionCV(ClassifierMixin, CrossValidated):
     """`LogisticRegression` with C, and l1_ratio if several are given, chosen by cross-validation.
 
@@ -380,40 +344,23 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         As of `ElasticNet`.
     """
 
-    _taken_over = ("coef_", "intercept_", "dual_gap_", "history_", "classes_")
+    _: KW_ONLY
+    Cs: int | ArrayLike = 10
+    penalty: str | None = "elasticnet"
+    l1_ratio: float = 1.0
+    l1_ratios: Sequence[float] | None = None
+    class_weight: Any = None
+    fit_intercept: bool = True
+    standardize: bool = False
+    solver: Any = None
+    cv: Any = None
+    scoring: str | Callable[..., float] | None = None
+    refit: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-6
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        Cs: int | ArrayLike = 10,
-        penalty: str | None = "elasticnet",
-        l1_ratio: float = 1.0,
-        l1_ratios: Sequence[float] | None = None,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        solver: Any = None,
-        cv: Any = None,
-        scoring: str | Callable[..., float] | None = None,
-        refit: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        verbose: bool = False,
-    ):
-        self.Cs = Cs
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.l1_ratios = l1_ratios
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.solver = solver
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    _taken_over = ("coef_", "intercept_", "dual_gap_", "history_", "classes_")
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return X w + b: see `LogisticRegression`."""

@@ -1,6 +1,7 @@
 """Linear regression with an ℓ1 or elastic-net penalty."""
 
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from strads.models.regression.ridge import RidgeFit, RidgeMinimum
 from strads.models.regression.solver import LinearSolver
 
 
+@dataclass(eq=False, repr=False)
 class ElasticNet(RegressorMixin, PenalizedLinearModel):
     """Linear regression with a sparse solution, and a penalty that shares weight among correlated columns.
 
@@ -89,6 +91,18 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     array([0.446, 0.446])
     """
 
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.5
+    fit_intercept: bool = True
+    standardize: bool = False
+    positive: bool = False
+    solver: LinearSolver | None = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: bool = False
+
     _penalized_by = "alpha"
 
     _contents: ClassVar = {
@@ -96,31 +110,6 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
         "dual_gap": Number(finite=False),
     }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        positive: bool = False,
-        solver: LinearSolver | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.positive = positive
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return X w + b, of shape (n_samples,).
@@ -206,6 +195,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self.intercept_ = self.intercept_[0]
 
 
+@dataclass(eq=False, repr=False)
 class Lasso(ElasticNet):
     """Linear regression with a sparse solution.
 
@@ -226,28 +216,4 @@ class Lasso(ElasticNet):
     array([0.85, 0.  ])
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        positive: bool = False,
-        solver: LinearSolver | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            alpha,
-            l1_ratio=1.0,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            positive=positive,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+    l1_ratio: float = field(default=1.0, init=False)

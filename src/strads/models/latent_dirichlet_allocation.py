@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ _SAMPLERS = ("auto", "sparse", "dense")
 _LEARNT = ("no", "symmetric", "asymmetric")
 
 
+@dataclass(eq=False, repr=False)
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ContinuedEstimator):
     """Finds topics, distributions over words of which each document is a mixture (Blei et al. 2003).
 
@@ -105,6 +107,21 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     (1, 2)
     """
 
+    n_components: int = 10
+    _: KW_ONLY
+    doc_topic_prior: float | ArrayLike | None = None
+    topic_word_prior: float | None = None
+    learn_priors: str = "no"
+    max_iter: int = 100
+    sampler: str = "auto"
+    start: str = "sequential"
+    n_workers: int | None = None
+    synchronizations: int | None = None
+    evaluate_every: int = 1
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
+
     _must_agree = ("n_components", "doc_topic_prior", "topic_word_prior")
     shown: ClassVar = Shown(
         {"objective": "log-likelihood/token", "s_error": "s-error"}, "tokens", "iteration", "drawing the first topics"
@@ -120,40 +137,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "vocabulary": Table(dtypes="u1", shape=("bytes",), optional=True),
         "calls": CALLS,
     }
-    _counts: TopicCounts
-    _priors: Priors
-    _numbers: dict[str, int] | None = None  # of the words, while batches come
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: float | ArrayLike | None = None,
-        topic_word_prior: float | None = None,
-        learn_priors: str = "no",
-        max_iter: int = 100,
-        sampler: str = "auto",
-        start: str = "sequential",
-        n_workers: int | None = None,
-        synchronizations: int | None = None,
-        evaluate_every: int = 1,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learn_priors = learn_priors
-        self.max_iter = max_iter
-        self.sampler = sampler
-        self.start = start
-        self.n_workers = n_workers
-        self.synchronizations = synchronizations
-        self.evaluate_every = evaluate_every
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _counts: TopicCounts = field(init=False)
+    _priors: Priors = field(init=False)
+    _numbers: dict[str, int] | None = field(init=False)  # of the words, while batches come
 
     def fit(
         self,
@@ -293,6 +279,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Return a model without words, which knows words as a corpus does."""
         model = clone(self)
         model.vocabulary_, model.n_features_in_ = None if corpus.vocabulary is None else [], 0
+        model._numbers = None
         model._counts, model._priors = TopicCounts.none(len(priors.alpha)), priors
         return model
 

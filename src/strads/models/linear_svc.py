@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -29,12 +30,13 @@ from strads.models.regression.linear_estimator import dense
 from strads.models.regression.one_vs_rest import OneVsRest
 from strads.models.regression.problem import Problem
 from strads.models.regression.sparse_support_vectors import SparseDescent, sparse_problem, with_constant
-from strads.models.regression.support_vector_solver import SupportVectorSolver
+from strads.models.regression.support_vector_solver import start_descent
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
 _LOSSES = ("hinge", "squared_hinge")
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVC(LinearClassifier):
     """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
@@ -100,38 +102,22 @@ class LinearSVC(LinearClassifier):
     reached keep their initial values, by default 0.
     """
 
-    _not_in_files: ClassVar = ("dual_coef_",)
+    C: float = 1.0
+    _: KW_ONLY
+    penalty: str = "l2"
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 1000
+    concurrency: int = 1
+    class_weight: Any = None
+    n_jobs: int | None = None
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        penalty: str = "l2",
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        concurrency: int = 1,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.C = C
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.concurrency = concurrency
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _not_in_files: ClassVar = ("dual_coef_",)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         is_sparse = self.penalty == "l1"
@@ -163,8 +149,7 @@ class LinearSVC(LinearClassifier):
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
         seed, loss = seed_of(self.random_state), (self._constant, self.loss == "squared_hinge")
-        solver = SupportVectorSolver(int(self.concurrency), int(self.max_iter), self._threads, seed)
-        return solver.start, [
+        return partial(start_descent, int(self.concurrency), int(self.max_iter), self._threads, seed), [
             DualProblem(design, squares, np.where(codes == positive, 1.0, -1.0), strength, *loss)
             for positive, strength in strengths
         ]

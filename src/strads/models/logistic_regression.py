@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     """Logistic regression, by default with a sparse solution.
 
@@ -79,36 +81,22 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     ['yes']
     """
 
+    penalty: str | None = "elasticnet"
+    C: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    class_weight: Mapping[Any, float] | str | None = None
+    fit_intercept: bool = True
+    standardize: bool = False
+    solver: LinearSolver | None = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: bool = False
+
     _penalized_by = "C"
 
     shown: ClassVar = PenalizedLinearModel.shown
-
-    def __init__(
-        self,
-        penalty: str | None = "elasticnet",
-        C: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        solver: LinearSolver | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        self.penalty = penalty
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n_samples, n_classes)."""

@@ -1,7 +1,7 @@
 """Matrix factorization of ratings by parallel stochastic gradient descent or coordinate descent."""
 
 import time
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from strads.models.factorization.score_scale import ScoreScale
 from strads.models.held_out import held_out
 from strads.models.interactions.identified import IdIndexes
 from strads.models.interactions.interactions import Interactions
-from strads.models.kernels.matrix_factorization import group_items_by_user
+from strads.models.kernels.matrix_factorization import group_by_user
 from strads.models.ranking.likes import KnownLikes, Likes
 from strads.progress import Shown
 
@@ -33,6 +33,7 @@ _SCHEDULES = ("linear", "constant")
 _SOLVERS = ("sgd", "ccd")
 
 
+@dataclass(eq=False, repr=False)
 class MatrixFactorization(FactorPredictor):
     """Predicts scores as μ + bias of the user + bias of the item + ⟨factors of the user, factors of the item⟩.
 
@@ -119,6 +120,25 @@ class MatrixFactorization(FactorPredictor):
     (2,)
     """
 
+    n_components: int = 32
+    _: KW_ONLY
+    solver: str = "sgd"
+    max_iter: int = 20
+    step: str = "adagrad"
+    learning_rate: float = 0.1
+    learning_rate_schedule: str = "linear"
+    regularization: float = 0.1
+    weighted_regularization: bool = True
+    biases: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 3
+    tol: float = 1e-4
+    remember_ratings: bool = True
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
+
     _early_stopping_figure = "validation_rmse"
     _must_agree = ("n_components", "solver", "step", "biases")
     shown: ClassVar = Shown({"rmse": "RMSE", "validation_rmse": "held-out"}, "ratings")
@@ -135,47 +155,8 @@ class MatrixFactorization(FactorPredictor):
         "calls": CALLS,
     }
 
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        solver: str = "sgd",
-        max_iter: int = 20,
-        step: str = "adagrad",
-        learning_rate: float = 0.1,
-        learning_rate_schedule: str = "linear",
-        regularization: float = 0.1,
-        weighted_regularization: bool = True,
-        biases: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        tol: float = 1e-4,
-        remember_ratings: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.max_iter = max_iter
-        self.step = step
-        self.learning_rate = learning_rate
-        self.learning_rate_schedule = learning_rate_schedule
-        self.regularization = regularization
-        self.weighted_regularization = weighted_regularization
-        self.biases = biases
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.remember_ratings = remember_ratings
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    _initial: InitialFactors
-    _online: OnlineTables | None = None  # between calls of partial_fit
+    _initial: InitialFactors = field(init=False)
+    _online: OnlineTables | None = field(init=False)  # between calls of partial_fit
 
     def fit(
         self,
@@ -354,7 +335,7 @@ class MatrixFactorization(FactorPredictor):
         if not self.remember_ratings:
             return None
         offsets, items = np.zeros(shape[0] + 1, np.int64), np.empty(len(ratings), np.int32)
-        group_items_by_user(ratings["user"], ratings["item"], offsets, items)
+        group_by_user(ratings["user"], ratings["item"], None, offsets, items, None)
         return KnownLikes(Likes(offsets, items, shape[1]), ItemLog())
 
     def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables, seed: int) -> Solver:

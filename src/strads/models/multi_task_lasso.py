@@ -1,6 +1,7 @@
 """Linear regression with several outputs, which share the features that count."""
 
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinim
 from strads.progress import Shown
 
 
+@dataclass(eq=False, repr=False)
 class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
     """Linear regression with several outputs: a feature has coefficients for all of them, or for none.
 
@@ -62,6 +64,15 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         As of `ElasticNet`.
     """
 
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.5
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: bool = False
+
     shown: ClassVar = Shown(
         {"objective": "objective", "relative_gap": "duality gap", "active": "features"},
         "entries",
@@ -69,25 +80,6 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         "looking at all columns",
         has_plan=False,
     )
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_features(self, X)
@@ -160,6 +152,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MultiTaskLasso(MultiTaskElasticNet):
     """Linear regression with several outputs and a sparse solution: `MultiTaskElasticNet` with `l1_ratio` 1.
 
@@ -178,22 +171,4 @@ class MultiTaskLasso(MultiTaskElasticNet):
            [ True,  True, False, False]])
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            alpha,
-            l1_ratio=1.0,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+    l1_ratio: float = field(default=1.0, init=False)

@@ -1,6 +1,7 @@
 """Classification of any number of classes by a softmax of linear functions."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from strads.models.regression.inputs import as_class_factors, as_classes, as_row
 from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
 
 
+@dataclass(eq=False, repr=False)
 class MultinomialLogisticRegression(LinearClassifier):
     """Logistic regression of two or more classes: P(k | x) = exp(x·w_k + b_k) / Σ_l exp(x·w_l + b_l).
 
@@ -82,30 +84,18 @@ class MultinomialLogisticRegression(LinearClassifier):
     ['low', 'high']
     """
 
-    _rows_of_two = 2
+    penalty: str | None = "l2"
+    C: float = 1.0
+    _: KW_ONLY
+    class_weight: Mapping[Any, float] | str | None = None
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: int = 1000
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        penalty: str | None = "l2",
-        C: float = 1.0,
-        *,
-        class_weight: Mapping[Any, float] | str | None = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.penalty = penalty
-        self.C = C
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _rows_of_two = 2
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_rows(self, X)

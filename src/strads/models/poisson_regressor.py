@@ -1,5 +1,6 @@
 """Regression of counts with an ℓ1 or elastic-net penalty."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from strads.models.regression.inputs import as_sample_weights, as_targets
 from strads.models.regression.working_set import WorkingSet
 
 
+@dataclass(eq=False, repr=False)
 class PoissonRegressor(ElasticNet):
     """Regression of counts and rates, whose mean is exp(x·w + b), with a sparse solution.
 
@@ -43,32 +45,9 @@ class PoissonRegressor(ElasticNet):
     array([ True, False, False, False])
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        positive: bool = False,
-        solver: WorkingSet | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            positive=positive,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    solver: WorkingSet | None = None
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return exp(X w + b), of shape (n_samples,)."""

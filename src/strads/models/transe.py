@@ -1,5 +1,6 @@
 """TransE: entities and relations of a knowledge graph as vectors."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from strads.models._parameters import (
     check_whole_numbers,
     recorded_seed,
 )
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.transe import LOGISTIC, MARGIN, Objective
 from strads.models.kernels.translations import BALL, FREE, SPHERE
 from strads.models.kernels.triple_ranking import all_distances, pair_distances
@@ -25,7 +27,6 @@ from strads.models.knowledge_graphs.training import (
     Translations,
     TranslationSolver,
     initial_vectors,
-    padded_rows,
     tail_shares,
 )
 from strads.models.knowledge_graphs.triples import Labels, as_columns, to_numbers, without_duplicates
@@ -37,6 +38,7 @@ _NEGATIVES = ("uniform", "bernoulli")
 _SCHEDULES = ("linear", "constant")
 
 
+@dataclass(eq=False, repr=False)
 class TransE(IterativeEstimator):
     """Embeds a knowledge graph: of a triple (head, relation, tail), head + relation is near tail (Bordes et al. 2013).
 
@@ -103,45 +105,28 @@ class TransE(IterativeEstimator):
     (2,)
     """
 
+    n_components: int = 50
+    _: KW_ONLY
+    norm: int = 2
+    loss: str = "margin"
+    margin: float = 4.0
+    n_negatives: int = 16
+    negatives: str = "uniform"
+    adversarial_temperature: float = 10.0
+    normalization: str = "none"
+    max_iter: int = 100
+    learning_rate: float = 0.2
+    learning_rate_schedule: str = "linear"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
+
     shown: ClassVar = Shown({"objective": "loss"}, "triples")
 
     _contents: ClassVar = {
         "entities": Table(dtypes="f4", shape=("entities", "columns")),
         "relations": Table(dtypes="f4", shape=("relations", "columns")),
     }
-
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        norm: int = 2,
-        loss: str = "margin",
-        margin: float = 4.0,
-        n_negatives: int = 16,
-        negatives: str = "uniform",
-        adversarial_temperature: float = 10.0,
-        normalization: str = "none",
-        max_iter: int = 100,
-        learning_rate: float = 0.2,
-        learning_rate_schedule: str = "linear",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.n_components = n_components
-        self.norm = norm
-        self.loss = loss
-        self.margin = margin
-        self.n_negatives = n_negatives
-        self.negatives = negatives
-        self.adversarial_temperature = adversarial_temperature
-        self.normalization = normalization
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.learning_rate_schedule = learning_rate_schedule
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,

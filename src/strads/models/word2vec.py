@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from strads.rng.philox import mixed_key
 _INITIAL = 3  # purpose of a random stream
 
 
+@dataclass(eq=False, repr=False)
 class Word2Vec(ContinuedEstimator):
     """Learns vectors of words: skip-gram or continuous bag of words, with negative sampling (Mikolov et al. 2013).
 
@@ -98,6 +100,27 @@ class Word2Vec(ContinuedEstimator):
     ['dog', 'sat']
     """
 
+    vector_size: int = 100
+    _: KW_ONLY
+    window: int = 5
+    min_count: int = 5
+    sg: int = 1
+    negative: int = 5
+    ns_exponent: float = 0.75
+    cbow_mean: bool = True
+    sample: float = 1e-3
+    shrink_windows: bool = True
+    alpha: float = 0.025
+    min_alpha: float = 0.0001
+    epochs: int = 5
+    max_vocab_size: int | None = None
+    max_final_vocab: int | None = None
+    deterministic: bool = True
+    n_workers: int | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
+
     _must_agree = ("vector_size", "sg")
     shown: ClassVar = Shown({"objective": "loss"}, "words")
 
@@ -109,53 +132,9 @@ class Word2Vec(ContinuedEstimator):
         "start_seed": SEED,
         "calls": CALLS,
     }
-    _words: WordCounts
-    _outputs: NDArray[np.float32]
-    _start_seed: int
-    _passes: int | None = None  # during training
-
-    def __init__(
-        self,
-        vector_size: int = 100,
-        *,
-        window: int = 5,
-        min_count: int = 5,
-        sg: int = 1,
-        negative: int = 5,
-        ns_exponent: float = 0.75,
-        cbow_mean: bool = True,
-        sample: float = 1e-3,
-        shrink_windows: bool = True,
-        alpha: float = 0.025,
-        min_alpha: float = 0.0001,
-        epochs: int = 5,
-        max_vocab_size: int | None = None,
-        max_final_vocab: int | None = None,
-        deterministic: bool = True,
-        n_workers: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ):
-        self.vector_size = vector_size
-        self.window = window
-        self.min_count = min_count
-        self.sg = sg
-        self.negative = negative
-        self.ns_exponent = ns_exponent
-        self.cbow_mean = cbow_mean
-        self.sample = sample
-        self.shrink_windows = shrink_windows
-        self.alpha = alpha
-        self.min_alpha = min_alpha
-        self.epochs = epochs
-        self.max_vocab_size = max_vocab_size
-        self.max_final_vocab = max_final_vocab
-        self.deterministic = deterministic
-        self.n_workers = n_workers
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _words: WordCounts = field(init=False)
+    _outputs: NDArray[np.float32] = field(init=False)
+    _start_seed: int = field(init=False)
 
     def fit(
         self, X: Any, y: Any = None, *, init: "Word2Vec | None" = None, on_iteration: OnIteration | None = None
@@ -187,17 +166,14 @@ class Word2Vec(ContinuedEstimator):
         origin = self._origin(init)
         sentences = as_sentences(X, self.max_vocab_size)
         words = self._words_of(sentences, origin)
-        start_seed, epochs = self._seed_of_rows(origin), int(self.epochs)
+        start_seed = self._seed_of_rows(origin)
         start = self._start(words, origin, start_seed)
         seed = self._call_seed(origin)
         self._forget()
-        with self._solver_of(sentences, words, start, epochs, seed) as solver:
-            self._words, self._start_seed, self._passes = words, start_seed, epochs
+        with self._solver_of(sentences, words, start, self.max_iter, seed) as solver:
+            self._words, self._start_seed = words, start_seed
             self._begin_call(origin)
-            try:
-                self._train(solver, on_iteration, data=data_digest(sentences, words, seed, start=start))
-            finally:
-                del self._passes
+            self._train(solver, on_iteration, data=data_digest(sentences, words, seed, start=start))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -304,8 +280,8 @@ class Word2Vec(ContinuedEstimator):
 
     @property
     def max_iter(self) -> int:  # type: ignore[override]
-        """Number of passes of the current call, or of `fit`."""
-        return int(self.epochs if self._passes is None else self._passes)
+        """`epochs`, under the name that other estimators have for it."""
+        return int(self.epochs)
 
     def _advice_on_divergence(self) -> str:
         return "use a smaller alpha"

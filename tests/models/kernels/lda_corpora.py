@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
+from topic_tables import dense_document_counts, dense_word_counts
 
 from strads.models.kernels.lda_counts import (
     add_to_words,
     count_documents,
-    dense_document_counts,
-    dense_word_counts,
     make_tokens,
     random_topics,
 )

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from strads.models.kernels.alias_tables import alias_table
 from strads.models.kernels.continuous_bag_of_words import train_windows, window_memory
-from strads.models.kernels.negative_samples import draw_noise, noise_table
+from strads.models.kernels.negative_samples import draw_noise
 from strads.models.kernels.skip_gram import GROUP, scratch, train_pairs
 
 KEY, STREAM = np.uint64(3), np.uint64(5)
@@ -28,7 +29,7 @@ def noise_of(table, negative, count):
 
 def test_noise_has_the_probabilities_of_its_weights():
     weights = np.array([5.0, 1.0, 0.0, 3.0, 1.0, 0.25])
-    table, words = noise_table(weights), np.empty(5, np.int64)
+    table, words = alias_table(weights), np.empty(5, np.int64)
     counts = np.zeros(6)
     for count in range(40_000):
         draw_noise(table, KEY, STREAM, count, words)
@@ -42,7 +43,7 @@ def test_noise_has_the_probabilities_of_its_weights():
 def test_a_group_of_pairs_takes_the_step_of_its_gradient(negative, dimensions):
     inputs, outputs = tables(40, dimensions)
     input_rows, output_rows = np.arange(GROUP, dtype=np.int32), np.arange(20, 20 + GROUP, dtype=np.int32)
-    noise = noise_table(np.where(np.arange(40) < 20, 1.0, 0.0))  # negatives are never the contexts
+    noise = alias_table(np.where(np.arange(40) < 20, 1.0, 0.0))  # negatives are never the contexts
     w, c = inputs.astype(np.float64), outputs.astype(np.float64)
     words, losses = noise_of(noise, negative, 0), 0.0
     for tile in range(0, negative, 5):  # further negatives take their steps after the first five
@@ -66,7 +67,7 @@ def test_an_incomplete_group_and_negatives_equal_to_the_context_change_nothing_e
     inputs, outputs = tables(10, 16)
     before = inputs.copy(), outputs.copy()
     pair = np.array([1], np.int32), np.array([2], np.int32)
-    noise = noise_table(np.eye(10)[2])  # all negatives are the context: left out
+    noise = alias_table(np.eye(10)[2])  # all negatives are the context: left out
     train_pairs(inputs, outputs, *pair, noise, 5, KEY, STREAM, RATES, scratch())
     step = 0.05 * (1 - sigmoid(before[0][1].astype(np.float64) @ before[1][2]))
     assert inputs[1] == pytest.approx(before[0][1] + step * before[1][2], abs=1e-5)
@@ -79,7 +80,7 @@ def test_an_incomplete_group_and_negatives_equal_to_the_context_change_nothing_e
 def test_no_pairs_do_nothing():
     inputs, outputs = tables(4, 16)
     none = np.zeros(0, np.int32)
-    noise = noise_table(np.ones(4))
+    noise = alias_table(np.ones(4))
     assert train_pairs(inputs, outputs, none, none, noise, 5, KEY, STREAM, RATES, scratch()) == (0.0, 0)
 
 
@@ -88,7 +89,7 @@ def test_no_pairs_do_nothing():
 def test_a_window_takes_the_step_of_its_gradient(mean, negative):
     inputs, outputs = tables(60, 32)
     words, reaches = np.array([1, 2, 3, 2, -1, 9], np.int32), np.array([0, 0, 3, 0, 0, 2], np.uint8)
-    noise = noise_table(np.where(np.arange(60) > 20, 1.0, 0.0))
+    noise = alias_table(np.where(np.arange(60) > 20, 1.0, 0.0))
     w, c = inputs.astype(np.float64), outputs.astype(np.float64)
     share = 1 / 3 if mean else 1.0
     hidden, change = share * (w[1] + w[2] + w[2]), np.zeros(32)

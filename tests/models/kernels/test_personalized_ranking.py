@@ -12,16 +12,16 @@ from strads.models.kernels.personalized_ranking import (
     SKIPPED,
     _draw,
     _is_like,
-    drawing,
     make_filter,
     rank_cell,
     sort_into_cells,
 )
+from strads.models.ranking.program import popularity
 
 
 def test_rows_are_drawn_by_their_counts():
     counts = np.array([5, 0, 1, 10, 4])
-    table, others, found = drawing(counts), np.empty(128, np.int32), np.zeros(5)
+    table, others, found = popularity(counts), np.empty(128, np.int32), np.zeros(5)
     for first in range(0, 128_000, 128):
         _draw(table, np.uint64(3), first, others)
         found += np.bincount(others, minlength=5)
@@ -31,9 +31,9 @@ def test_rows_are_drawn_by_their_counts():
 
 def test_where_nothing_is_liked_any_row_is_drawn():
     others = np.empty(128, np.int32)
-    _draw(drawing(np.zeros(4, int)), np.uint64(0), 0, others)
+    _draw(popularity(np.zeros(4, int)), np.uint64(0), 0, others)
     assert set(others) == {0, 1, 2, 3}
-    assert len(drawing(np.zeros(0, int)).shares) == 0
+    assert len(popularity(np.zeros(0, int)).shares) == 0
 
 
 @pytest.mark.parametrize(("n_users", "n_rows", "most_wrong"), [(50, 40, 0.0), (30_000, 20_000, 1 / 15)])
@@ -55,7 +55,7 @@ def one_step(verify: bool = False) -> tuple:
     before = W.astype(float), H.astype(float), biases.astype(float)
     users, rows = np.array([1], np.int32), np.array([0], np.int32)
     likes = make_filter(np.array([1, 1], np.int32), np.array([0, 2], np.int32), 2, 3) if verify else NO_FILTER
-    table = drawing(np.array([0, 0, 1]))
+    table = popularity(np.array([0, 0, 1]))
     rates = np.float32(0.1), np.float32(0.02)
     rank_cell(users, rows, W, H, biases, table, likes, verify, *rates, np.uint64(0), figures)
     return before, (W, H, biases), figures

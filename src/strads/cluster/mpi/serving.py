@@ -52,7 +52,7 @@ class _Server:
         elif kind == Command.STOP:
             self._world.comm.inbox.fail(run, ProgramStopped(decode(message)))
         elif kind == Command.ABANDON:
-            timer = threading.Timer(_GRACE, leave_at_once, (1,))
+            timer = threading.Timer(_GRACE, leave_at_once)
             timer.daemon = True
             timer.start()
         else:
@@ -76,7 +76,7 @@ class _Server:
         while not self._orders:
             self._world.transport.idle(lambda: bool(self._orders), _LOOK, longest=1e-3)
             if 0 in self._world.processes.lost():
-                leave_at_once(1)
+                leave_at_once()
         return self._orders.popleft()
 
     def _configure(self, wanted: Configuration) -> None:

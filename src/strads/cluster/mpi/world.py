@@ -156,7 +156,7 @@ class World:
             if self._owned:
                 self._mpi.Finalize()
         elif not self._owned:  # mpi4py would wait for the others at interpreter exit
-            leave_at_once(1)
+            leave_at_once()
 
 
 def load_mpi() -> tuple[Any, bool]:
@@ -192,9 +192,9 @@ def _meet(mpi: Any, timeout: float) -> None:
         pause = min(2 * pause, 0.01)
 
 
-def leave_at_once(status: int) -> None:
-    """End this process without waiting for others."""
+def leave_at_once() -> None:
+    """End this process, which has failed, without waiting for others."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    os._exit(status)
+    os._exit(1)

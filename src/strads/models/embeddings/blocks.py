@@ -22,7 +22,6 @@ class WordBlocks:
 
     Attributes
     ----------
-    blocks : int
     bits : int
         The code of a word is `block << bits | row`.
     codes : int32 ndarray of shape (words,)

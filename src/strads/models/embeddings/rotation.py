@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
+from strads.models.kernels.alias_tables import AliasTable
 from strads.models.kernels.aligned import aligned_copy
-from strads.models.kernels.negative_samples import NoiseTable
 from strads.models.kernels.skip_gram import Scratch, scratch, train_pairs
 from strads.models.kernels.word_windows import find_pairs, order_by_block, sort_pairs
 from strads.schmp import Job, Program, Round, Schedule, static_rotation
@@ -91,9 +91,8 @@ class SkipGramRotation(Program):
         See `WordBlocks`.
     keep : uint64 ndarray of shape (codes,)
         2³² times the probability that a token is kept.
-    noise : list of NoiseTable
+    noise : list of AliasTable
         For each block.
-    settings : Settings
 
     Attributes
     ----------
@@ -102,7 +101,7 @@ class SkipGramRotation(Program):
     """
 
     def __init__(
-        self, workers: int, bits: int, keep: NDArray[np.uint64], noise: Sequence[NoiseTable], settings: Settings
+        self, workers: int, bits: int, keep: NDArray[np.uint64], noise: Sequence[AliasTable], settings: Settings
     ):
         self.workers = workers
         self.bits, self.keep, self.noise, self.settings = bits, keep, noise, settings

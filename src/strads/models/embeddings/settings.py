@@ -27,7 +27,6 @@ class Settings:
         Parts of the text that are processed one after another.
     epochs
         Number of passes.
-    seed
     """
 
     window: int

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from strads.models.embeddings.blocks import cut_text
 from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
+from strads.models.kernels.alias_tables import AliasTable
 from strads.models.kernels.continuous_bag_of_words import train_windows, window_memory
-from strads.models.kernels.negative_samples import NoiseTable
 from strads.models.kernels.skip_gram import scratch, train_pairs
 from strads.models.kernels.word_windows import find_pairs
 from strads.schmp import Job, Program, Round, Schedule
@@ -41,12 +41,8 @@ class TextOrder(Program):
 
     Parameters
     ----------
-    workers : int
-    skip_gram : bool
     keep : uint64 ndarray of shape (words,)
         2³² times the probability that a token is kept.
-    noise : NoiseTable
-    settings : Settings
 
     Attributes
     ----------
@@ -55,7 +51,7 @@ class TextOrder(Program):
     """
 
     def __init__(
-        self, workers: int, *, skip_gram: bool, keep: NDArray[np.uint64], noise: NoiseTable, settings: Settings
+        self, workers: int, *, skip_gram: bool, keep: NDArray[np.uint64], noise: AliasTable, settings: Settings
     ):
         self.workers = workers
         self.skip_gram, self.keep, self.noise, self.settings = skip_gram, keep, noise, settings

@@ -14,7 +14,7 @@ from strads.models.embeddings.rotation import Rows, SkipGramRotation, WorkerPart
 from strads.models.embeddings.settings import Settings
 from strads.models.embeddings.text_order import SharedTables, TextOrder
 from strads.models.embeddings.vocabulary import WordCounts, numbers_of
-from strads.models.kernels.negative_samples import noise_table
+from strads.models.kernels.alias_tables import alias_table
 from strads.schmp import Program, StaticEngine
 
 WORKERS = 16
@@ -37,7 +37,6 @@ class Text:
 
     Attributes
     ----------
-    sentences : Sentences
     words : WordCounts
         Words with a vector.
     sample : float
@@ -70,13 +69,10 @@ class Word2VecSolver(EngineSolver):
 
     Parameters
     ----------
-    text : Text
     start : Vectors
         Where to start from; not changed.
     settings : Settings
         Without the number of segments, which is chosen here.
-    skip_gram : bool
-    deterministic : bool
     workers : int, optional
         Logical workers; by default 16, fewer for less than 128 · 16 words.
     threads : int, optional
@@ -106,7 +102,7 @@ class Word2VecSolver(EngineSolver):
         of_worker = [pieces[worker::count] for worker in range(count)]
         full = Settings(**settings, segments=segments)
         tables = blocks.table(start.inputs), blocks.table(start.outputs)
-        noise = [noise_table(weights) for weights in text.noise(blocks)]
+        noise = [alias_table(weights) for weights in text.noise(blocks)]
         keep = text.keep(blocks)
         if self._rotates:
             program = SkipGramRotation(count, blocks.bits, keep, noise, full)

@@ -17,12 +17,11 @@ from strads.models.kernels.coordinate_descent import (
     FACTOR,
     add_products,
     add_sums,
-    group_by_user,
     item_step,
     rank_one_pass,
     squared_sum,
 )
-from strads.models.kernels.matrix_factorization import BIAS
+from strads.models.kernels.matrix_factorization import BIAS, group_by_user
 
 # Fixed, so that the result is the same for any number of threads and nodes up to this.
 _WORKERS = 16
@@ -81,9 +80,6 @@ class CoordinateDescent(schmp.Program):
         Initial factors.
     counts : int64 array of shape (n_items,)
         Ratings of each item.
-    penalty : Penalty
-    biases : bool
-    workers : int
 
     Attributes
     ----------
@@ -177,8 +173,6 @@ class CoordinateDescentSolver(EngineSolver):
         Initial and final factors; the tables stay in this process. The users' factors are first set to 0, so that the
         ratings minus the mean are the residuals (Yu et al. 2012). The items' are scaled to variance 1, compared with
         which the penalty of the users is small in the first epoch.
-    penalty : Penalty
-    biases : bool
     threads : int or None
         Number of threads on a single process; None: those of `strads.init`.
     """
@@ -257,7 +251,8 @@ def _by_user(ratings: NDArray[np.void], n_users: int, mean: float) -> _GroupedRa
     items, residuals = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
     user_ids, item_ids = (np.asarray(ratings[name], np.int32) for name in ("user", "item"))
     scores = np.asarray(ratings["score"], np.float32)
-    group_by_user(user_ids, item_ids, scores, np.float32(mean), offsets, items, residuals)
+    group_by_user(user_ids, item_ids, scores, offsets, items, residuals)
+    residuals -= np.float32(mean)  # those of a model whose users' factors are all 0
     return offsets, items, residuals
 
 

@@ -28,8 +28,6 @@ class InitialFactors:
     ----------
     spread : float
         Standard deviation of the factors, or of those whose magnitudes they are.
-    positive : bool
-    seed : int
     """
 
     spread: float

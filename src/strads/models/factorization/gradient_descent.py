@@ -37,10 +37,8 @@ class StochasticGradientSolver(Solver):
     tables : FactorTables
         Modified in place, wherever they are.
     step : key of STEPS
-    step_size : StepSize
     regularization : float
         λ, applied once per rating.
-    biases : bool
     threads : int or None
         Number of threads on a single process; None: those of `strads.init`.
     seed : int

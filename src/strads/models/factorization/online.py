@@ -23,7 +23,6 @@ class OnlineTables:
     ----------
     mean : float
         μ of the tables.
-    start : InitialFactors
     """
 
     def __init__(self, tables: FactorTables, start: InitialFactors):

@@ -38,7 +38,6 @@ class IdColumn:
         ----------
         kind : str
             "user" or "item", for messages.
-        values
 
         Raises
         ------

@@ -85,7 +85,6 @@ class IdIndex:
 
         Parameters
         ----------
-        column : IdColumn
         least : int
             Number of ids 0, 1, 2, … that are to be known, for sparse matrices.
         """
@@ -126,7 +125,7 @@ class IdIndex:
         self._check_type(column)
         return self._look_up(distinct).astype(np.int32)[codes]
 
-    def known_rows(self, column: IdColumn, what: str = "row") -> NDArray[np.integer]:
+    def known_rows(self, column: IdColumn) -> NDArray[np.integer]:
         """Return the rows of ids.
 
         Raises
@@ -137,7 +136,7 @@ class IdIndex:
         rows = self.rows(column)
         if len(rows) and int(rows.min()) < 0:
             place = int(np.argmax(rows < 0))
-            raise self.unknown(column.id_of(place), f"{what} {place}: ")
+            raise self.unknown(column.id_of(place), f"row {place}: ")
         return rows
 
     def rows_of(self, argument: str, given: ArrayLike) -> tuple[NDArray[np.int64], bool]:

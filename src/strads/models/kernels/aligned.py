@@ -22,6 +22,13 @@ def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
+def padded_rows(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return an aligned float32 copy of rows, padded with zeros to whole vectors."""
+    copy: NDArray[np.float32] = aligned_zeros((len(rows), padded(rows.shape[1])), np.float32)
+    copy[:, : rows.shape[1]] = rows
+    return copy
+
+
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Zeros aligned to a cache line."""
     dtype = np.dtype(dtype)

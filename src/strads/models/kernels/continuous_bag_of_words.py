@@ -26,7 +26,7 @@ def train_windows(  # type: ignore[no-untyped-def]
         Word vectors and context vectors of all words; dimensions are a multiple of 16.
     words, reaches
         As from `subsample`; codes are rows.
-    noise : NoiseTable
+    noise : AliasTable
     negative : int
         Negative samples of a window. One that is the word in the middle is left out.
     mean : bool

@@ -22,25 +22,6 @@ CURVATURE = 1  # Σ w² over the item's ratings
 _LEAST_CURVATURE = float32(1e-18)
 
 
-@njit(nogil=True, cache=True)
-def group_by_user(user_ids, item_ids, scores, mean, offsets, items, residuals):  # type: ignore[no-untyped-def]
-    """Counting sort of ratings by user: `items[offsets[u]:offsets[u + 1]]` become those of user u.
-
-    `residuals` become the scores minus `mean`: those of a model whose users' factors are all 0. `offsets` is initially
-    all zeros, with one more element than there are users.
-    """
-    for user in user_ids:
-        offsets[user + 1] += 1
-    for user in range(len(offsets) - 1):
-        offsets[user + 1] += offsets[user]
-    place = offsets[:-1].copy()
-    for rating in range(len(user_ids)):
-        user = user_ids[rating]
-        items[place[user]] = item_ids[rating]
-        residuals[place[user]] = scores[rating] - mean
-        place[user] += 1
-
-
 @njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, penalty, penalty_a_rating, sums, longest):  # type: ignore[no-untyped-def]
     """Update one factor of a worker's users, and accumulate the sums for the same factor of the items.

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from strads.models.kernels.lda_random import random_bits
 from strads.models.kernels.lda_tables import (
-    DenseDocuments,
-    DenseWords,
     Documents,
     SparseDocuments,
     SparseWords,
@@ -146,26 +144,3 @@ def add_to_words(tokens: Tokens, block: int, words: Words, topics: int) -> None:
         _add_words_sparse(tokens, block, words, np.zeros(topics, np.int32))
     else:
         _add_words_dense(tokens, block, words.counts)
-
-
-def dense_document_counts(documents: Documents, topics: int) -> NDArray[np.int64]:
-    """n_dk as an array of shape (documents, K), for inspection."""
-    if isinstance(documents, DenseDocuments):
-        return documents.counts[:, :topics].astype(np.int64)
-    counts = np.zeros((len(documents.sizes), topics), np.int64)
-    rows = np.repeat(np.arange(len(documents.sizes)), np.diff(documents.offsets))
-    np.add.at(
-        counts, (rows, documents.entries & ((1 << documents.topic_bits) - 1)), documents.entries >> documents.topic_bits
-    )
-    return counts
-
-
-def dense_word_counts(words: Words, topics: int) -> NDArray[np.int64]:
-    """n_wk as an array of shape (words of the shard, K), for inspection."""
-    if isinstance(words, DenseWords):
-        return words.counts[:, :topics].astype(np.int64)
-    counts = np.zeros((len(words.sizes), topics), np.int64)
-    for row, size in enumerate(words.sizes):
-        used = slice(words.offsets[row], words.offsets[row] + size)
-        counts[row, words.topics[used]] = words.counts[used]
-    return counts

@@ -113,7 +113,6 @@ def infer_documents(
         Documents in the form of a CSR matrix: the rows of `phi` of their words, and the words' counts.
     phi : float32 array of shape (words, K padded)
         From `fill_phi`; may hold only the words that occur. C-contiguous.
-    prior : Prior
     sweeps, burn_in : int
         Number of sweeps over a document's tokens, and of initial sweeps left out of the mean; burn_in < sweeps.
     key : uint64

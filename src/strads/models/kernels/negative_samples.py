@@ -1,11 +1,11 @@
 """Words drawn at random as negative samples, and the steps of the logistic loss (Mikolov et al., NIPS 2013, §2.2)."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from strads.models.kernels.alias_tables import drawn_row
 from strads.models.kernels.lanes import (
     add,
     between,
@@ -27,71 +27,20 @@ _LARGEST_SCORE = np.float32(16.0)  # beyond it, σ is 0 or 1 in float32
 _LEAST = 1e-7  # what a probability is at least in a loss
 
 
-class NoiseTable(NamedTuple):
-    """Probabilities of words as negative samples, for Walker's alias method (Vose 1991).
-
-    Attributes
-    ----------
-    thresholds : uint32 ndarray of shape (words,)
-        2³² times the share of each word's own column.
-    aliases : int32 ndarray of shape (words,)
-        The word that has the rest of the column.
-    """
-
-    thresholds: NDArray[np.uint32]
-    aliases: NDArray[np.int32]
-
-
-def noise_table(weights: NDArray[np.float64]) -> NoiseTable:
-    """Return the table for weights ≥ 0 of words, not all 0."""
-    return NoiseTable(*_alias_table(weights * (len(weights) / weights.sum())))
-
-
-@njit(nogil=True, cache=True)
-def _alias_table(shares):  # type: ignore[no-untyped-def]
-    n = len(shares)
-    thresholds, aliases = np.empty(n, np.uint32), np.arange(n).astype(np.int32)
-    rest = shares.copy()
-    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
-    smalls = larges = 0
-    for word in range(n):
-        if rest[word] < 1.0:
-            small[smalls] = word
-            smalls += 1
-        else:
-            large[larges] = word
-            larges += 1
-    while smalls and larges:
-        smalls -= 1
-        word, other = small[smalls], large[larges - 1]
-        aliases[word] = other
-        rest[other] -= 1.0 - rest[word]
-        if rest[other] < 1.0:
-            larges -= 1
-            small[smalls] = other
-            smalls += 1
-    for word in range(n):
-        own = rest[word] if aliases[word] != word else 1.0
-        thresholds[word] = np.uint32(min(own * 4294967296.0, 4294967295.0))
-    return thresholds, aliases
-
-
 @njit(nogil=True, cache=True)
 def draw_noise(noise: Any, key: Any, stream: Any, count: Any, words: Any) -> None:
     """Fill `words` (int64) with negative samples: those number `count` of a stream under a key.
 
     Each takes 32 random bits: their product with the number of words is a word and a position in its column.
     """
-    n = np.uint64(len(noise.thresholds))
+    n = np.uint64(len(noise.shares))
     calls = np.uint64((len(words) + 3) // 4)
     a = b = np.uint64(0)
     for i in range(len(words)):
         if i % 4 == 0:
             a, b = random_words(key, stream, np.uint64(count) * calls + np.uint64(i // 4))
         bits = (a if i % 4 < 2 else b) >> (_HALF * np.uint64(i % 2))
-        product = (bits & _LOW) * n
-        word = np.int64(product >> _HALF)
-        words[i] = word if (product & _LOW) < noise.thresholds[word] else noise.aliases[word]
+        words[i] = drawn_row(noise, (bits & _LOW) * n)
 
 
 @njit(nogil=True, fastmath=True, cache=True)

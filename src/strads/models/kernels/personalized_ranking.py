@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.rng.numbers import weights
+from strads.models.kernels.alias_tables import drawn_row
 from strads.rng.philox import random_words
 
 _BATCH = 128
@@ -21,28 +21,6 @@ _BITS_A_LIKE = 16  # of the filter, where it hashes: one pair in 16 or more is e
 _MOST_EXACT_BITS = 1 << 21  # a quarter of a megabyte: fits in a core's cache
 
 LOG_LIKELIHOOD, CORRECT, SKIPPED = range(3)  # entries of a job's figures
-
-
-class Drawing(NamedTuple):
-    """An alias table (Walker 1977): row r is drawn if a random 32-bit fraction is below `shares[r]`, else `others[r]`.
-
-    Attributes
-    ----------
-    shares : uint32 ndarray of shape (rows,)
-    others : int32 ndarray of shape (rows,)
-    """
-
-    shares: NDArray[np.uint32]
-    others: NDArray[np.int32]
-
-
-def drawing(counts: NDArray[np.integer]) -> Drawing:
-    """Return the table that draws a row with probability proportional to its count; with any, if all are 0."""
-    if len(counts) == 0:
-        return Drawing(np.zeros(0, np.uint32), np.zeros(0, np.int32))
-    table = weights(counts if counts.any() else np.ones(len(counts)))
-    shares = np.minimum(table["share"] * 2.0**32, 2.0**32 - 1).astype(np.uint32)
-    return Drawing(shares, table["other"].astype(np.int32))
 
 
 class Filter(NamedTuple):
@@ -106,9 +84,8 @@ def _draw(table, key, first, others):  # type: ignore[no-untyped-def]
         words = random_words(key, np.uint64(0), np.uint64(first // 4 + four))
         for place in range(4):
             word = words[place // 2]
-            scaled = ((word & _LOW) if place % 2 else (word >> _HALF)) * rows
-            row = np.int64(scaled >> _HALF)
-            others[4 * four + place] = row if (scaled & _LOW) < table.shares[row] else table.others[row]
+            bits = (word & _LOW) if place % 2 else (word >> _HALF)
+            others[4 * four + place] = drawn_row(table, bits * rows)
 
 
 @njit(nogil=True, cache=True)
@@ -170,7 +147,7 @@ def rank_cell(users, rows, W, H, biases, table, likes, verify, rate, regularizat
     H : float32 ndarray of shape (items, width)
         Factors of items.
     biases : float32 ndarray of shape (items,)
-    table : Drawing
+    table : AliasTable
         From which the other items are drawn.
     likes : Filter
         Used if `verify`.

@@ -70,7 +70,7 @@ def train_pairs(  # type: ignore[no-untyped-def]
         Word vectors and context vectors; dimensions are a multiple of 16.
     input_rows, output_rows : int32 arrays of shape (pairs,)
         Rows of each pair.
-    noise : NoiseTable
+    noise : AliasTable
         Of the rows of `outputs`.
     negative : int
         Negative samples of a pair. One that is the pair's own context is left out.

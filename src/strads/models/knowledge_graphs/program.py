@@ -22,12 +22,7 @@ _RELATION_RATE = np.float32(0.3)
 
 
 class EntityBlock:
-    """The rows of a block of entities, at addresses that whole vectors load from fast.
-
-    Attributes
-    ----------
-    rows : Rows
-    """
+    """The rows of a block of entities, at addresses that whole vectors load from fast."""
 
     def __init__(self, rows: Rows):
         self.rows = rows
@@ -66,14 +61,12 @@ class Settings:
 
     Attributes
     ----------
-    objective : Objective
     negatives : int
         Number of others that each fact is compared with.
     learning_rate : float
         Step size of the first epoch.
     decay_epochs : int
         Number of epochs in which the step size decreases to 0; 0: it stays.
-    seed : int
     epochs_a_deal : int
         Epochs after which entities are dealt to blocks anew.
     """
@@ -98,12 +91,10 @@ class EntityTournament(Program):
     ----------
     triples : int32 ndarray of shape (n, 3)
         Head, relation, tail; every node has all.
-    blocks : EntityBlocks
     relations : Rows
         Initial vectors of relations.
     tail_shares : float32 ndarray of shape (relations,)
         How likely it is that the tail is replaced rather than the head.
-    settings : Settings
 
     Attributes
     ----------

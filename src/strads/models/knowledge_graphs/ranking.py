@@ -115,8 +115,6 @@ def predict_links(
     test, known : int32 ndarrays of shape (n, 3)
         Head, relation, tail; the known triples include those of the test.
     entities, relations : float32 ndarrays, padded as in `Rows`
-    norm : int
-    team : ThreadTeam
     """
     answers = KnownAnswers(known, len(relations))
     raw, filtered = np.empty((2, len(test))), np.empty((2, len(test)))

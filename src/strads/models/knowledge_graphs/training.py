@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models._iterative import EngineSolver, Epoch
-from strads.models.kernels.aligned import padded
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.translations import FREE, Rows, constrain_all
 from strads.models.knowledge_graphs.blocks import EntityBlocks, count_blocks
 from strads.models.knowledge_graphs.program import EntityBlock, EntityTournament, RelationReplica, Settings
@@ -29,13 +29,6 @@ class Translations(NamedTuple):
     relations: NDArray[np.float32]
 
 
-def padded_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return vectors as rows that are padded as in `Rows`."""
-    rows = np.zeros((len(vectors), padded(vectors.shape[1])), np.float32)
-    rows[:, : vectors.shape[1]] = vectors
-    return rows
-
-
 def initial_vectors(n_entities: int, n_relations: int, columns: int, margin: float, seed: int) -> Translations:
     """Draw all components uniformly from ±(γ + 2) / n_components (Sun et al. 2019), so that distances exceed γ."""
     rng = np.random.default_rng((seed, _VECTORS))
@@ -54,7 +47,6 @@ class TranslationSolver(EngineSolver):
         Initial vectors.
     tail_shares : float32 ndarray of shape (relations,)
         How likely it is that the tail is replaced rather than the head.
-    settings : Settings
     threads : int or None
         Threads of a single process.
     """

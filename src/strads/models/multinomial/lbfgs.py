@@ -21,11 +21,6 @@ class PreconditionedLbfgs(Solver):
 
     Used within `one_blas_thread`. An epoch is a step of L-BFGS.
 
-    Parameters
-    ----------
-    problem : RidgeProblem
-    tol : float
-
     Attributes
     ----------
     is_converged

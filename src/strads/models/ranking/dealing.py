@@ -28,7 +28,6 @@ def deal(counts: NDArray[np.integer], parts: int, seed: tuple[int, ...]) -> list
     ----------
     counts : ndarray of shape (n,)
         Likes of each.
-    parts : int
     seed : tuple of int
 
     Returns

@@ -38,7 +38,6 @@ def best_of_all(
         N, how many.
     excluded : Likes
         Rows not to return, of each query.
-    team : ThreadTeam
 
     Returns
     -------
@@ -71,7 +70,6 @@ def mean_auc(factors: Any, known: Likes, held_out: Likes, team: ThreadTeam) -> f
     factors : RankingFactors
     known, held_out : Likes
         Of the same users and items. Held-out likes that are known are left out.
-    team : ThreadTeam
     """
     held_out = held_out.without(known)
     users = np.flatnonzero(held_out.of_users)

@@ -20,7 +20,6 @@ class Likes:
     ----------
     offsets : int64 ndarray of shape (n_users + 1,)
     items : int32 ndarray of shape (n,)
-    n_items : int
     """
 
     offsets: NDArray[np.int64]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models._growth import GrowingArray, check_growth
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.online_ranking import draw_others
 from strads.models.kernels.personalized_ranking import make_steps
 from strads.models.ranking.likes import KnownLikes
-from strads.models.ranking.program import rows_in_memory
 from strads.models.ranking.training import RankingFactors, start_rows
 from strads.rng.philox import mixed_key
 
@@ -109,7 +109,7 @@ class OnlineRanking:
             known = ids < len(memory)
             rows[known] = memory.rows[ids[known]]
             start_rows(rows, ids, number, self._start_seed)
-            tables.append(rows_in_memory(rows))
+            tables.append(padded_rows(rows))
         biases = np.zeros(len(items), np.float32)
         known = items < len(self._biases)
         biases[known] = self._biases.rows[items[known]]

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models.kernels.aligned import aligned_zeros, padded
+from strads.models.kernels.alias_tables import AliasTable, alias_table
+from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.personalized_ranking import (
     NO_FILTER,
-    Drawing,
-    drawing,
     make_filter,
     rank_cell,
     sort_into_cells,
@@ -26,11 +25,10 @@ _FIGURES = 3
 Factors = NDArray[np.float32]
 
 
-def rows_in_memory(factors: Factors) -> Factors:
-    """Return a copy whose rows are whole vectors of the processor: what is added is 0, and stays 0."""
-    rows: Factors = aligned_zeros((len(factors), padded(factors.shape[1])), np.float32)
-    rows[:, : factors.shape[1]] = factors
-    return rows
+def popularity(counts: NDArray[np.integer]) -> AliasTable:
+    """Return the table that draws items in proportion to their likes; any of them, if none has likes."""
+    most = counts.max(initial=0)
+    return alias_table(counts / most if most else np.ones(len(counts)))
 
 
 class ItemRows(NamedTuple):
@@ -101,14 +99,14 @@ class ItemBlock:
     def __init__(self) -> None:
         self.dealt = -1
         self.rows = ItemRows(np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
-        self.table = Drawing(np.zeros(0, np.uint32), np.zeros(0, np.int32))
+        self.table = AliasTable(np.zeros(0, np.uint32), np.zeros(0, np.int32))
 
     def take(self, items: NDArray[np.int64], whole: ItemRows, counts: NDArray[np.int64], number: int) -> None:
         """Take the rows of these items from those of all; `counts` are the likes of all."""
         factors = aligned_zeros((len(items), whole.factors.shape[1]), np.float32)
         np.take(whole.factors, items, axis=0, out=factors)
         self.rows = ItemRows(items, factors, whole.biases[items])
-        self.table = drawing(counts[items])
+        self.table = popularity(counts[items])
         self.dealt = number
 
 
@@ -132,8 +130,6 @@ class RankingRotation(Program):
         η and λ.
     verify : bool
         Whether the other item must not be a like of the user.
-    epochs_per_deal : int
-    seed : int
 
     Attributes
     ----------

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.models._iterative import EngineSolver, Epoch
+from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.initial_rows import draw_row_numbers
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
 from strads.models.ranking.dealing import count_workers, deal
@@ -20,7 +21,6 @@ from strads.models.ranking.program import (
     RankingRotation,
     UserPart,
     collected,
-    rows_in_memory,
 )
 from strads.rng.philox import mixed_key
 from strads.schmp import StaticEngine
@@ -78,8 +78,6 @@ def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: in
         Some rows of the table of users (0) or of items (1); changed.
     numbers : integer ndarray of shape (n,)
         The numbers of these rows: with the seed, they determine what is drawn.
-    table : int
-    seed : int
     """
     factors = rows.shape[1]
     key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_FACTORS), np.uint64(table)))
@@ -94,7 +92,6 @@ class RankingSolver(EngineSolver):
 
     Parameters
     ----------
-    likes : Likes
     held_out : Likes, optional
         On which the AUC is measured after each epoch.
     start : RankingFactors
@@ -128,7 +125,7 @@ class RankingSolver(EngineSolver):
         count = workers or count_workers(likes)
         program = RankingRotation(
             count,
-            ItemRows(np.arange(likes.n_items), rows_in_memory(start.items), start.biases),
+            ItemRows(np.arange(likes.n_items), padded_rows(start.items), start.biases),
             likes.of_items,
             rate=rate,
             regularization=regularization,
@@ -184,4 +181,4 @@ def _part(likes: Likes, users: NDArray[np.int64], factors: Factors, seed: tuple[
     own = likes.select(users)
     order = np.random.default_rng(seed).permutation(len(own.items))
     rows = np.repeat(np.arange(len(users), dtype=np.int32), own.of_users)
-    return UserPart(rows_in_memory(factors[users]), rows[order], own.items[order])
+    return UserPart(padded_rows(factors[users]), rows[order], own.items[order])

@@ -66,7 +66,6 @@ class CoordinateProgram(DynamicProgram):
         Whether the loss is quadratic.
     make_schedule : callable
         Takes the number of an instance and its parameters, and returns a schedule; sent to the nodes.
-    workers : int
     """
 
     def __init__(

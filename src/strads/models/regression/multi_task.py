@@ -17,6 +17,7 @@ from strads.models._iterative import Epoch, Solver
 from strads.models.arrays import Array
 from strads.models.kernels import block_descent
 from strads.models.kernels.datafits import highest_dual
+from strads.models.regression.solver import Stagnation
 
 _FIRST_SET = 100
 _GROWTH = 2  # ratio of a working set to the support
@@ -24,8 +25,6 @@ _AT_ONCE = 512  # columns of a pass over all
 _SWEEPS = 5  # between two evaluations of the gap of a working set; so many iterates are extrapolated
 _MOST_LOOKS = 100
 _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all columns
-_IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
-_MOST_IDLE = 5  # iterations that lower neither the objective nor the gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +48,12 @@ class MultiTaskDescent(Solver):
         s.
     l1, l2 : float
         Strengths of the penalties.
-    fit_intercept : bool
     goal : float
         Relative duality gap to reach.
     start : array of shape (features, outputs), optional
     """
 
-    checkpointed = ("_W", "_size", "_samples", "_pulls", "_gap", "_objective", "_least", "_idle", "_is_evaluated")
+    checkpointed = ("_W", "_size", "_samples", "_pulls", "_gap", "_objective", "_stagnation", "_is_evaluated")
 
     def __init__(
         self,
@@ -81,7 +79,7 @@ class MultiTaskDescent(Solver):
         self._samples = 0
         self._pulls = np.zeros(features)
         self._gap = self._objective = np.inf
-        self._least, self._idle = (np.inf, np.inf), 0
+        self._stagnation = Stagnation()
         self._is_evaluated = False
 
     def run_epoch(self, number: int) -> Epoch:
@@ -90,16 +88,13 @@ class MultiTaskDescent(Solver):
             self._improve()
         self._look()
         self._is_evaluated = True
-        least = self._least
-        is_idle = self._objective >= least[0] - _IDLE * self._gap and self._gap >= (1.0 - _IDLE) * least[1]
-        self._idle = self._idle + 1 if is_idle else 0
-        self._least = min(self._objective, self._least[0]), min(self._gap, self._least[1])
+        self._stagnation.see(self._objective, self._gap)
         figures = {
             "gap": self._gap / self._total,
             "relative_gap": self._relative_gap,
             "active": int(np.count_nonzero(self._W.any(1))),
         }
-        is_last = self._relative_gap <= self._goal or self._idle >= _MOST_IDLE
+        is_last = self._relative_gap <= self._goal or self._stagnation.is_over
         return Epoch(self._samples, self._objective / self._total, figures, is_last=is_last)
 
     @property

@@ -1,5 +1,6 @@
 """The contract of solvers of linear models: small immutable objects that minimize a `Problem` to a duality gap."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import closing
@@ -8,6 +9,9 @@ from dataclasses import dataclass
 from strads.models._stopping import wants_to_stop
 from strads.models.arrays import Array
 from strads.models.regression.problem import Problem
+
+_IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
+_MOST_IDLE = 5
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,25 @@ class Solution:
     def relative_gap(self) -> float:
         """The gap as a fraction of the objective at w = 0; 0 if that is 0, as w = 0 is then optimal."""
         return self.progress.gap / self.null_objective if self.null_objective > 0.0 else 0.0
+
+
+class Stagnation:
+    """Counts the iterations in a row that lower neither the objective nor the gap: only rounding errors are left."""
+
+    def __init__(self) -> None:
+        self._objective = self._gap = math.inf  # the lowest so far
+        self._idle = 0
+
+    def see(self, objective: float, gap: float) -> None:
+        """Note what an iteration has reached."""
+        is_idle = objective >= self._objective - _IDLE * gap and gap >= (1.0 - _IDLE) * self._gap
+        self._idle = self._idle + 1 if is_idle else 0
+        self._objective, self._gap = min(objective, self._objective), min(gap, self._gap)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether further iterations are in vain."""
+        return self._idle >= _MOST_IDLE
 
 
 class Descent(ABC):

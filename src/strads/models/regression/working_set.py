@@ -19,7 +19,7 @@ from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, scaled_rows
 from strads.models.regression.least_squares import LeastSquares
 from strads.models.regression.problem import Problem
-from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution
+from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution, Stagnation
 
 _LARGEST_FIRST_SET = 1000
 _GROWTH = 3  # ratio of a working set to the support
@@ -30,8 +30,6 @@ _LOOKS_NEAR = 10
 _SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
 _SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
 _NEWTON_STEPS = 10
-_IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
-_MOST_IDLE = 5  # iterations that lower neither the objective nor the gap
 _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 
@@ -54,8 +52,7 @@ class _WorkingSets(Descent):
         "_size",
         "_correlations",
         "_progress",
-        "_least",
-        "_idle",
+        "_stagnation",
     )
 
     def __init__(self, problem: Problem, goal: float, coef: Array | None, intercept: float):
@@ -73,7 +70,7 @@ class _WorkingSets(Descent):
                 self._w[:], self._z[:] = 0.0, self._intercept
         self._u = np.empty(samples)
         self._samples = 0
-        self._least, self._idle = (np.inf, np.inf), 0  # objective and gap; iterations without a lower one
+        self._stagnation = Stagnation()
         self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
         self._correlations: Array
         self._progress: Progress
@@ -88,17 +85,14 @@ class _WorkingSets(Descent):
         self._correlations, objective, gap = self._look(None)
         active = int(np.count_nonzero(self._w))
         if iteration > 1:
-            least = self._least
-            is_idle = objective >= least[0] - _IDLE * gap and gap >= (1.0 - _IDLE) * least[1]
-            self._idle = self._idle + 1 if is_idle else 0
-            self._least = min(objective, least[0]), min(gap, least[1])
+            self._stagnation.see(objective, gap)
         self._progress = Progress(iteration, self._samples, objective, gap, active)
         return self._progress
 
     @property
     def is_stuck(self) -> bool:
         """Whether neither the objective nor the gap has decreased for some iterations."""
-        return self._idle >= _MOST_IDLE
+        return self._stagnation.is_over
 
     def solution(self) -> Solution:
         """Return the coefficients, which the next iteration changes."""

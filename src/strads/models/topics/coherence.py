@@ -20,7 +20,6 @@ def npmi_coherence(best: list[NDArray[np.integer]], corpus: Corpus) -> NDArray[n
     ----------
     best : list of integer ndarrays
         Words of each topic, numbers in the corpus.
-    corpus : Corpus
 
     Returns
     -------

@@ -22,7 +22,6 @@ class FurtherDocuments:
 
     Attributes
     ----------
-    corpus : Corpus
     words : int64 ndarray of shape (words of the corpus,)
         Their numbers in the model; numbers from that of its words on are new.
     n_words : int
@@ -42,7 +41,6 @@ class FurtherDocuments:
 
         Parameters
         ----------
-        corpus : Corpus
         known : int
             Number of the model's words.
         numbers : dict of str to int, or None
@@ -106,10 +104,8 @@ class FurtherSolver(GibbsSolver):
     ----------
     training : TopicTraining
         Of the documents, with their words' earlier counts. Closed with the solver.
-    documents : FurtherDocuments
     counts : TopicCounts
         All counts before.
-    max_iter : int
     """
 
     def __init__(self, training: TopicTraining, documents: FurtherDocuments, counts: TopicCounts, max_iter: int):

@@ -133,7 +133,6 @@ class WordRotation(Program):
     ----------
     workers : int
         P, also the number of blocks of words.
-    priors : Priors
     n_words : int
         V.
     n_tokens : int
@@ -142,7 +141,6 @@ class WordRotation(Program):
         How often per iteration the workers' views of the totals are synchronized.
     sparse : bool
         Whether to use the sparse sampler.
-    seed : int
     random_start : bool
         Whether the tokens have a topic from the start.
     totals : int64 ndarray of shape (K,)

@@ -52,15 +52,12 @@ class TopicTraining:
 
     Parameters
     ----------
-    corpus : Corpus
-    priors : Priors
     sampler : {"auto", "sparse", "dense"}
     start : {"sequential", "random"}
     workers : int, optional
         Number of logical workers; by default 16.
     synchronizations : int, optional
         Number per iteration; by default one every 4 rounds.
-    seed : int
     threads : int, optional
         Threads of a single process.
     earlier : EarlierCounts, optional

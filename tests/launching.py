@@ -51,7 +51,9 @@ def mpi_command(processes: int, arguments: Sequence[str], options: Sequence[str]
     return [MPIEXEC, "--oversubscribe", *options, "-n", str(processes), *python]
 
 
-def start_under_mpi(processes: int, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
+def start_under_mpi(
+    processes: int, *arguments: str, options: Sequence[str] = (), stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
     """Start `python *arguments` under mpiexec; again if it cannot open its own socket, which on a busy machine happens.
 
     Nothing of the program has run then.
@@ -59,7 +61,7 @@ def start_under_mpi(processes: int, *arguments: str, options: Sequence[str] = ()
     for _ in range(_ATTEMPTS):
         job = subprocess.Popen(
             mpi_command(processes, arguments, options),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

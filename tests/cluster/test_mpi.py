@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -119,22 +118,6 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Jo
     for started in jobs.values():
         err = started.processes.communicate("null\n", timeout=60)[1]
         assert started.processes.returncode == 0, err
-
-
-@pytest.mark.parametrize(
-    ("processes", "every"), [(2, 8), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
-)
-def test_the_node_tests_pass(processes, every):
-    """Of each file every eighth test, and as a slow test all of them."""
-    which = "nodes and (not slow or more)" if every == 1 else "nodes and not slow"
-    tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", which, "--every", str(every)]
-    where = ["--backend", "mpi", "--nodes", str(processes), "tests"]
-    ended = run_under_mpi(processes, *tests, *where, timeout=900)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    passed = re.search(r"(\d+) passed", ended.stdout)
-    assert passed is not None, ended.stdout
-    assert int(passed[1]) > 50, ended.stdout
-    assert "failed" not in ended.stdout
 
 
 # -- how a job begins and ends -----------------------------------------------------------------------------

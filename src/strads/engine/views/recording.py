@@ -177,7 +177,7 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
     bind = bind_with(constructors)
     body = _one_after_the_other(bodies)
 
-    @njit(nogil=True, error_model="numpy")  # the body checks its own indices
+    @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         logged = local_counters()  # accesses so far, and before this task
         drawn = local_counters()

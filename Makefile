@@ -13,11 +13,11 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/strads demo
 
-# Most tests compile: two at a time. Those that start clusters have the cores to themselves, and find on disk what the
-# others have compiled.
+# Most tests compile: two at a time. Those that start clusters come last, and find on disk what the others have compiled;
+# they mostly wait, and those of MPI and of Ray do not meet.
 test: lint types
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/cluster
-	$(BIN)/python -m pytest tests/cluster
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/cluster
 
 # With the heavy tests too.
 test-all: lint types

@@ -1,18 +1,22 @@
 """Start programs under the real `mpiexec`, and tests that may crash or never end in a process of their own."""
 
+import faulthandler
 import functools
 import os
-import pickle
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+
+import strads
 
 ROOT = Path(__file__).resolve().parents[1]
 _BESIDE = Path(sys.executable).with_name("mpiexec")
@@ -47,7 +51,9 @@ def mpi_command(processes: int, arguments: Sequence[str], options: Sequence[str]
     return [MPIEXEC, "--oversubscribe", *options, "-n", str(processes), *python]
 
 
-def start_under_mpi(processes: int, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
+def start_under_mpi(
+    processes: int, *arguments: str, options: Sequence[str] = (), stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
     """Start `python *arguments` under mpiexec; again if it cannot open its own socket, which on a busy machine happens.
 
     Nothing of the program has run then.
@@ -55,7 +61,7 @@ def start_under_mpi(processes: int, *arguments: str, options: Sequence[str] = ()
     for _ in range(_ATTEMPTS):
         job = subprocess.Popen(
             mpi_command(processes, arguments, options),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -84,47 +90,55 @@ def run_under_mpi(
     return subprocess.CompletedProcess(job.args, job.returncode, out, err)
 
 
-_ALONE = """
-import importlib, pickle, sys, strads
-module, name, parameters, threads = sys.argv[1:]
-strads.init("threads", threads=int(threads))
-getattr(importlib.import_module(module), name).__wrapped__(**pickle.loads(bytes.fromhex(parameters)))
-"""
-
-
 def in_its_own_process(seconds: float = 60, threads: int = 2) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test in a process of its own, which may crash or hang without taking the others with it.
 
-    Its parameters are what can be pickled: numbers, texts, functions of the test's module.
+    It is a copy of this one: to import everything again, and to compile what all loops use, would take seconds.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def alone(**parameters: Any) -> None:
-            what = [test.__module__, test.__name__, pickle.dumps(parameters).hex(), str(threads)]
-            command = [sys.executable, "-X", "faulthandler", "-c", _ALONE, *what]
-            path = os.pathsep.join([str(Path(test.__code__.co_filename).parent), *sys.path])
-            child = subprocess.Popen(
-                command,
-                env=os.environ | {"PYTHONPATH": path},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            try:
-                output, ended = child.communicate(timeout=seconds)[0], True
-            except subprocess.TimeoutExpired:
-                child.kill()
-                output, ended = child.communicate()[0], False
-            status = child.returncode
-            how = f"ended with {signal.Signals(-status).name if status < 0 else f'status {status}'}"
-            if status != 0:
-                how = how if ended else f"still running after {seconds} s"
-                pytest.fail(f"{how}\n{output[-4000:]}", pytrace=False)
+            strads.shutdown()  # a forked process has no threads but the one that forks
+            with tempfile.TemporaryFile() as output:
+                pid = os.fork()
+                if pid == 0:
+                    _run_and_exit(functools.partial(test, **parameters), output.fileno(), threads)
+                deadline, ended, status = time.monotonic() + seconds, 0, 0
+                while not ended and time.monotonic() < deadline:
+                    ended, status = os.waitpid(pid, os.WNOHANG)
+                    time.sleep(0.01)
+                if not ended:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                output.seek(0)
+                text = output.read().decode(errors="replace")[-4000:]
+            code = os.waitstatus_to_exitcode(status)
+            if not ended:
+                pytest.fail(f"still running after {seconds} s\n{text}", pytrace=False)
+            elif code != 0:
+                how = f"ended with {signal.Signals(-code).name if code < 0 else f'status {code}'}"
+                pytest.fail(f"{how}\n{text}", pytrace=False)
 
         return alone
 
     return decorate
+
+
+def _run_and_exit(test: Callable[[], None], output: int, threads: int) -> NoReturn:
+    """Run a test in a process that has just been forked, and end it with status 0 if the test passes."""
+    status = 1
+    try:
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        faulthandler.enable(2)
+        strads.init("threads", threads=threads)
+        test()
+        status = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
 
 
 def assert_ended(pids: Iterable[int], seconds: float = 5.0) -> None:

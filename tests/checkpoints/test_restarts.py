@@ -89,7 +89,8 @@ def test_a_global_variable_that_is_changed_is_noticed(tmp_path, monkeypatch):
         W, seen = strads.dvector.zeros(7), []
         for number in range(9):
             strads.async_for(7, _scaled, W)
-            monkeypatch.setitem(globals(), "FACTOR", FACTOR * 0.7)
+            if number % 3 == 2:  # each value compiles the loop
+                monkeypatch.setitem(globals(), "FACTOR", FACTOR * 0.7)
             if number == 5:
                 seen.append(float(W[3]))
             if number == 7:

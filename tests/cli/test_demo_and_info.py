@@ -56,9 +56,10 @@ def test_help(strads: Strads, arguments: tuple[str, ...], word: str) -> None:
     assert word in done.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("strads rec", "recommend"), ("strads train la", "lasso"), ("strads train mf --ra", "--rank")],
+    [("strads train mf --ra", "--rank"), ("strads train la", "lasso"), ("strads rec", "recommend")],
 )
 def test_shells_complete(environment: dict[str, str], words: str, expected: str) -> None:
     asked = {"_STRADS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

@@ -70,6 +70,7 @@ def test_ray(strads: Strads, reviews: Path, alone: Path, tmp_path: Path) -> None
     assert_same(strads(*train(reviews, tmp_path, *options)), tmp_path, alone, "ray", 2)
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py, and logical nodes above
 @needs_mpi
 def test_mpiexec_needs_no_options(reviews: Path, alone: Path, tmp_path: Path) -> None:
     arguments = train(reviews, tmp_path, *QUICK, "--threads", 1)
@@ -113,6 +114,7 @@ def test_interrupting_the_driver_saves_the_iteration(reviews: Path, tmp_path: Pa
     assert model.topic_word_counts_.sum() == run["data"]["training_tokens"]
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py
 @needs_mpi
 def test_interrupting_mpiexec_keeps_the_metrics(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 2)

@@ -63,6 +63,7 @@ def test_output_is_readable_without_a_terminal(trained: tuple[Path, str]) -> Non
     assert 'strads.models.Word2Vec.load("' in text
 
 
+@pytest.mark.slow  # as `train mf` in test_nodes.py, and Word2Vec on nodes among the tests of models
 @needs_mpi
 def test_nodes_give_the_same_model(trained: tuple[Path, str], reviews: Path, tmp_path: Path) -> None:
     data = ["--data", str(reviews / "reviews.txt.gz"), "--out", str(tmp_path / "run")]

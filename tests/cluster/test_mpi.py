@@ -1,11 +1,13 @@
 """The MPI backend under a real `mpiexec`: exit statuses, signals, lost nodes, traffic."""
 
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,15 @@ from launching import ROOT, assert_ended, environment, needs_mpi, run_under_mpi,
 
 pytestmark = needs_mpi
 
-_HEAD = """
+_IMPORTS = """
 import os, pathlib, sys, time
 import numpy as np
 import strads
 from strads.errors import *
+"""
+_HEAD = f"""{_IMPORTS}
 here = pathlib.Path(__file__).parent
-here.joinpath(f"pid-{os.getpid()}").touch()
+here.joinpath(f"pid-{{os.getpid()}}").touch()
 """
 
 
@@ -56,20 +60,64 @@ def programs(tmp_path: Path) -> Programs:
     return Programs(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("processes", "every"), [(2, 5), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
-)
-def test_the_node_tests_pass(processes, every):
-    """Of each file every fifth test, and as a slow test all of them."""
-    which = "nodes and (not slow or more)" if every == 1 else "nodes and not slow"
-    tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", which, "--every", str(every)]
-    where = ["--backend", "mpi", "--nodes", str(processes), "tests"]
-    ended = run_under_mpi(processes, *tests, *where, timeout=900)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    passed = re.search(r"(\d+) passed", ended.stdout)
-    assert passed is not None, ended.stdout
-    assert int(passed[1]) > 50, ended.stdout
-    assert "failed" not in ended.stdout
+_SERVER = """
+import contextlib, io, json, sys, traceback
+import strads
+
+strads.init("mpi")  # returns in the driver only
+for text in iter(lambda: json.loads(sys.stdin.readline()), None):
+    out, err, status = io.StringIO(), "", 0
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(text, {"__name__": "__main__"})
+        except BaseException:
+            status, err = 1, traceback.format_exc()
+    strads.shutdown()
+    print(json.dumps([status, out.getvalue(), err]), flush=True)
+"""
+
+
+class Job:
+    """Processes under one mpiexec that run programs one after the other: to start them takes longer than most run."""
+
+    def __init__(self, processes: int, folder: Path):
+        server = folder / f"server{processes}.py"
+        server.write_text(_SERVER)
+        self.processes = start_under_mpi(processes, str(server), stdin=subprocess.PIPE)
+
+    def run(self, text: str) -> subprocess.CompletedProcess[str]:
+        assert self.processes.stdin is not None
+        assert self.processes.stdout is not None
+        limit = threading.Timer(60, self.processes.kill)
+        limit.start()
+        try:
+            print(json.dumps(_IMPORTS + text), file=self.processes.stdin, flush=True)
+            answer = self.processes.stdout.readline()
+        finally:
+            limit.cancel()
+        if not answer:
+            pytest.fail(f"the job has ended, or was still running after 60 s\n{self.processes.communicate()[1]}")
+        return subprocess.CompletedProcess(text, *json.loads(answer))
+
+    @property
+    def is_running(self) -> bool:
+        return self.processes.poll() is None
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Job]]:
+    """Give the job of a number of processes, for programs that leave it as they found it."""
+    folder, jobs = tmp_path_factory.mktemp("jobs"), dict[int, Job]()
+
+    def get(processes: int) -> Job:
+        if processes not in jobs or not jobs[processes].is_running:
+            jobs[processes] = Job(processes, folder)
+        return jobs[processes]
+
+    yield get
+    for started in jobs.values():
+        err = started.processes.communicate("null\n", timeout=60)[1]
+        assert started.processes.returncode == 0, err
 
 
 # -- how a job begins and ends -----------------------------------------------------------------------------
@@ -116,7 +164,7 @@ strads.init("mpi").run(fails)
     assert 'raise KeyError("mishap")' in ended.stderr
 
 
-def test_a_failed_program_ends_at_once_though_a_node_computes(programs):
+def test_a_failed_program_ends_at_once_though_a_node_computes(job):
     text = """
 stopped = []
 def fails(node):
@@ -137,11 +185,11 @@ except KeyError:
 stopped.clear()
 print(runtime.run(lambda node: node.comm.allreduce(1)) == [3, 3, 3])
 """
-    ended = programs.run(3, text)
+    ended = job(3).run(text)
     assert ended.stdout.split("\n") == ["in time", "True", ""], ended.stderr
 
 
-def test_init_again_begins_anew_on_the_same_processes(programs):
+def test_init_again_begins_anew_on_the_same_processes(job):
     text = """
 runtime = strads.init("mpi", threads=1)
 pids = runtime.run(lambda node: os.getpid())
@@ -160,7 +208,7 @@ try:
 except NodeFailure as error:
     print(error)
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines() == [
         "[(2, 7.0, 0), (2, 7.0, 0)]",
@@ -237,7 +285,7 @@ os.waitpid(pid, 0)
     assert ended.returncode == 0
 
 
-def test_a_node_program_cannot_start_another(programs):
+def test_a_node_program_cannot_start_another(job):
     text = """
 from strads.cluster import current
 runtime = strads.init("mpi")
@@ -249,13 +297,13 @@ for rank in range(2):
     except ArgumentError as error:
         print(error)
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.returncode == 0, ended.stderr
     assert "a node program cannot start another" in ended.stdout
     assert "strads.init belongs to the driver" in ended.stdout
 
 
-def test_what_cannot_be_sent_is_said(programs):
+def test_what_cannot_be_sent_is_said(job):
     text = """
 import threading
 runtime = strads.init("mpi")
@@ -271,7 +319,7 @@ except TypeError as error:
     print(error)
 print(runtime.run(lambda node: node.rank))
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.returncode == 0, ended.stderr
     assert "the result lock cannot be sent" in ended.stdout
     assert ended.stdout.endswith("[0, 1]\n")
@@ -280,7 +328,7 @@ print(runtime.run(lambda node: node.rank))
 # -- signals -----------------------------------------------------------------------------------------------
 
 
-def test_a_keyboard_interrupt_stops_the_nodes_and_leaves_them_usable(programs):
+def test_a_keyboard_interrupt_stops_the_nodes_and_leaves_them_usable(job):
     text = """
 import _thread, threading, signal
 runtime = strads.init("mpi", timeout=30)
@@ -302,14 +350,14 @@ for program in (waits, only_others_work):
         print("interrupted", time.monotonic() - start < 3)
     print(runtime.run(lambda node: node.comm.allreduce(1)))
 """
-    ended = programs.run(3, text)
+    ended = job(3).run(text)
     assert ended.stdout.splitlines() == ["interrupted True", "[np.int64(3), np.int64(3), np.int64(3)]"] * 2, (
         ended.stdout + ended.stderr
     )
     assert ended.returncode == 0
 
 
-def test_interrupts_in_the_middle_of_traffic_lose_nothing(programs):
+def test_interrupts_in_the_middle_of_traffic_lose_nothing(job):
     text = """
 import signal, threading
 runtime = strads.init("mpi", timeout=20)
@@ -328,7 +376,7 @@ for _ in range(40):
     assert runtime.run(lambda node: node.comm.allreduce(1)) == [2, 2]
 print("fine")
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert (ended.stdout, ended.returncode) == ("fine\n", 0), ended.stderr
 
 
@@ -419,7 +467,7 @@ def test_a_node_that_does_not_answer_is_named_at_the_limit(programs, options):
     _assert_node_1_is_named(programs, 10.0)
 
 
-def test_a_message_that_does_not_come_is_named_at_the_limit(programs):
+def test_a_message_that_does_not_come_is_named_at_the_limit(job):
     text = """
 runtime = strads.init("mpi", timeout=1)
 def waits(node):
@@ -431,7 +479,7 @@ except NodeFailure as error:
     print(error.rank, error)
 print(runtime.run(lambda node: node.rank))
 """
-    ended = programs.run(3, text)
+    ended = job(3).run(text)
     assert ended.stdout.startswith("1 node 0 (")
     assert "strads.init(timeout=…)" in ended.stdout
     assert ended.stdout.endswith("[0, 1, 2]\n")
@@ -449,7 +497,7 @@ os.kill(os.getpid(), 9)
 # -- traffic -----------------------------------------------------------------------------------------------
 
 
-def test_large_messages_in_both_directions_at_once(programs):
+def test_large_messages_in_both_directions_at_once(job):
     text = """
 runtime = strads.init("mpi", timeout=40)
 def floods(node):
@@ -471,11 +519,11 @@ def floods(node):
     return True
 print(runtime.run(floods))
 """
-    ended = programs.run(3, text)
+    ended = job(3).run(text)
     assert ended.stdout == "[True, True, True]\n", ended.stderr
 
 
-def test_small_messages_do_not_overtake_large_ones(programs):
+def test_small_messages_do_not_overtake_large_ones(job):
     text = """
 runtime = strads.init("mpi", timeout=40)
 def sends(node):
@@ -497,11 +545,11 @@ def sends(node):
     return fine
 print(runtime.run(sends))
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.stdout == "[True, True]\n", ended.stderr
 
 
-def test_threads_of_a_node_put_concurrently(programs):
+def test_threads_of_a_node_put_concurrently(job):
     text = """
 runtime = strads.init("mpi", threads=2, timeout=40)
 def exchange(node):
@@ -520,11 +568,11 @@ def exchange(node):
 for _ in range(5):
     print(runtime.run(exchange))
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.stdout == "[True, True]\n" * 5, ended.stderr
 
 
-def test_waiting_leaves_the_cores_to_others(programs):
+def test_waiting_leaves_the_cores_to_others(job):
     text = """
 runtime = strads.init("mpi", timeout=40)
 def waits(node):
@@ -542,7 +590,7 @@ before = runtime.run(used)[1]
 time.sleep(1.0)
 print(runtime.run(used)[1] - before)
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     waiting, idle = map(float, ended.stdout.split())
     assert waiting < 0.3
     assert idle < 0.2
@@ -576,7 +624,7 @@ print(runtime.run(sends))
     assert ended.stdout == "[True, True]\n", ended.stderr
 
 
-def test_a_put_of_another_size_is_an_error(programs):
+def test_a_put_of_another_size_is_an_error(job):
     text = """
 runtime = strads.init("mpi", timeout=20)
 def wrong(node):
@@ -590,7 +638,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    ended = programs.run(2, text)
+    ended = job(2).run(text)
     assert ended.returncode == 0, ended.stderr
 
 

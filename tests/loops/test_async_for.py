@@ -129,19 +129,6 @@ def test_ragged_rows_are_read_and_written():
     assert stats.tasks == 4
 
 
-def test_records_are_written():
-    def body(k, edges, state):
-        e = edges[k]
-        state[e.a].count += 1
-        state[e.b].total += e.weight
-
-    edges = np.array([(0, 1, 0.5), (1, 2, 1.5), (2, 0, 2.0)], [("a", "i4"), ("b", "i4"), ("weight", "f8")])
-    state = strads.dvector(np.zeros(3, [("count", "i8"), ("total", "f8")]))
-    async_for(3, body, strads.dvector(edges), state)
-    assert state["count"].tolist() == [1, 1, 1]
-    assert state["total"].tolist() == [2.0, 0.5, 1.5]
-
-
 def test_array_expressions_on_rows():
     def body(k, pairs, W):
         i, j = pairs[k, 0], pairs[k, 1]

@@ -68,7 +68,7 @@ def in_python(body: Callable[..., None], tasks: int, *arrays: Any) -> None:
         body(k, *arrays)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("strategy", ["auto", "wavefront", "sequential"])
 @pytest.mark.parametrize("body", [sweep, from_the_end, both_ways, two_names, of_rows, in_a_loop, by_values])
 def test_the_result_is_that_of_the_sequential_loop(body: Callable[..., None], strategy: str) -> None:

@@ -125,6 +125,7 @@ def table(tasks):
     return strads.dvector(values)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", READING, ids=lambda body: body.__name__)
 def test_tasks_that_read_the_same_row_run_together(body):
     n = 500
@@ -138,7 +139,7 @@ def test_tasks_that_read_the_same_row_run_together(body):
     assert np.array_equal(t.to_numpy(), expected)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", WRITING, ids=lambda body: body.__name__)
 def test_tasks_that_write_the_same_row_do_not(body):
     n = 20_000

@@ -1,6 +1,7 @@
 """Maps in loop bodies: values found by key, on one machine and on nodes, with the same bits as rows by number."""
 
 import copy
+import functools
 import pickle
 from collections import Counter
 
@@ -491,6 +492,7 @@ def test_maps_are_passed_as_arguments():
 # -- python mode -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("body", "make"),
     [
@@ -629,18 +631,23 @@ LOOPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def by_row() -> dict[str, list[bytes]]:
-    """Results of all loops by row number, on one thread of one process."""
+@functools.cache
+def by_row(name: str) -> list[bytes]:
+    """The result of a loop by row number, on one thread of one process."""
     with strads.init("threads", threads=1):
-        return {name: loop(False) for name, loop in LOOPS.items()}
+        return LOOPS[name](False)
+
+
+@pytest.fixture
+def expected(name: str) -> list[bytes]:
+    return by_row(name)
 
 
 @pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", LOOPS)
-def test_the_same_bits_by_key_as_by_row_on_any_number_of_nodes(by_row, runtime, name):
-    assert LOOPS[name](True) == by_row[name]
+def test_the_same_bits_by_key_as_by_row_on_any_number_of_nodes(expected, runtime, name):
+    assert LOOPS[name](True) == expected
 
 
 def mix(k, keys, m, x):

@@ -132,6 +132,7 @@ def totals(body, calls=6, tasks=TASKS, **options):
     return np.concatenate([given[1].to_numpy(), given[2].to_numpy()])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_same_bits_for_any_number_of_threads_and_in_the_interpreter(body):
     expected = totals(body, threads=1)

@@ -51,7 +51,7 @@ def add_by_helper(k, rows, R):
     fill(R[rows[k]].v, 2)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "body", [add_to_field_by_index, add_to_field, add_to_field_of_named_record, assign_to_field, add_by_helper]
 )
@@ -94,7 +94,7 @@ def round_into(k, D, W):
     np.round(W[k] * 0.3, 0, W[k % 3])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "body",
     [
@@ -127,7 +127,7 @@ def add_in_place(k, D, W):
     row += D[k]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [copy_into, swap_rows, add_in_place])
 def test_rows_under_other_names_are_written(body):
     D, W = strads.dvector(np.arange(2.0 * 2000).reshape(2000, 2)), zeros((2000, 2), "f8")

@@ -119,7 +119,7 @@ def test_a_row_chosen_by_a_changing_condition_loses_no_update(body):
         assert not W[1:].any()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_same_where_tasks_choose_differently(body):
     X, W = strads.dvector(np.random.default_rng(0).integers(0, 4, 3000)), zeros(3000, "i8")

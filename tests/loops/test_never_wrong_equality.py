@@ -87,7 +87,7 @@ def test_local_arrays_carry_changing_values_to_a_row_number(body):
         assert (W[1:] == 1).all()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", LOCAL_ARRAYS)
 def test_the_same_where_tasks_choose_differently(body):
     X, W = strads.dvector(np.random.default_rng(0).integers(2, 4, 3000)), zeros(3000, "i8")
@@ -137,7 +137,7 @@ def by_two_lists(k, X, x, y):
     X[k] += 0
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [by_two_arrays, by_one_array_filled_twice, by_one_name_for_two_numbers, by_two_lists])
 def test_equal_expressions_of_different_values(body):
     """A row that is read in any case is recorded, but it is not the one that is written sometimes."""

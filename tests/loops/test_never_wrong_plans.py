@@ -84,6 +84,7 @@ def add_if_there(k, A, W):
         W[k] = A[k]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [add_first, add_if_there])
 def test_arrays_of_other_lengths(body):
     W = zeros(100, "i8")
@@ -91,6 +92,7 @@ def test_arrays_of_other_lengths(body):
         assert run_or_refuse(100, body, np.arange(length) + 1, W) is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [add_first, add_if_there])
 def test_tables_of_other_lengths(body):
     W = zeros(100, "i8")

@@ -321,15 +321,15 @@ def test_rows_come_home_after_a_failure(runtime):
 
 def test_recorded_order_is_a_serial_order(request):
     with strads.init("threads", nodes=3, threads=1):
-        ratings = strads.dvector(ratings_of(2000, 90, 40))
-        W, H = strads.dvector.uniform((90, 4), seed=0), strads.dvector.uniform((40, 4), seed=1)
+        ratings = strads.dvector(ratings_of(400, 60, 30))
+        W, H = strads.dvector.uniform((60, 4), seed=0), strads.dvector.uniform((30, 4), seed=1)
         w, h = W.copy(), H.copy()
         loss = strads.accumulator(0.0)
-        stats = strads.async_for(2000, sgd, ratings, W, H, 0.01, 0.02, loss, record_order=True, fastmath=False)
+        stats = strads.async_for(400, sgd, ratings, W, H, 0.01, 0.02, loss, record_order=True, fastmath=False)
         result = W.to_numpy(copy=True), H.to_numpy(copy=True)
     with strads.init("threads", threads=1):
         one = strads.dvector(ratings.to_numpy()[stats.order])
-        for k in range(2000):  # one task a loop: no freedom is left
+        for k in range(400):  # one task a loop: no freedom is left
             strads.async_for([k], sgd, one, w, h, 0.01, 0.02, loss, fastmath=False)
     np.testing.assert_array_equal(w.to_numpy(), result[0])
     np.testing.assert_array_equal(h.to_numpy(), result[1])

@@ -156,7 +156,7 @@ def tables():
     return first, second, strads.dvector(rng.integers(0, 4, 500))
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("body", KNOWN, ids=lambda body: body.__name__)
 def test_is_recorded_once_for_all_values(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is not None
@@ -168,6 +168,7 @@ def test_is_recorded_once_for_all_values(body, tables):
     assert statistics.reconnaissance_seconds == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", KNOWN[:4], ids=lambda body: body.__name__)
 def test_on_nodes(body, tables):
     rng = np.random.default_rng(11)
@@ -264,7 +265,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", UNKNOWN, ids=lambda body: body.__name__)
 def test_what_outcomes_do_not_reach_stays_volatile(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is None
@@ -375,6 +376,7 @@ def test_loops_left_by_an_edge_and_functions_that_call_themselves(body, tables):
         tables[-1][:] = tables[-1].to_numpy()[::-1].copy()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [under_one_of_many, by_both_ways_of_what_is_known], ids=lambda body: body.__name__)
 def test_no_way_to_a_row_is_missed(body, tables):
     for _ in range(3):

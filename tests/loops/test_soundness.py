@@ -39,7 +39,7 @@ def rows_enumerated(k, users, W, H):
         row[0] += 1.0
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [rows_in_tuple, rows_enumerated, rows_in_list, rows_zipped, rows_split])
 def test_rows_kept_in_containers_are_written_once_or_refused(body):
     users = strads.dvector(np.random.default_rng(0).integers(0, 50, N))
@@ -81,7 +81,7 @@ def by_list(k, W, H):
     H[(k + numbers[1]) % len(H), 0] += 1.0
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [by_helper, by_view, by_list])
 def test_values_kept_in_local_containers_choose_no_row_unseen(body):
     W = strads.dvector(np.random.default_rng(0).integers(0, 1000, (N, 1)).astype("f4"))

@@ -166,7 +166,7 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath)
 
-    @njit(nogil=True)
+    @njit(nogil=True, no_cfunc_wrapper=True)
     def worker(pool, locking, claiming, indices, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
         while True:
             job = take_or_wait(pool)

@@ -182,7 +182,7 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
     body = _one_after_the_other(bodies)
     size = RECENT * len(constructors)
 
-    @njit(nogil=True, error_model="numpy")  # the body checks its own indices
+    @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         logged = local_counters(2)  # accesses so far, and before this task
         drawn = local_counters(1)

@@ -77,7 +77,7 @@ def sniff_delimiter(lines: list[str], columns: int) -> str:
     """
 
     def score(delimiter: str) -> tuple[int, int]:
-        fields = [_try_split(Dialect(delimiter), line) for line in lines]
+        fields = [try_split(Dialect(delimiter), line) for line in lines]
         numeric = sum(sum(map(is_number, line)) >= columns for line in fields)
         return numeric, sum(len(line) >= max(columns, 2) for line in fields)
 
@@ -93,7 +93,8 @@ def is_number(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
-def _try_split(dialect: Dialect, line: str) -> list[str]:
+def try_split(dialect: Dialect, line: str) -> list[str]:
+    """Return the fields of a line; none if a quote is open."""
     try:
         return dialect.split(line)
     except InputError:

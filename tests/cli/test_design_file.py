@@ -38,3 +38,11 @@ def test_indices_that_point_outside_of_the_matrix(tmp_path: Path, kind: str) -> 
     np.savez(path, **arrays)
     with pytest.raises(InputError, match=r"x\.npz: holds no sparse matrix .* or a damaged one"):
         read_samples(path, DesignOptions(labels=tmp_path / "y.npy"))
+
+
+def test_blanks_around_labels_and_categories_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "adult.csv"
+    path.write_text('age, work, income\n39, State-gov,  <=50K\n50,"State-gov ",<=50K \n38, Private\t, >50K\n')
+    samples = read_samples(path, DesignOptions(target="income", categorical="work"))
+    assert samples.y.tolist() == ["<=50K", "<=50K", ">50K"]
+    assert list(samples.names) == ["age", "work=Private", "work=State-gov"]

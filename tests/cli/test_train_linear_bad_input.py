@@ -52,6 +52,7 @@ def refused(strads: Strads, folder: Path, model: str, *arguments: object) -> str
         ("a.csv", "a,y\n1,2\n3,many\n", "a.csv:3: 'many' is to be predicted: a finite number is needed"),
         ("a.csv", "a,y\n1,2\n3,nan\n", "a.csv:3: nan is to be predicted"),
         ("a.csv", 'a,"y\n1,2\n', "a.csv:1: a quote is not closed"),
+        ("a.csv", 'a,y\n1,2\n1, "2"\n', "a.csv:3: a quote after a blank does not enclose a field"),
         ("a.csv", 'a,y\n1,"2\n3,4"\n', "a.csv:2: a quote is not closed"),
         ("a.csv", "a,y\r1,2\r3,4\r", "a.csv: the lines end in CR alone"),
         ("a.csv", "a,y\n1,2\n3," + 2000 * "4" + "\n", "a.csv:3: 'y' has 2,000 characters: no label"),

@@ -41,6 +41,7 @@ def refused(strads: Strads, folder: Path, *arguments: object) -> str:
         ("user,item,4294967296\n1,2,3\n", ":1:", "no column is known to hold the score"),
         ("time,book,5\n1,2,3\n", ":1:", "if the line is no header, give --no-header"),
         ("user,7,4\n1,2,3\n1,3,4\n", ":1:", "'user' stands where the next lines have whole numbers: give --header"),
+        ('1,2,3\n1, "2", 3\n', ":2:", "a quote after a blank does not enclose a field: remove the blank"),
         ("1,2,3\n1,3,4\r5,6,7\n", ":2:", "expected 3 fields"),
         ("user,item,score\n", "", "no rows"),
         ("", "", "empty"),

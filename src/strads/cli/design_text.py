@@ -261,6 +261,11 @@ class _DelimitedText:
         if table.num_rows != lines:  # Arrow joins lines if a quote is open, and also ends them at CR
             self.refuse_line(numeric, target)
             raise InputError(f"{path}: {table.num_rows:,} records on {lines:,} lines: is a quote open?")
+        for name in labels:
+            texts = pc.utf8_trim_whitespace(table.column(name))
+            if pc.any(pc.starts_with(texts, '"')).as_py():
+                self.refuse_line(numeric, target)
+            table = table.set_column(table.column_names.index(name), name, texts)
         return table
 
     def refuse_line(self, numeric: list[str], target: str | None) -> None:

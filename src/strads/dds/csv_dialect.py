@@ -37,7 +37,7 @@ class Dialect:
         Raises
         ------
         InputError
-            If a quote is not closed on the line.
+            If a quote is not closed on the line, or stands after a blank.
         """
         if self.delimiter == WHITESPACE:
             return [_strip(field) for field in line.split()]
@@ -47,6 +47,8 @@ class Dialect:
             fields = next(csv.reader([line], delimiter=self.delimiter, strict=True))
         except csv.Error as error:
             raise InputError(f"a quote is not closed on the line, or does not enclose a field ({error})") from error
+        if any(field[:1].isspace() and field.lstrip().startswith('"') for field in fields):
+            raise InputError("a quote after a blank does not enclose a field: remove the blank")
         return [field.strip() for field in fields]
 
     def is_skipped(self, line: str) -> bool:

@@ -44,7 +44,7 @@ def lines_of(content: bytes) -> list[str]:
         text = content.removeprefix(b"\xef\xbb\xbf").decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise MalformedError(str(error)) from error
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def delimited(content: bytes, columns: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -32,6 +32,8 @@ def folder(strads: Strads, tmp_path_factory: pytest.TempPathFactory) -> Path:
         known = {1000 + 7 * int(i) for i in pairs[:, 1]}
         writer.writerows([5, item, user] for user in USERS for item in sorted(known)[::4])
         writer.writerows([[4, 1, "ann"], [4, 1000, "stranger"]])
+    (folder / "blank.txt").write_text("\n")
+    (folder / "words.txt").write_text("7\nseven\n")
     for model, options in (("mf", ("--rank", 4, "--epochs", 3)), ("bpr", ("--factors", 4, "--iterations", 3))):
         done = strads("train", model, "--data", folder / "train.csv", "--out", folder / model, "--holdout", 0, *options)
         assert done.returncode == 0, done.stderr
@@ -65,7 +67,7 @@ def test_recommend_to_all_and_to_those_of_a_file(strads: Strads, folder: Path, t
     items = MatrixFactorization.load(folder / "mf" / "model.npz").item_ids_
     assert table.num_rows == 5 * len(items)
     assert set(table.column("item").to_pylist()) == set(items.tolist())
-    (tmp_path / "users.txt").write_text("bob\n\nZoë\nbob\n", encoding="utf-8")
+    (tmp_path / "users.txt").write_text("\ufeffbob\r\n\r\nZoë\r\nbob\r\n", encoding="utf-8", newline="")
     done = strads("recommend", folder / "mf", "--users", tmp_path / "users.txt", "-k", 2, "--out", tmp_path / "b.csv")
     assert done.returncode == 0, done.stderr
     assert [row[0] for row in rows((tmp_path / "b.csv").read_text(encoding="utf-8"), ",")[1:]] == ["bob"] * 2 + [
@@ -123,6 +125,8 @@ def test_evaluate(strads: Strads, folder: Path, model: str) -> None:
         (("recommend", "train.csv"), "not a model file"),
         (("recommend", "mf", "--user", "nobody"), "none of the 1 users was in the training data"),
         (("recommend", "mf", "--user", "ann", "--users", "train.csv"), "exclude each other"),
+        (("recommend", "mf", "--users", "blank.txt"), "blank.txt: there are no ids: give one user id a line"),
+        (("similar", "mf", "--items", "words.txt"), "words.txt: the item ids of the model are whole numbers: 'seven'"),
         (("recommend", "mf", "--out", "x.xlsx"), "ends in .tsv, .csv or .parquet"),
         (("recommend", "mf", "--out", "none/x.csv"), "there is no such folder"),
         (("recommend", "mf", "--out", "train.csv"), "exists already"),

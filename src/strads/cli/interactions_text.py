@@ -109,7 +109,9 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
         if role in _IDS:
             found[role] = values.unify_dictionaries().combine_chunks()
             texts = [text.strip() for text in found[role].dictionary.to_pylist()]
-            if not all(texts) or (dialect.quoted and any(text[0] == '"' for text in texts)):
+            if not all(text.strip('" ') for text in texts) or (
+                dialect.quoted and any(text[0] == '"' for text in texts)
+            ):
                 return None
         else:
             found[role] = values.to_numpy()

@@ -1,6 +1,7 @@
 """Splitting the lines of a delimited text file into fields, and detecting the delimiter."""
 
 import csv
+import re
 from dataclasses import dataclass
 
 from strads.errors import InputError
@@ -8,6 +9,7 @@ from strads.errors import InputError
 WHITESPACE = " "
 _CANDIDATES = (",", "\t", ";", "::", "|", WHITESPACE)
 _UNIT_SEPARATOR = "\x1f"
+_QUOTED = re.compile(r'"([^"]|"")*"')
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Dialect:
 
 
 def sniff_delimiter(lines: list[str], columns: int) -> str:
-    """Return the delimiter that splits most lines into at least `columns` numbers.
+    """Return the delimiter that splits most lines into at least `columns` numbers, and as many fields as the first.
 
     Parameters
     ----------
@@ -80,8 +82,9 @@ def sniff_delimiter(lines: list[str], columns: int) -> str:
 
     def score(delimiter: str) -> tuple[int, int]:
         fields = [try_split(Dialect(delimiter), line) for line in lines]
-        numeric = sum(sum(map(is_number, line)) >= columns for line in fields)
-        return numeric, sum(len(line) >= max(columns, 2) for line in fields)
+        alike = [line for line in fields if len(line) == len(fields[0])]
+        numeric = sum(sum(map(is_number, line)) >= columns for line in alike)
+        return numeric, sum(len(line) >= max(columns, 2) for line in alike)
 
     return max(_CANDIDATES, key=score)
 
@@ -105,7 +108,7 @@ def try_split(dialect: Dialect, line: str) -> list[str]:
 
 def _strip(field: str) -> str:
     field = field.strip()
-    return field[1:-1].strip() if len(field) > 1 and field[0] == field[-1] == '"' else field
+    return field[1:-1].replace('""', '"').strip() if _QUOTED.fullmatch(field) else field
 
 
 def _single_spaces(block: bytes) -> bytes:

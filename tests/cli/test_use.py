@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,17 @@ def test_evaluate(strads: Strads, folder: Path, model: str) -> None:
     assert found["ndcg"] == pytest.approx(expected.ndcg)
     assert found["k"] == 3
     assert ("rmse" in found) == (model == "mf")
+
+
+def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    options = ("--epochs", 3, "--rank", 4, "--holdout", 0.3)
+    done = strads("train", "mf", "--data", folder / "train.csv", "--out", tmp_path / "mf", *options)
+    assert done.returncode == 0, done.stderr
+    held_out = json.loads((tmp_path / "mf" / "run.json").read_text())["validation_rmse"]
+    done = strads("evaluate", tmp_path / "mf", "--data", folder / "train.csv")
+    found = {name: float(value) for name, value in rows(done.stdout)[1:]}
+    assert found["rmse"] <= held_out  # predictions are clipped
+    assert found["rmse"] == pytest.approx(held_out, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_labels_of_ids(tmp_path):
         ("1\na 0\n", ":2: expected a label"),
         ("1\na\tx\n", ":2: expected a label"),
         ("2\na\t0\nb\t0\n", ":3: the id 0 of 'b' is there already"),
+        ("2\na\t0\na\t1\n", ":3: the label 'a' is there already"),
         ("1\na\t1\n", ":2: the id 1 of 'a' is outside 0 … 0"),
         ("2\na\t0\n", "no label of the id 1"),
     ],

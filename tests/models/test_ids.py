@@ -105,6 +105,8 @@ def test_a_name_that_is_exact_wins():
     assert choose(columns, scored=True, advice="") == {"user": "user", "item": "item", "score": "score"}
     with pytest.raises(InputError, match="several columns may hold the score: X names it among"):
         choose(["user", "item", "rating", "stars"], scored=True, advice="X")
+    with pytest.raises(InputError, match="several columns are called 'who': rename them"):
+        choose(["who", "item", "who"], scored=False, given={"user": "who"}, advice="X")
 
 
 # -- models ------------------------------------------------------------------------------------------------

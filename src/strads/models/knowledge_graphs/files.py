@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 
+_HEADERS = ({"head", "relation", "tail"}, {"subject", "predicate", "object"})
+
 
 def read_triples(path: Any) -> NDArray[Any]:
     """Read the triples of a file, plain or compressed with gzip, bz2, zstd or lz4.
@@ -36,6 +38,8 @@ def read_triples(path: Any) -> NDArray[Any]:
         raise InputError(f"{path}: there are no triples")
     if _is_id(first[1].strip()):
         return _read_numbered(path, first, lines)
+    if {label.lower() for label in _labels(path, *first)} in _HEADERS:
+        raise InputError(f"{path}:{first[0]}: names columns, {first[1]!r}: remove the line, all others are triples")
     return np.array([_labels(path, number, line) for number, line in chain([first], lines)], object)
 
 

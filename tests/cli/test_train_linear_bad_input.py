@@ -59,6 +59,7 @@ def refused(strads: Strads, folder: Path, model: str, *arguments: object) -> str
         ("a.svm", "1 1:2\n1 2000000000:1\n", "a.svm:2: 2,000,000,001 columns are far beyond what 2 entries can fill"),
         ("a.svm", "1 1:2\n1 4294967296:1\n", "a.svm:2: column 4294967296 is too far: 2,147,483,647 is the last"),
         ("a.csv", ",a,y\n0,1,2\n1,3,4\n", "a.csv:1: column 1 has no name: give it one, or remove the column"),
+        ("a.csv", "a,y\n1,2\n3,\0\n", "a.csv:3: 'y' has a NUL character, which no label has"),
         ("a.svm", "1 1_0:2\n", "a.svm:1: '1_0:2': give number:value"),
         ("a.mtx", MATRIX.replace("3 2 2", "3 2 x"), "a.mtx:2: expected the numbers of rows, columns and entries"),
         ("a.mtx", MATRIX.replace("3 2 2", "3 2 900000000"), "a.mtx:2: 900,000,000 entries are announced, but 1 follow"),

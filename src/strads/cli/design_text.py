@@ -193,6 +193,9 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         if lengths.max(initial=0) > LONGEST_LABEL:
             row = int(lengths.argmax())
             raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has {lengths[row]:,} characters: no label")
+        row = pc.index(pc.match_substring(table.column(name), "\0"), True).as_py()
+        if row >= 0:  # NumPy drops it at the end of a text
+            raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has a NUL character, which no label has")
     if features is None:
         features = features_of(table, columns, categorical)
     X, note = matrix_of(table, features)

@@ -28,6 +28,23 @@ def test_libsvm_is_recognised_after_samples_without_features(tmp_path: Path) -> 
         read_samples(tmp_path / "numbers.txt", DesignOptions())
 
 
+def test_a_shape_of_floats_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.eye_array(4, format="csr"))
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"shape": np.array([4.0, 4.0])})
+    with pytest.raises(InputError, match="the shape and positions are to be integers"):
+        read_samples(path, DesignOptions(labels=tmp_path / "y.npy"))
+
+
+def test_labels_with_nul_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "y.txt").write_text("1\n1\0\n")
+    np.savez(tmp_path / "x.npz", X=np.eye(2))
+    with pytest.raises(InputError, match=r"y\.txt:2: a NUL character is no part of a label"):
+        read_samples(tmp_path / "x.npz", DesignOptions(labels=tmp_path / "y.txt"))
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
 def test_indices_that_point_outside_of_the_matrix(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.npz"
@@ -38,3 +55,11 @@ def test_indices_that_point_outside_of_the_matrix(tmp_path: Path, kind: str) -> 
     np.savez(path, **arrays)
     with pytest.raises(InputError, match=r"x\.npz: holds no sparse matrix .* or a damaged one"):
         read_samples(path, DesignOptions(labels=tmp_path / "y.npy"))
+
+
+def test_blanks_around_labels_and_categories_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "adult.csv"
+    path.write_text('age, work, income\n39, State-gov,  <=50K\n50,"State-gov ",<=50K \n38, Private\t, >50K\n')
+    samples = read_samples(path, DesignOptions(target="income", categorical="work"))
+    assert samples.y.tolist() == ["<=50K", "<=50K", ">50K"]
+    assert list(samples.names) == ["age", "work=Private", "work=State-gov"]

@@ -47,6 +47,15 @@ def test_topics_of_documents(strads: Strads, run: Path, reviews: Path, tmp_path:
     assert (shares.max(1) > 0.8).mean() > 0.9
 
 
+def test_unknown_words_are_a_line_that_names_no_code(strads: Strads, run: Path, tmp_path: Path) -> None:
+    known = LatentDirichletAllocation.load(run / "model.npz").vocabulary_[0]
+    (tmp_path / "new.txt").write_text(f"{known} zzyzx\n")
+    done = strads("topics", run, "--data", tmp_path / "new.txt")
+    assert done.returncode == 0
+    assert done.stderr.startswith("strads: warning: 1 token is of a word that the vocabulary does not have")
+    assert done.stderr.count("\n") == 1
+
+
 def test_what_is_refused(strads: Strads, run: Path, files: Path, tmp_path: Path) -> None:
     done = strads("topics", run, "--data", tmp_path / "nowhere.txt")
     assert (done.returncode, done.stdout) == (2, "")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,8 @@ def folder(strads: Strads, tmp_path_factory: pytest.TempPathFactory) -> Path:
         known = {1000 + 7 * int(i) for i in pairs[:, 1]}
         writer.writerows([5, item, user] for user in USERS for item in sorted(known)[::4])
         writer.writerows([[4, 1, "ann"], [4, 1000, "stranger"]])
+    (folder / "blank.txt").write_text("\n")
+    (folder / "words.txt").write_text("7\nseven\n")
     for model, options in (("mf", ("--rank", 4, "--epochs", 3)), ("bpr", ("--factors", 4, "--iterations", 3))):
         done = strads("train", model, "--data", folder / "train.csv", "--out", folder / model, "--holdout", 0, *options)
         assert done.returncode == 0, done.stderr
@@ -65,7 +68,7 @@ def test_recommend_to_all_and_to_those_of_a_file(strads: Strads, folder: Path, t
     items = MatrixFactorization.load(folder / "mf" / "model.npz").item_ids_
     assert table.num_rows == 5 * len(items)
     assert set(table.column("item").to_pylist()) == set(items.tolist())
-    (tmp_path / "users.txt").write_text("bob\n\nZoë\nbob\n", encoding="utf-8")
+    (tmp_path / "users.txt").write_text("\ufeffbob\r\n\r\nZoë\r\nbob\r\n", encoding="utf-8", newline="")
     done = strads("recommend", folder / "mf", "--users", tmp_path / "users.txt", "-k", 2, "--out", tmp_path / "b.csv")
     assert done.returncode == 0, done.stderr
     assert [row[0] for row in rows((tmp_path / "b.csv").read_text(encoding="utf-8"), ",")[1:]] == ["bob"] * 2 + [
@@ -116,6 +119,17 @@ def test_evaluate(strads: Strads, folder: Path, model: str) -> None:
     assert ("rmse" in found) == (model == "mf")
 
 
+def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    options = ("--epochs", 3, "--rank", 4, "--holdout", 0.3)
+    done = strads("train", "mf", "--data", folder / "train.csv", "--out", tmp_path / "mf", *options)
+    assert done.returncode == 0, done.stderr
+    held_out = json.loads((tmp_path / "mf" / "run.json").read_text())["validation_rmse"]
+    done = strads("evaluate", tmp_path / "mf", "--data", folder / "train.csv")
+    found = {name: float(value) for name, value in rows(done.stdout)[1:]}
+    assert found["rmse"] <= held_out  # predictions are clipped
+    assert found["rmse"] == pytest.approx(held_out, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -123,6 +137,8 @@ def test_evaluate(strads: Strads, folder: Path, model: str) -> None:
         (("recommend", "train.csv"), "not a model file"),
         (("recommend", "mf", "--user", "nobody"), "none of the 1 users was in the training data"),
         (("recommend", "mf", "--user", "ann", "--users", "train.csv"), "exclude each other"),
+        (("recommend", "mf", "--users", "blank.txt"), "blank.txt: there are no ids: give one user id a line"),
+        (("similar", "mf", "--items", "words.txt"), "words.txt: the item ids of the model are whole numbers: 'seven'"),
         (("recommend", "mf", "--out", "x.xlsx"), "ends in .tsv, .csv or .parquet"),
         (("recommend", "mf", "--out", "none/x.csv"), "there is no such folder"),
         (("recommend", "mf", "--out", "train.csv"), "exists already"),

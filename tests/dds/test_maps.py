@@ -78,6 +78,7 @@ class TestKeys:
             np.array(["b", "a"], object),
             pa.array(["x", "b", "a"])[1:],
             pa.chunked_array([["b"], ["a"]]),
+            pa.array(["b", "a"], pa.string_view() if hasattr(pa, "string_view") else None),
             [3, 1],
             np.array([3, 1], "u1"),
             np.array([3, 1], object),

@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import os
 import tempfile
 from pathlib import Path
 
@@ -149,6 +150,13 @@ def test_unusable_files_are_explained(tmp_path, content, message):
     with pytest.raises(InputError, match=message) as caught:
         read_csv(path, SCHEMA)
     assert str(path) in str(caught.value)
+
+
+def test_pipes_are_refused_rather_than_read_twice(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", os.devnull):
+        with pytest.raises(InputError, match="is a pipe or device, and files are read more than once"):
+            read_csv(path, SCHEMA)
 
 
 def test_missing_files_and_folders(tmp_path):

@@ -57,6 +57,10 @@ def test_files_that_cannot_be_used(save, tmp_path):
         read_parquet(path, {"y": "i4"})
     with pytest.raises(InputError, match="column 'name' is of type string"):
         read_parquet(path, {"name": "i4"})
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(["a"])], ["x", "x"]), path)
+    for schema in (None, {"x": "i4"}):
+        with pytest.raises(InputError, match="two columns 'x'; its columns are 'x', 'x'"):
+            read_parquet(path, schema)
     with pytest.raises(InputError, match="no numeric column"):
         read_parquet(save(name=["a"]))
     with pytest.raises(InputError, match="no rows"):

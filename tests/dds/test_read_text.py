@@ -90,8 +90,9 @@ def test_undecodable_lines_are_named(save):
         ([{"a": 1}, {"a": None}], "None where a number"),
         ([1, float("nan")], "nan, which is not finite"),
         ([[1.0], [2.0, float("inf")]], "inf, which is not finite"),
-        ([1, 2**70], "64 bits"),
-        ([(1, 2), (2**64, 1)], "64 bits"),
+        ([1, 2**70], "int64"),
+        ([(1, 2), (2**64, 1)], "int64"),
+        ([1, 2**63], "int64: return np.uint64 or float everywhere"),
     ],
 )
 def test_results_that_do_not_fit_are_named(save, results, message):

@@ -72,6 +72,15 @@ def test_texts_of_a_file_that_are_whole_numbers_are_numbers(texts):
     assert [found.id_of(row) for row in range(len(texts))] == list(map(int, texts))
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
+def test_texts_in_any_layout_of_arrow(kind):
+    if not hasattr(pa, kind):
+        pytest.skip("an older Arrow")
+    texts = pa.array(["é", "a b", "é"], getattr(pa, kind)())
+    for values in (texts, pa.chunked_array([texts[:1], texts[1:]]), texts.dictionary_encode()):
+        assert [IdColumn.of("user", values).id_of(row) for row in range(3)] == texts.to_pylist()
+
+
 @pytest.mark.parametrize("text", ["007", "+7", "7.0", "9223372036854775808", "--7", "7-", "", "٣", "-0", "1_0"])
 def test_other_texts_stay_texts(text):
     assert not is_whole_number(text)
@@ -96,6 +105,8 @@ def test_a_name_that_is_exact_wins():
     assert choose(columns, scored=True, advice="") == {"user": "user", "item": "item", "score": "score"}
     with pytest.raises(InputError, match="several columns may hold the score: X names it among"):
         choose(["user", "item", "rating", "stars"], scored=True, advice="X")
+    with pytest.raises(InputError, match="several columns are called 'who': rename them"):
+        choose(["who", "item", "who"], scored=False, given={"user": "who"}, advice="X")
 
 
 # -- models ------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def test_openke_has_the_relation_last(tmp_path):
         (b"a\tr\tb\na\t\tb\n", ":2: expected"),
         (b"a\tr\tb\n\nc\tr\td\te\n", ":3: expected .* found 4 fields"),
         (b"a\tr\tcaf\xe9\n", ":1: not UTF-8"),
+        (b"Head\trelation\tTail\na\tr\tb\n", ":1: names columns"),
         (b"2\n0 1 0\n", ":1: 2 triples are announced, but 1 follow"),
         (b"1\n0 1 0\n1 2 0\n", ":3: there are more triples than the 1"),
         (b"1\n0 1\n", ":2: expected the ids"),
@@ -42,7 +43,7 @@ def test_openke_has_the_relation_last(tmp_path):
         (b"0\n", ":1: expected how many"),
         (b"\x1f\x8bnot gzip", "cannot be read"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_what_is_no_triple_is_refused_by_line(tmp_path, content, message):
     file = tmp_path / "train.txt"
@@ -65,6 +66,7 @@ def test_labels_of_ids(tmp_path):
         ("1\na 0\n", ":2: expected a label"),
         ("1\na\tx\n", ":2: expected a label"),
         ("2\na\t0\nb\t0\n", ":3: the id 0 of 'b' is there already"),
+        ("2\na\t0\na\t1\n", ":3: the label 'a' is there already"),
         ("1\na\t1\n", ":2: the id 1 of 'a' is outside 0 … 0"),
         ("2\na\t0\n", "no label of the id 1"),
     ],

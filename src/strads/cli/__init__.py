@@ -10,7 +10,7 @@ import typer
 import strads
 from strads import cluster
 from strads.cli import demo, info, train
-from strads.cli.failure import report
+from strads.cli.failure import plain_warnings, report
 from strads.cli.narrow import fit_help
 from strads.cli.options import expanded
 from strads.cli.topics import topics
@@ -72,7 +72,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         command = typer.main.get_command(app)
         fit_help(command)
-        code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
+        with plain_warnings():
+            code = command.main(list(arguments), prog_name="strads", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
         return report(error, debug=debug)
     return code if isinstance(code, int) else 0

@@ -172,8 +172,8 @@ def _sparse(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
             raise ValueError(f"format {kind!r:.20} of shape {shape}: give 2 axes, and one of {', '.join(_SPARSE)}")
         data, *places = (arrays[name] for name in ("data", *_SPARSE[kind]))
         check_announced(str(path), {"rows": shape[0], "columns": shape[1]}, data.size)
-        if any(place.dtype.kind not in "iu" for place in places):
-            raise ValueError("positions are no integers")
+        if any(place.dtype.kind not in "iu" for place in (arrays["shape"], *places)):
+            raise ValueError("the shape and positions are to be integers")
         given = (data, tuple(places)) if kind == "coo" else (data, *places)
         X = getattr(scipy.sparse, f"{kind}_array")(given, shape=shape)
         if hasattr(X, "check_format"):
@@ -207,6 +207,9 @@ def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
     lines = [line.strip() for line in read_lines(options.labels)]
     if "" in lines:
         raise InputError(f"{options.labels}:{lines.index('') + 1}: the line is blank: give one value on each")
+    damaged = next((line for line in lines if "\0" in line), None)
+    if damaged is not None:  # NumPy drops it at the end of a text
+        raise InputError(f"{options.labels}:{lines.index(damaged) + 1}: a NUL character is no part of a label")
     longest = max(lines, key=len, default="")
     if len(longest) > LONGEST_LABEL:
         line = lines.index(longest) + 1

@@ -24,6 +24,7 @@ from strads.models.corpora.documents import read_lines
 LONGEST_LABEL = 1000  # all labels take the memory of the longest
 _BLOCK_BYTES = 1 << 20
 _PEEKED_LINES = 20
+_LAST_COLUMN = 2**31 - 1
 
 
 def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, NDArray[np.float64], int]:
@@ -108,6 +109,8 @@ def _refuse_libsvm_line(path: Path) -> None:
             if int(head) <= before:
                 raise InputError(f"{where}: column {head} comes after column {before}: they have to rise")
             before = int(head)
+            if before > _LAST_COLUMN:
+                raise InputError(f"{where}: column {head} is too far: {_LAST_COLUMN:,} is the last that there can be")
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,8 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
             raise InputError(f"{where}: there is no column {name!r} for {option}: {_some(header)}")
     if target in wanted.categorical:
         raise InputError(f"{where}: {target!r} is to be predicted, and cannot be --categorical as well")
+    if "" in header and wanted.features is None:  # pandas writes the numbers of rows like this
+        raise InputError(f"{where}: column {header.index('') + 1} has no name: give it one, or remove the column")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{where}: two columns are called {twice!r}")
@@ -187,6 +192,9 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         if lengths.max(initial=0) > LONGEST_LABEL:
             row = int(lengths.argmax())
             raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has {lengths[row]:,} characters: no label")
+        row = pc.index(pc.match_substring(table.column(name), "\0"), True).as_py()
+        if row >= 0:  # NumPy drops it at the end of a text
+            raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has a NUL character, which no label has")
     if features is None:
         features = features_of(table, columns, categorical)
     X, note = matrix_of(table, features)
@@ -260,6 +268,11 @@ class _DelimitedText:
         if table.num_rows != lines:  # Arrow joins lines if a quote is open, and also ends them at CR
             self.refuse_line(numeric, target)
             raise InputError(f"{path}: {table.num_rows:,} records on {lines:,} lines: is a quote open?")
+        for name in labels:
+            texts = pc.utf8_trim_whitespace(table.column(name))
+            if pc.any(pc.starts_with(texts, '"')).as_py():
+                self.refuse_line(numeric, target)
+            table = table.set_column(table.column_names.index(name), name, texts)
         return table
 
     def refuse_line(self, numeric: list[str], target: str | None) -> None:

@@ -1,8 +1,11 @@
 """How a command fails: one readable line on standard error, and an exit code."""
 
+import contextlib
 import re
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
 
 import typer
 
@@ -48,6 +51,14 @@ def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
     hint = "" if debug else " (--debug shows where)"
     _print(f"strads: internal error: {type(error).__name__}: {describe(error)}{hint}")
     return FAILED
+
+
+@contextlib.contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print a warning as one line, without the place in the code that it came from."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: _print(f"strads: warning: {message}")
+        yield
 
 
 def describe(error: BaseException) -> str:

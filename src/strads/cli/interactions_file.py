@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from strads.cli.interactions_options import FileFormat
 from strads.cli.interactions_text import TextColumns, read_columns
-from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
+from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter, try_split
 from strads.dds.files import check_file, line_blocks
 from strads.errors import ArgumentError, InputError
 from strads.models.interactions.column_names import choose, role_of
@@ -100,8 +100,10 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
         places = {role: first.fields.index(column) for role, column in chosen.items()}
     else:
         places = _positions(first, form.named, scored, timed)
+        if form.header is None:
+            first.refuse_doubtful_ids(places)
         chosen = {role: str(place + 1) for role, place in places.items()}
-    dialect = Dialect(first.delimiter or ",")
+    dialect = Dialect(first.delimiter)
     columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header)
     return FileContent(_of_text(columns), chosen)
 
@@ -111,25 +113,45 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
 
 @dataclass(frozen=True)
 class _FirstLine:
-    """The first non-blank line of a text; empty texts are handled elsewhere."""
+    """The first non-blank line of a text, and the texts of some that follow; empty texts are handled elsewhere."""
 
     name: str
     line: int
     fields: list[str]
-    delimiter: str | None
+    delimiter: str
+    following: list[str]
 
     @property
     def place(self) -> str:
         return f"{self.name}:{self.line}: "
 
     def is_header(self, wanted: Mapping[str, str]) -> bool:
-        """Whether it names columns: one that is wanted or known, and none is a number."""
-        if not self.fields or any(map(is_number, self.fields)):
-            return False
-        named = wanted.values()
-        if any(column in self.fields for column in named) or len({*filter(None, map(role_of, self.fields))}) > 1:
+        """Whether it names columns: one that is wanted, or two that are known, or none is a number."""
+        named = [column for column in wanted.values() if not column.isdigit()]
+        if any(column in self.fields for column in named) or self.known > 1:
             return True
-        return not (named and all(map(str.isdigit, named)))
+        return not self.has_number and bool(named or not wanted)
+
+    @property
+    def known(self) -> int:
+        """How many columns are named as usual."""
+        return len({*filter(None, map(role_of, self.fields))})
+
+    @property
+    def has_number(self) -> bool:
+        """Whether a field is a number, as few names are."""
+        return any(map(is_number, self.fields))
+
+    def refuse_doubtful_ids(self, places: Mapping[str, int]) -> None:
+        """Raise InputError for a text where the following lines have whole numbers: that is perhaps a name."""
+        lines = [try_split(Dialect(self.delimiter), line) for line in self.following]
+        for place in (places["user"], places["item"]):
+            others = [fields[place] for fields in lines if len(fields) > place]
+            if others and not is_number(self.fields[place]) and all(map(is_whole_number, others)):
+                raise InputError(
+                    f"{self.place}{self.fields[place]!r} stands where the next lines have whole numbers: give --header "
+                    "if the line names columns, --no-header if not"
+                )
 
 
 def _first_line(name: str, delimiter: str | None) -> _FirstLine:
@@ -143,7 +165,8 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
             line = skipped + lines.index(filled[0]) + 1
             try:
                 delimiter = delimiter or _sniff(filled)
-                return _FirstLine(name, line, Dialect(delimiter).split(filled[0].rstrip("\r")), delimiter)
+                fields = Dialect(delimiter).split(filled[0].rstrip("\r"))
+                return _FirstLine(name, line, fields, delimiter, filled[1:])
             except InputError as error:
                 raise InputError(f"{name}:{line}: {error}") from error
         skipped += text.count("\n")
@@ -155,7 +178,7 @@ def _choose_of_header(first: _FirstLine, form: FileFormat, scored: bool, timed: 
     try:
         return _choose(first.place, first.fields, form.named, scored, timed)
     except InputError as error:
-        if form.header is None and len({*filter(None, map(role_of, first.fields))}) < 2:
+        if form.header is None and (first.known < 2 or first.has_number):
             raise InputError(f"{error}; if the line is no header, give --no-header") from error
         raise
 

@@ -108,7 +108,10 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
     for role, values in found.items():
         if role in _IDS:
             found[role] = values.unify_dictionaries().combine_chunks()
-            if not all(map(str.strip, found[role].dictionary.to_pylist())):
+            texts = [text.strip() for text in found[role].dictionary.to_pylist()]
+            if not all(text.strip('" ') for text in texts) or (
+                dialect.quoted and any(text[0] == '"' for text in texts)
+            ):
                 return None
         else:
             found[role] = values.to_numpy()

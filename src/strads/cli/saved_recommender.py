@@ -10,8 +10,8 @@ from rich.console import Console
 
 from strads.cli.interactions_file import read_interactions
 from strads.cli.interactions_options import FileFormat
-from strads.dds.files import check_file
 from strads.errors import InputError
+from strads.models.corpora.documents import read_lines
 from strads.models.interactions.id_column import IdColumn, is_whole_number
 from strads.models.interactions.interactions import Interactions
 
@@ -43,12 +43,13 @@ def ids_of(texts: Sequence[str], known: NDArray[Any], kind: str) -> NDArray[Any]
 
 def read_ids(path: Path, known: NDArray[Any], kind: str) -> NDArray[Any]:
     """Read ids, one a line, as the model has them; each once, in the order of the file."""
-    with open(check_file(path), encoding="utf-8", errors="strict") as file:
-        try:
-            texts = [line.strip() for line in file]
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: is not UTF-8 text: give one {kind} id a line") from error
-    return ids_of(list(dict.fromkeys(filter(None, texts))), known, kind)
+    texts = list(dict.fromkeys(filter(None, map(str.strip, read_lines(path)))))
+    if not texts:
+        raise InputError(f"{path}: there are no ids: give one {kind} id a line")
+    try:
+        return ids_of(texts, known, kind)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def only_known(ids: NDArray[Any], is_known: NDArray[np.bool_], kind: str, notes: Console) -> NDArray[Any]:

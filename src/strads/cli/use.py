@@ -135,8 +135,8 @@ def evaluate(
     """Measure a model on held-out data.
 
     Of users and items: precision, recall, NDCG and MAP of the best k, AUC, and the RMSE of scores. What users had in
-    the training data is not recommended, and does not count. Of samples: R² and RMSE of numbers, accuracy and AUC of
-    two classes, accuracy and log loss of more.
+    the training data is not recommended, and counts in none of them. Of samples: R² and RMSE of numbers, accuracy and
+    AUC of two classes, accuracy and log loss of more.
     """
     _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR))
     if kind in LINEAR:
@@ -159,7 +159,7 @@ def _ranking(model: Any, data: Path, form: FileFormat, at_least: float | None, c
             raise InputError(f"{data}: no score is {at_least} or more: there is nothing relevant")
     figures: dict[str, float] = asdict(evaluate_ranking(model, relevant, count))
     if pairs.scores is not None and hasattr(model, "rmse"):
-        figures["rmse"] = model.rmse(pairs)
+        figures["rmse"] = model.rmse(pairs[~model.known_likes().has(*model.rows_of_pairs(pairs))])
     return figures
 
 

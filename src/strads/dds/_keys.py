@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from strads.dds.arrow_types import is_text
 from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError
 
@@ -117,7 +118,7 @@ def _from_arrow(keys: Any) -> Keys:
         raise InputError(f"key {int(np.argmax(np.asarray(array.is_null())))} (counted from 0) is missing (null)")
     if pa.types.is_integer(array.type):
         return _as_int64(array.to_numpy(zero_copy_only=False))
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+    if not is_text(array.type):
         raise ArgumentError(f"keys are whole numbers or texts, not Arrow values of type {array.type}")
     array = array.cast(pa.large_string())
     _, starts, texts = array.buffers()

@@ -71,7 +71,7 @@ class ParquetPart:
             with _parquet_file(self.part.like) as file:
                 record = _numeric_columns(self.part.like, file.schema_arrow)
         with _parquet_file(self.part.name) as file:
-            _check_columns(self.part.name, file.schema_arrow, record)
+            _check_columns(self.part.name, file.schema_arrow, record.names or ())
             return _read(self.part, file, record), None
 
 
@@ -90,14 +90,15 @@ def _numeric_columns(name: str, schema: Any) -> np.dtype:
     fields = [(field.name, field.type.to_pandas_dtype()) for field in schema if is_numeric(field.type)]
     if not fields:
         raise InputError(f"{name}: has no numeric column; its columns are {', '.join(map(repr, schema.names))}")
+    _check_columns(name, schema, [column for column, _ in fields])
     return np.dtype(fields, align=True)
 
 
-def _check_columns(name: str, schema: Any, record: np.dtype) -> None:
-    for column in record.names or ():
+def _check_columns(name: str, schema: Any, columns: Sequence[str]) -> None:
+    for column in columns:
         if schema.names.count(column) != 1:
             raise InputError(
-                f"{name}: has {schema.names.count(column) or 'no'} column {column!r}; "
+                f"{name}: has {'two columns' if column in schema.names else 'no column'} {column!r}; "
                 f"its columns are {', '.join(map(repr, schema.names))}"
             )
         kind = schema.field(column).type

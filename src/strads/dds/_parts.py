@@ -72,7 +72,7 @@ def share_out(names: Sequence[str], nodes: int) -> list[list[Part]]:
     start = 0
     for name, size in zip(names, sizes, strict=True):
         end = start + size
-        if nodes == 1 or compression_of(name) is not None or not os.path.isfile(name):
+        if nodes == 1 or compression_of(name) is not None:
             shares[max(node for node in range(nodes) if cuts[node] <= start)].append(Part(name))
         else:
             for node in range(nodes):

@@ -214,13 +214,18 @@ def _numbers(values: list[Any], places: Sequence[Any], source: Source) -> NDArra
             raise InputError(f"{source.place(at)}: {source.function} returned {value!r:.60} where a number is expected")
     try:
         array = np.array(values)
+        if array.dtype.kind in "fu" and len(values) and all(isinstance(value, int) for value in values):
+            raise OverflowError  # not to be rounded to float64, as NumPy does with some
         finite = np.isfinite(array) if array.dtype.kind in NUMERIC_KINDS else None
     except (TypeError, ValueError, OverflowError):
         finite = None
     if finite is None:
         wide = (isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
         at = next(at for is_wide, at in zip(wide, places, strict=True) if is_wide)
-        raise InputError(f"{source.place(at)}: {source.function} returned an integer that does not fit into 64 bits")
+        raise InputError(
+            f"{source.place(at)}: {source.function} returned an integer that does not fit into int64: "
+            "return np.uint64 or float everywhere"
+        )
     if source.remedy and not finite.all():
         place = int(np.argmin(finite))
         raise InputError(

@@ -1,6 +1,7 @@
 """Splitting the lines of a delimited text file into fields, and detecting the delimiter."""
 
 import csv
+import re
 from dataclasses import dataclass
 
 from strads.errors import InputError
@@ -8,6 +9,7 @@ from strads.errors import InputError
 WHITESPACE = " "
 _CANDIDATES = (",", "\t", ";", "::", "|", WHITESPACE)
 _UNIT_SEPARATOR = "\x1f"
+_QUOTED = re.compile(r'"([^"]|"")*"')
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Dialect:
         Raises
         ------
         InputError
-            If a quote is not closed on the line.
+            If a quote is not closed on the line, or stands after a blank.
         """
         if self.delimiter == WHITESPACE:
             return [_strip(field) for field in line.split()]
@@ -47,6 +49,8 @@ class Dialect:
             fields = next(csv.reader([line], delimiter=self.delimiter, strict=True))
         except csv.Error as error:
             raise InputError(f"a quote is not closed on the line, or does not enclose a field ({error})") from error
+        if any(field[:1].isspace() and field.lstrip().startswith('"') for field in fields):
+            raise InputError("a quote after a blank does not enclose a field: remove the blank")
         return [field.strip() for field in fields]
 
     def is_skipped(self, line: str) -> bool:
@@ -66,7 +70,7 @@ class Dialect:
 
 
 def sniff_delimiter(lines: list[str], columns: int) -> str:
-    """Return the delimiter that splits most lines into at least `columns` numbers.
+    """Return the delimiter that splits most lines into at least `columns` numbers, and as many fields as the first.
 
     Parameters
     ----------
@@ -77,9 +81,10 @@ def sniff_delimiter(lines: list[str], columns: int) -> str:
     """
 
     def score(delimiter: str) -> tuple[int, int]:
-        fields = [_try_split(Dialect(delimiter), line) for line in lines]
-        numeric = sum(sum(map(is_number, line)) >= columns for line in fields)
-        return numeric, sum(len(line) >= max(columns, 2) for line in fields)
+        fields = [try_split(Dialect(delimiter), line) for line in lines]
+        alike = [line for line in fields if len(line) == len(fields[0])]
+        numeric = sum(sum(map(is_number, line)) >= columns for line in alike)
+        return numeric, sum(len(line) >= max(columns, 2) for line in alike)
 
     return max(_CANDIDATES, key=score)
 
@@ -93,7 +98,8 @@ def is_number(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
-def _try_split(dialect: Dialect, line: str) -> list[str]:
+def try_split(dialect: Dialect, line: str) -> list[str]:
+    """Return the fields of a line; none if a quote is open."""
     try:
         return dialect.split(line)
     except InputError:
@@ -102,7 +108,7 @@ def _try_split(dialect: Dialect, line: str) -> list[str]:
 
 def _strip(field: str) -> str:
     field = field.strip()
-    return field[1:-1].strip() if len(field) > 1 and field[0] == field[-1] == '"' else field
+    return field[1:-1].replace('""', '"').strip() if _QUOTED.fullmatch(field) else field
 
 
 def _single_spaces(block: bytes) -> bytes:

@@ -36,7 +36,7 @@ def check_file(path: FilePath) -> str:
     ArgumentError
         If it is not a path.
     InputError
-        If there is no such file (then also a FileNotFoundError), or it is a folder or empty.
+        If there is no such file (then also a FileNotFoundError), or it is a folder, pipe or device, or empty.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"a path is a str or an os.PathLike, not {type(path).__name__}")
@@ -49,7 +49,9 @@ def check_file(path: FilePath) -> str:
         raise MissingFileError(f"{name}: no such file (looked in {os.getcwd()}): check the path") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be opened: {error.strerror}") from error
-    if size == 0 and os.path.isfile(name):
+    if not os.path.isfile(name):
+        raise InputError(f"{name}: is a pipe or device, and files are read more than once: write it to a file first")
+    if size == 0:
         raise InputError(f"{name}: the file is empty")
     return name
 

@@ -44,7 +44,7 @@ def lines_of(content: bytes) -> list[str]:
         text = content.removeprefix(b"\xef\xbb\xbf").decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise MalformedError(str(error)) from error
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def delimited(content: bytes, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -91,7 +91,7 @@ def libsvm(content: bytes) -> tuple[np.ndarray, dict[tuple[int, int], float]]:
 
 
 def matrix_market(content: bytes) -> np.ndarray:
-    lines = lines_of(content)
+    lines = lines_of(content) or [""]
     kind = lines[0].lower().split()
     if len(kind) != 5 or lines[0].split()[0] != "%%MatrixMarket" or kind[1] != "matrix":
         raise MalformedError("header")

@@ -1,5 +1,6 @@
 """How valid files and arguments become others: most of them malformed, some still valid."""
 
+import contextlib
 import io
 import json
 import zipfile
@@ -173,9 +174,10 @@ def _array(values: np.ndarray, rng: Random) -> np.ndarray:
     if kind == 3 and values.ndim == 2:
         return values.T if rng.random() < 0.5 else values[:, :-1]
     if kind == 4:
-        return values.astype(
-            rng.choice(["f2", "f4", "f8", ">f8", "i1", "i4", "i8", "u8", "c16", "?", "U5", "S3", "M8[s]"])
-        )
+        dtype = rng.choice(["f2", "f4", "f8", ">f8", "i1", "i4", "i8", "u8", "c16", "?", "U5", "S3", "M8[s]"])
+        with contextlib.suppress(ValueError):  # texts that are no numbers
+            return values.astype(dtype)
+        return values
     if values.size and values.dtype.kind in "iuf":
         damaged = values.copy()
         wild: list[Any] = [-1, 0, 1, 2**31 - 1, -(2**31), values.size, 2**62]

@@ -47,12 +47,15 @@ def choose(
     Raises
     ------
     InputError
-        If a column is missing, or several could be meant; it lists the columns.
+        If a column is missing, or several could be meant; it names them.
     """
     given = dict(given or {})
     missing = [name for name in given.values() if name not in found]
     if missing:
         raise InputError(f"{where}there is no column {_quoted(missing)}: {advice} can choose from {_quoted(found)}")
+    twice = [name for name in given.values() if found.count(name) > 1]
+    if twice:
+        raise InputError(f"{where}several columns are called {twice[0]!r}: rename them")
     chosen = given
     for role in ROLES:
         if role in given:

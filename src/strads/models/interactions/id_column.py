@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from strads.dds.arrow_types import is_text
 from strads.errors import ArgumentError, InputError
 from strads.models.kernels.id_tables import mark, renumber
 
@@ -84,7 +85,7 @@ class IdColumn:
             return cls._of_dictionary(kind, whole)
         if pa.types.is_integer(values.type):
             return cls.of(kind, values.to_numpy())
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        if not is_text(values.type):
             raise ArgumentError(f"{kind} ids must be whole numbers or texts, not {values.type}")
         encoded = pc.dictionary_encode(values)
         if isinstance(encoded, pa.ChunkedArray):

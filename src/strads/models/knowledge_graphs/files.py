@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 
+_HEADERS = ({"head", "relation", "tail"}, {"subject", "predicate", "object"})
+
 
 def read_triples(path: Any) -> NDArray[Any]:
     """Read the triples of a file, plain or compressed with gzip, bz2, zstd or lz4.
@@ -36,6 +38,8 @@ def read_triples(path: Any) -> NDArray[Any]:
         raise InputError(f"{path}: there are no triples")
     if _is_id(first[1].strip()):
         return _read_numbered(path, first, lines)
+    if {label.lower() for label in _labels(path, *first)} in _HEADERS:
+        raise InputError(f"{path}:{first[0]}: names columns, {first[1]!r}: remove the line, all others are triples")
     return np.array([_labels(path, number, line) for number, line in chain([first], lines)], object)
 
 
@@ -46,11 +50,12 @@ def read_labels(path: Any) -> list[str]:
     Raises
     ------
     InputError
-        As `read_triples`, and if ids are missing or occur twice.
+        As `read_triples`, and if ids are missing, or ids or labels occur twice.
     """
     lines = ((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
     count = _count(path, next(lines, (1, "")))
     labels: dict[int, str] = {}  # nothing is allocated by announcement
+    known: set[str] = set()
     for number, line in lines:
         label, _, text = line.rpartition("\t")
         if not label or not _is_id(text.strip()):
@@ -59,7 +64,10 @@ def read_labels(path: Any) -> list[str]:
         if place >= count or place in labels:
             problem = "is there already" if place < count else f"is outside 0 … {count - 1}"
             raise InputError(f"{path}:{number}: the id {place} of {label!r} {problem}")
+        if label in known:
+            raise InputError(f"{path}:{number}: the label {label!r} is there already")
         labels[place] = label
+        known.add(label)
     if len(labels) < count:
         missing = next(place for place in range(count) if place not in labels)
         raise InputError(f"{path}: there is no label of the id {missing}; is the file complete?")

@@ -88,6 +88,12 @@ class Likes:
         rest.sort_indices()
         return Likes(rest.indptr.astype(np.int64), rest.indices.astype(np.int32), self.n_items)
 
+    def has(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which pairs of rows are likes; −1 is the row of nothing."""
+        owners = np.repeat(np.arange(self.n_users), self.of_users)
+        found = np.isin(users.astype(np.int64) * self.n_items + items, owners * self.n_items + self.items)
+        return found & (users >= 0) & (items >= 0)
+
     def matrix(self) -> Any:
         """Return a sparse array of ones, users × items."""
         ones = np.ones(len(self.items), np.int8)

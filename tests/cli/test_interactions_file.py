@@ -1,0 +1,53 @@
+"""Files of users, items and scores as other programs write them."""
+
+from pathlib import Path
+
+import pytest
+
+from strads.cli.interactions_file import read_interactions
+from strads.cli.interactions_options import FileFormat
+from strads.errors import InputError
+
+ROWS = [(7, "a b", 2.5), (-3, "é", 4.0), (7, "c,d", 1.0)]
+
+
+def rows_of(path: Path, **options: str) -> list[tuple[int | str, int | str, float]]:
+    found = read_interactions(path, FileFormat(**options), scored=True).interactions
+    places = range(len(found.users))
+    return [(found.users.id_of(row), found.items.id_of(row), float(found.scores[row])) for row in places]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'user,item,score\n7,a b,2.5\n-3,é,4\n7,"c,d",1',
+        "\ufeffscore;2020;item;user\r\n2.5;x;a b;7\r\n4;9;é;-3\r\n1;;c,d;7\r\n",
+        '\n"item","user","score"\n"a b",7,2.5\n\n  é , -3 ,4e0\n"c,d",7,+1\n\n',
+        "7\ta b\t2.5\t1760000000\n-3\té\t4\t1760000000\n7\tc,d\t1\t1760000000\n",
+        "7::a b::2.5\n-3::é::4\n7::c,d::1\n",
+        'user\titem\tscore\n7\t"a b"\t2.5\n"-3"\té\t4\n7\tc,d\t1\n',
+    ],
+)
+def test_the_same_rows_in_other_forms(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ratings.txt"
+    path.write_bytes(text.encode())
+    assert rows_of(path) == ROWS
+
+
+def test_numbers_in_ids_separate_no_fields(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text('item,user\n"item, 4",user 3\nitem 5,user 3\n')
+    found = read_interactions(path, FileFormat(), scored=False).interactions
+    assert [(found.users.id_of(row), found.items.id_of(row)) for row in (0, 1)] == [
+        ("user 3", "item, 4"),
+        ("user 3", "item 5"),
+    ]
+
+
+def test_quotes_between_tabs_are_read_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.tsv"
+    path.write_text('"say ""hi"""\t"a" or "b"\t1\n"\t""\t2\n')
+    with pytest.raises(InputError, match=r"ratings.tsv:2: the item is empty"):
+        rows_of(path)
+    path.write_text('"say ""hi"""\t"a" or "b"\t1\n"\t""""\t2\n')
+    assert rows_of(path) == [('say "hi"', '"a" or "b"', 1.0), ('"', '"', 2.0)]

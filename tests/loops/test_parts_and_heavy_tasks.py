@@ -138,6 +138,47 @@ def test_rows_used_item_by_item_and_rows_of_two_dimensions(body, seed):
     assert run_or_refuse(200, body, a, b, W, V, threads=2, strategy="components") is None
 
 
+PLAYER = [
+    ("games", "i8"),
+    ("active", "?"),
+    ("rating", "f8"),
+    ("last", "i8", (3,)),
+    ("moves", "i8", (2, 2)),
+    ("z", "c16"),
+]
+
+
+def game(k, a, b, players, V):
+    one, other = players[a[k]], players[b[k]]
+    one.games += 1 + V[k % len(V), 0]
+    one.active = other.games % 2 == 0
+    one.rating = 0.5 * other.rating + (0.25 if one.active else 0.5)
+    for f in range(len(one.last)):
+        one.last[f] += other.last[-1 - f] + one.last.size
+    other.moves[1, 0] = one.moves[0][1] + k
+    other.z = one.z + 1j
+    players[b[k]].moves[0, 1] -= other.moves.shape[1]
+
+
+def swapped(k, a, b, players, V):
+    before = players[a[k]].games
+    players[a[k]] = players[b[k]]
+    players[b[k]].games = before
+
+
+@pytest.mark.parametrize("body", [game, swapped])
+@given(seed=st.integers(0, 99))
+@settings(max_examples=10)
+def test_records(body, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (strads.dvector(rng.integers(0, 30, 200)) for _ in range(2))
+    players = np.zeros(30, PLAYER)
+    for name in players.dtype.names:
+        players[name] = rng.integers(0, 9, players[name].shape)
+    W, V = strads.dvector(players), strads.dvector(rng.integers(-8, 8, (5, 3)))
+    assert run_or_refuse(200, body, a, b, W, V, threads=2, strategy="components") is None
+
+
 def test_a_row_used_item_by_item_is_logged_once_and_none_is_copied(monkeypatch):
     rng = np.random.default_rng(3)
     found = []
@@ -150,3 +191,5 @@ def test_a_row_used_item_by_item_is_logged_once_and_none_is_copied(monkeypatch):
         recorder, records = found[-1]
         assert not recorder.scratch
         assert records.rows.shape == (200, 2)
+    async_for(200, game, a, b, strads.dvector(np.zeros(30, PLAYER)), V, threads=2)
+    assert not found[-1][0].scratch

@@ -65,8 +65,8 @@ class TableArgument:
 
     @property
     def can_be_ghost(self) -> bool:
-        """Whether reconnaissance can do without its values: it has numbers in at most `MOST_AXES` dimensions."""
-        return self.ragged or (not self.record and self.dense.ndim <= MOST_AXES)
+        """Whether reconnaissance can do without its values: it has at most `MOST_AXES` dimensions."""
+        return self.ragged or self.dense.ndim <= (1 if self.record else MOST_AXES)
 
     @property
     def kind(self) -> TableKind:

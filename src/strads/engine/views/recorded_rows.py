@@ -8,6 +8,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.engine.stopping import check_stop
+from strads.engine.views.ghost_records import make_ghost_record
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
     COPIED,
@@ -129,6 +130,13 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             return view.fill
 
         return scalar
+    if isinstance(data, types.Array) and data.ndim == 1:
+
+        def record(view, index):  # type: ignore[no-untyped-def]
+            log(view, wrap(index, len(view.data)), write)
+            return make_ghost_record(view.data)
+
+        return record
     if isinstance(data, RaggedType):
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
@@ -249,5 +257,7 @@ def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
 
 
 def ghost_fill(dtype: np.dtype[Any]) -> Any:
-    """Return the value of every element of a ghost: one, or for integers zero (a valid index)."""
+    """Return the value of every element of a ghost: one, or for integers zero (a valid index); 0 for records."""
+    if dtype.fields is not None:
+        return 0  # that of a field depends on its type
     return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)

@@ -1,0 +1,73 @@
+"""Ghosts of records: fields read as constants, and what is written to them is discarded."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+)
+
+from strads.engine.views.kinds import GhostRowType
+
+
+class GhostRecordType(types.Type):
+    """A ghost of a record of the given type; it has no content."""
+
+    def __init__(self, record: types.Record):
+        self.record = record
+        super().__init__(f"GhostRecord({record})")
+
+
+register_model(GhostRecordType)(models.OpaqueModel)
+
+
+@intrinsic
+def make_ghost_record(typingctx: Any, table: Any) -> Any:
+    """Make the ghost of a record of a table."""
+    return GhostRecordType(table.dtype)(table), lambda context, builder, signature, args: context.get_dummy_value()
+
+
+def fill_of(kind: types.Type) -> Any:
+    """Return the value of every number of this type: one, or for integers zero (a valid index)."""
+    return 0 if isinstance(kind, types.Integer | types.Boolean) else 1
+
+
+def _field(record: types.Record, name: str) -> types.Type | None:
+    """Return the type of a field of a ghost; None if there is none, or if it is no number, nor an array of numbers."""
+    found = record.typeof(name) if name in record.fields else None
+    if isinstance(found, types.NestedArray) and isinstance(found.dtype, types.Number | types.Boolean):
+        return GhostRowType((types.UniTuple(types.int64, found.ndim), found.dtype))
+    return found if isinstance(found, types.Number | types.Boolean) else None
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = GhostRecordType
+
+    def generic_resolve(self, ghost: GhostRecordType, name: str) -> types.Type | None:
+        return _field(ghost.record, name)
+
+
+@lower_getattr_generic(GhostRecordType)
+def _read(context: Any, builder: Any, ghost: GhostRecordType, value: Any, name: str) -> Any:
+    kind = _field(ghost.record, name)
+    if not isinstance(kind, GhostRowType):
+        return context.get_constant_generic(builder, kind, fill_of(kind))
+    nested, number = ghost.record.typeof(name), kind.member("fill")
+    row = cgutils.create_struct_proxy(kind)(context, builder)
+    row.shape = context.get_constant_generic(builder, kind.member("shape"), tuple(map(np.int64, nested.shape)))
+    row.fill = context.get_constant_generic(builder, number, fill_of(number))
+    return row._getvalue()
+
+
+@lower_setattr_generic(GhostRecordType)
+def _write(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+    """Discard the value."""

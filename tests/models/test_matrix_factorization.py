@@ -457,6 +457,14 @@ def test_code_in_a_file_does_not_run(tmp_path, fitted):
         MatrixFactorization.load(path)
 
 
+def test_a_header_that_is_no_text_is_refused(tmp_path, fitted):
+    path = tmp_path / "model.npz"
+    fitted.save(path)
+    _rewrite(path, header=np.array('{"format": 3, "kind": "Matrix\udc6cFactorization", "parameters": {}}'))
+    with pytest.raises(strads.InputError, match="not a model file"):
+        MatrixFactorization.load(path)
+
+
 def test_a_model_of_another_class_is_named(tmp_path, fitted):
     class Other(MatrixFactorization):
         pass

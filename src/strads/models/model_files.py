@@ -156,7 +156,9 @@ def _read(name: str, only: Container[str] | None = None) -> tuple[dict[str, Any]
         raise InputError(f"{name}: there is no such model file")
     try:
         arrays = read_npz(name, only)
-        header = json.loads(str(arrays.pop(_HEADER)[()]))
+        text = str(arrays.pop(_HEADER)[()])
+        text.encode()  # refuses what no message could show
+        header = json.loads(text)
         if not isinstance(header["parameters"], dict) or "kind" not in header or "format" not in header:
             raise ValueError("the header is incomplete")
     except (InputError, ValueError, KeyError, TypeError, RecursionError) as error:

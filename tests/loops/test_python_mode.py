@@ -95,6 +95,16 @@ def test_rows_helpers_and_accumulators(dtype):
     assert stats.execution_seconds > 0
 
 
+def named_like_attributes(k, x):
+    x[k].dtype += x[k].item
+    x[k].shape = x[k].size + 1
+
+
+def test_fields_that_are_named_like_attributes_of_records():
+    names = [(name, "i8") for name in ("dtype", "item", "shape", "size")]
+    assert_modes_agree(20, named_like_attributes, lambda: (strads.dvector(np.ones(20, names)),))
+
+
 def test_records_and_ragged_rows():
     assert_modes_agree(50, tally, lambda: (random_edges(50, 8), strads.dvector(np.zeros(8, STATE))))
     docs = [[0, 1, 1], [], [2], [3, 3, 0, 1]]

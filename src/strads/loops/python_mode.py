@@ -49,7 +49,7 @@ class _Record(np.record):  # type: ignore[misc]
         return self[name] if name in fields else super().__getattribute__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in (self.dtype.fields or {}):
+        if name in (object.__getattribute__(self, "dtype").fields or {}):  # there may be a field `dtype`
             self[name] = value
         else:
             super().__setattr__(name, value)

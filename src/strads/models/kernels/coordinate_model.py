@@ -118,6 +118,11 @@ def fill_rows(rows: Any, first: int, last: int) -> None:
         refresh_row(rows, i)
 
 
+def _is_coordinate_model(model: Any) -> bool:
+    """Whether it is a model of this file: the rounds run others, too."""
+    return getattr(model, "instance_class", None) is CoordinateModel
+
+
 def _loss_of(rows: Any) -> Any:
     return rows.types[rows.fields.index("datafit")].instance_class
 
@@ -205,6 +210,8 @@ def logistic_change(coefficients: Any, j: int, pull: float, curvature: float) ->
 
 @overload(coordinate_rounds.coordinate_change)
 def _coordinate_change(model, parameter):  # type: ignore[no-untyped-def]
+    if not _is_coordinate_model(model):
+        return None
     if _loss_of(model.types[0]).is_quadratic:
 
         def quadratic(model, parameter):  # type: ignore[no-untyped-def]
@@ -329,7 +336,7 @@ def _commit_rows(model, parameters, changes, count, thread, threads):  # type: i
         first, last = rows * thread // threads, rows * (thread + 1) // threads
         add_changes(model.rows, parameters, changes, count, first, last, len(model.coefficients.squares))
 
-    return commit
+    return commit if _is_coordinate_model(model) else None
 
 
 @njit(nogil=True, cache=True)
@@ -348,6 +355,8 @@ def change_coefficients(coefficients: Any, parameters: Any, changes: Any, count:
 
 @overload(coordinate_rounds.commit_parameters)
 def _commit_parameters(model, parameters, changes, count):  # type: ignore[no-untyped-def]
+    if not _is_coordinate_model(model):
+        return None
     return lambda model, parameters, changes, count: change_coefficients(model.coefficients, parameters, changes, count)
 
 

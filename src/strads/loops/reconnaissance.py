@@ -13,9 +13,10 @@ from strads.bodies.code_cache import is_on_disk
 from strads.cluster import ThreadTeam
 from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, stoppable
 from strads.engine.views import recording
+from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
 from strads.engine.views.near import NearRecorded, group_token
-from strads.engine.views.recorded_rows import SCRATCH_FULL, ghost_fill
+from strads.engine.views.recorded_rows import SCRATCH_FULL
 from strads.errors import ArgumentError, BodyError
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
 from strads.loops.casting import Cast
@@ -420,7 +421,7 @@ class Recorder:
     ) -> tuple[Any, ...]:
         seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
         if not self.scratch:
-            return recording.Ghost(*seen, fill=ghost_fill(argument.storage.dtype))
+            return recording.Ghost(*seen, fill=fill_of(argument.storage.dtype))
         rows, stamps, slots = copies.of(position, argument)
         return recording.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
 

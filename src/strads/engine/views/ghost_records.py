@@ -14,6 +14,7 @@ from numba.extending import (
     models,
     register_model,
 )
+from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.kinds import GhostRowType
 
@@ -35,9 +36,11 @@ def make_ghost_record(typingctx: Any, table: Any) -> Any:
     return GhostRecordType(table.dtype)(table), lambda context, builder, signature, args: context.get_dummy_value()
 
 
-def fill_of(kind: types.Type) -> Any:
-    """Return the value of every number of this type: one, or for integers zero (a valid index)."""
-    return 0 if isinstance(kind, types.Integer | types.Boolean) else 1
+def fill_of(dtype: np.dtype[Any]) -> Any:
+    """Return the value of every number of a ghost: one, or for integers zero (a valid index); 0 for records."""
+    if dtype.fields is not None:
+        return 0  # that of a field depends on its type
+    return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)
 
 
 def _field(record: types.Record, name: str) -> types.Type | None:
@@ -59,12 +62,13 @@ class _Fields(AttributeTemplate):
 @lower_getattr_generic(GhostRecordType)
 def _read(context: Any, builder: Any, ghost: GhostRecordType, value: Any, name: str) -> Any:
     kind = _field(ghost.record, name)
+    assert kind is not None  # it has a type
     if not isinstance(kind, GhostRowType):
-        return context.get_constant_generic(builder, kind, fill_of(kind))
+        return context.get_constant_generic(builder, kind, fill_of(as_dtype(kind)).item())
     nested, number = ghost.record.typeof(name), kind.member("fill")
     row = cgutils.create_struct_proxy(kind)(context, builder)
     row.shape = context.get_constant_generic(builder, kind.member("shape"), tuple(map(np.int64, nested.shape)))
-    row.fill = context.get_constant_generic(builder, number, fill_of(number))
+    row.fill = context.get_constant_generic(builder, number, fill_of(as_dtype(number)).item())
     return row._getvalue()
 
 

@@ -254,10 +254,3 @@ def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
             raise ValueError("a value of another length than the row that it is stored in")
 
     return check
-
-
-def ghost_fill(dtype: np.dtype[Any]) -> Any:
-    """Return the value of every element of a ghost: one, or for integers zero (a valid index); 0 for records."""
-    if dtype.fields is not None:
-        return 0  # that of a field depends on its type
-    return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)

@@ -1,6 +1,7 @@
 """Whatever the loop and the strategy, a plan orders all conflicts and runs every task once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from unittest.mock import patch
 
 import numpy as np
@@ -23,7 +24,7 @@ from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.planner import STRATEGIES, plan_of_ranges
 from strads.schedule.records.parts import as_sparse
-from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, new_hints, ranges_of
+from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, ranges_of
 from strads.schedule.strategies import chunks, levels
 
 
@@ -46,7 +47,7 @@ def test_forced_strategy_is_safe_or_refused(records: AccessRecords, strategy: st
     try:
         plan = build_plan(records, threads=2, strategy=strategy)
     except PlanError:
-        assert strategy in {"independent", "rotation", "buckets"}
+        assert strategy in {"independent", "rotation", "buckets", "colouring"}
     else:
         assert plan.strategy == strategy
         verify_plan(plan, records)
@@ -247,7 +248,14 @@ def test_dense_sharing_runs_in_sequence_and_under_locks_if_they_are_asked_for() 
     records = sparse([100], loop)
     alone = build_plan(records, threads=2)
     assert (alone.strategy, alone.jobs) == ("sequential", 1)
-    assert set(alone.details["rejected"]) == {"independent", "rotation", "buckets", "components", "wavefront"}
+    assert set(alone.details["rejected"]) == {
+        "independent",
+        "rotation",
+        "buckets",
+        "colouring",
+        "components",
+        "wavefront",
+    }
     plan = build_plan(records, threads=2, strategy="locked")
     assert plan.locks is not None
     assert plan.locks.count == 128
@@ -295,6 +303,30 @@ def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecor
     assert conflicts_in_loop_order(plan, records)
 
 
+@settings(max_examples=100, deadline=None)
+@given(any_loops(), st.sampled_from(["colouring", "auto"]))
+def test_chunks_of_one_colour_share_no_row_that_is_written(records: AccessRecords, strategy: str) -> None:
+    with patch.multiple(chunks, CHUNKS=(4, 16, 64), SMALLEST_CHUNK=0.1), suppress(PlanError):
+        plan = build_plan(records, threads=2, strategy=strategy)
+        verify_plan(plan, records)
+        assert sorted(plan.order.tolist()) == list(range(records.tasks))
+
+
+def test_a_loop_over_a_mesh_is_coloured_and_keeps_its_order_within_chunks() -> None:
+    tasks, width = 300_000, 500
+    near = np.array([0, -width, -1, 1, width])
+    rows = (np.arange(tasks)[:, None] + near) % tasks
+    records = uniform([tasks], [0] * 5, rows, [True, False, False, False, False])
+    plan = build_plan(records, threads=2)
+    assert plan.strategy == "colouring", plan.explain()
+    assert plan.parallelism > 16
+    assert np.count_nonzero(np.diff(plan.order) != 1) < plan.jobs
+    verify_plan(plan, records)
+    rows = np.random.default_rng(0).permutation(tasks)[rows]  # the same mesh, its points numbered at random
+    records = uniform([tasks], [0] * 5, rows, [True, False, False, False, False])
+    assert build_plan(records, threads=2).strategy != "colouring"
+
+
 def test_tasks_that_only_read_a_row_do_not_wait_for_each_other() -> None:
     tasks = np.arange(100_000)
     rows = np.stack([1 + tasks, np.zeros(len(tasks), int)], axis=1)  # each writes a row, and reads row 0
@@ -317,13 +349,13 @@ def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords
 def test_ranges_of_rows_tell_all_dependences(records: AccessRecords, size: int, piece: int) -> None:
     sparse = as_sparse(records)
     bounds = np.append(np.arange(0, sparse.tasks, size), sparse.tasks)
-    ranges, hints, chunk = RowRanges.empty(len(bounds) - 1), new_hints(), 0
+    ranges, chunk = RowRanges.empty(len(bounds) - 1), 0
     for first in range(0, sparse.tasks, piece):
         end = min(first + piece, sparse.tasks)
         accesses = slice(sparse.offsets[first], sparse.offsets[end])
         counts = np.diff(sparse.offsets[first : end + 1]).astype(np.int32)
         logged = sparse.rows[accesses], sparse.tags[accesses], first_rows(sparse.tables)
-        chunk = add_accesses(bounds, chunk, first, counts, *logged, ranges.arrays, hints)
+        chunk = add_accesses(bounds, chunk, first, counts, *logged, ranges.arrays)
         if chunk < 0:
             assert ranges_of(sparse, bounds) is None
             return

@@ -94,4 +94,4 @@ def test_neighbours_that_conflict_do_not_keep_a_loop_from_being_planned() -> Non
     rng = np.random.default_rng(1)
     near = np.arange(tasks)[:, None] // 3 + rng.integers(0, 60, (tasks, width))
     records = UniformRecords((TableShape("x", tasks // 3 + 60, 8),), (0,) * width, (True,) * width, near.astype("i4"))
-    assert build_plan(records, threads=2).strategy == "components"
+    assert build_plan(records, threads=2).strategy == "colouring"

@@ -52,8 +52,8 @@ def async_for(
         `strads.accumulator(...)`, numbers, tuples of numbers, and NumPy arrays that it only reads. A Python float
         takes the floating dtype of the tables, as do float literals in the body.
     strategy
-        "auto", or one of "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked". The
-        result of a "locked" loop depends on timing; that of all others depends on the plan alone.
+        "auto", or one of "independent", "rotation", "buckets", "components", "colouring", "wavefront", "sequential",
+        "locked". The result of a "locked" loop depends on timing; that of all others depends on the plan alone.
     order
         "any": the result is that of some serial order; "sequential": that of the order of `indices`, bitwise equal to
         the sequential loop, in parallel as far as its dependences allow. For loops whose iterations read what earlier

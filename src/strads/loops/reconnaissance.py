@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.crowding import shortened, some_tasks
 from strads.schedule.records.merging import append_records, merge_repeated
-from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, new_hints
+from strads.schedule.records.row_ranges import BATCH, RowRanges, add_accesses, first_rows, units
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
@@ -175,23 +174,22 @@ class Recorder:
         """
         dtype, first_row = self._row_dtype(bound), first_rows(self.table_shapes(bound))
         found = RowRanges.empty(len(bounds) - 1)
-        units = iter(pairwise(_units(bounds, self._chunk)))  # shared by the threads
+        shared = iter(list(units(bounds)))  # of which each thread takes the next
         fits = [True]
 
         def record(thread: int) -> None:
-            copies, hints = _Copies(), new_hints()
-            log = self._new_log(self._chunk, 4 * self._chunk, dtype)
-            for chunk, last in units:
-                end = int(bounds[last])
-                for first in range(int(bounds[chunk]), end, self._chunk):
-                    count = min(self._chunk, end - first)
-                    used = self._call(bound, indices, first, count, log, copies)
+            copies, log = _Copies(), self._new_log(BATCH, 4 * BATCH, dtype)
+            for chunk, batches in shared:
+                for tasks in batches:
+                    used = self._call(bound, indices, tasks.start, len(tasks), log, copies)
                     if used > len(log.rows):
-                        log = self._new_log(self._chunk, 2 * used, dtype)
+                        log = self._new_log(BATCH, 2 * used, dtype)
                         copies.forget()
-                        used = self._call(bound, indices, first, count, log, copies)
-                    accesses = log.counts[:count], log.rows[:used], log.tags[:used]
-                    chunk = add_accesses(bounds, chunk, first, *accesses, first_row, found.arrays, hints)
+                        used = self._call(bound, indices, tasks.start, len(tasks), log, copies)
+                    logged = log.counts[: len(tasks)], log.rows[:used], log.tags[:used]
+                    kept = merge_repeated(*logged)
+                    accesses = logged[0], logged[1][:kept], logged[2][:kept]
+                    chunk = add_accesses(bounds, chunk, tasks.start, *accesses, first_row, found.arrays)
                     fits[0] &= chunk >= 0
                     if not fits[0]:
                         return
@@ -435,12 +433,6 @@ class Recorder:
     def _row_dtype(self, bound: BoundArguments) -> type[np.integer]:
         longest = max((shape.rows for shape in self.table_shapes(bound)), default=0)
         return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
-
-
-def _units(bounds: NDArray[np.int64], size: int) -> list[int]:
-    """Group chunks, given by the bounds of their tasks, into units of about `size` tasks, or of one large chunk."""
-    last = len(bounds) - 1
-    return np.unique(np.append(np.searchsorted(bounds, np.arange(0, bounds[-1], size)), last)).tolist()
 
 
 def _row_shape(argument: TableArgument) -> tuple[int, ...]:

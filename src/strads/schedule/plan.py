@@ -1,6 +1,6 @@
 """A plan: which tasks of a loop run concurrently, in which order, under which conditions (DESIGN §4.4)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,13 +43,17 @@ class Plan:
     locks: RowLocks | None = None
     details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
+    starts: NDArray[np.int64] | None = None  # (jobs,): loop position of a job's first task, if others follow in turn
 
     @cached_property
     def order(self) -> NDArray[np.integer]:
         """Position in the loop's indices of the task at each plan position; shape (tasks,)."""
         if self.permutation is not None:
             return self.permutation
-        return np.arange(self.tasks, dtype=index_dtype(self.tasks))
+        order = np.arange(self.tasks, dtype=index_dtype(self.tasks))
+        if self.starts is not None:
+            order += np.repeat(self.starts - self.offsets[:-1], np.diff(self.offsets)).astype(order.dtype)
+        return order
 
     @property
     def jobs(self) -> int:
@@ -72,6 +76,10 @@ class Plan:
         from strads.schedule.explain import explain
 
         return explain(self)
+
+    def listed(self) -> "Plan":
+        """Return the same plan with the tasks of all jobs in one list, instead of only the first of each job."""
+        return self if self.starts is None else replace(self, permutation=self.order, starts=None)
 
     def with_lanes(self, lanes: int) -> "Plan":
         """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.

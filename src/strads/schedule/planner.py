@@ -15,8 +15,9 @@ from strads.schedule.records.cost import BYTES
 from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import Feeding, feeding, feeds_forward
 from strads.schedule.records.parts import as_sparse, as_uniform, chosen
-from strads.schedule.records.row_ranges import RowRanges
-from strads.schedule.strategies.buckets import buckets
+from strads.schedule.records.row_ranges import RowRanges, ranges_of
+from strads.schedule.strategies.buckets import buckets, touch_few_rows
+from strads.schedule.strategies.colouring import colouring, colouring_of_ranges, foreseen_colouring
 from strads.schedule.strategies.components import components
 from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.independent import independent
@@ -42,6 +43,7 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
     "rotation": rotation,
     "buckets": buckets,
     "components": components,
+    "colouring": colouring,
     "wavefront": wavefront,
     "sequential": in_sequence,
     "locked": locked,
@@ -81,9 +83,9 @@ def build_plan(
     threads
         Number of threads that make the plan, on which it does not depend.
     strategy
-        "independent", "rotation", "buckets", "components", "wavefront", "sequential", "locked", or "auto": one of them
-        that two threads run faster than one, else "sequential"; locks are used only on request. The reasons why the
-        others were rejected are in `details["rejected"]`.
+        "independent", "rotation", "buckets", "components", "colouring", "wavefront", "sequential", "locked", or "auto":
+        one of them that two threads run faster than one, else "sequential"; locks are used only on request. The
+        reasons why others were rejected are in `details["rejected"]`.
     seed
         Seed of the random batches of `components`.
     parallel
@@ -135,6 +137,10 @@ def build_plan(
     part = chosen(records, np.arange(middle.start, middle.stop)) if middle else None
     if part is not None:
         loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed)
+        bounds = _colourable_chunks(part, loop)
+        plan = None if bounds is None else colouring_of_ranges(bounds, ranges_of(as_sparse(records), bounds))
+        if plan is not None:
+            return plan
         hopeless = foresee_one_job(part, loop, lambda: chosen(records, np.arange(0, records.tasks, spread(loop.tasks))))
         if hopeless is not None:
             plan = _one_job(problem, "sequential", f"{ALONE}: {hopeless.reason}")
@@ -209,7 +215,7 @@ def foresee_one_job(
     """
     middle = as_sparse(middle)  # the cost model tells uniform records from others
     plan = build_plan(middle, threads=2, in_order=True, certain=loop.certain)
-    if plan.strategy != "sequential":
+    if plan.strategy != "sequential" or _colourable_chunks(middle, loop) is not None:
         return None
     if loop.in_order or feeds_forward(middle):
         return _one_job_after(
@@ -219,7 +225,7 @@ def foresee_one_job(
     if part is None:
         return None
     part = as_uniform(as_sparse(part))
-    problem = Problem.of(part, 2, loop.seed, sequential, None, loop.certain, loop.near, loop.deal)
+    problem = _of_part(part, loop)
     plan = _choose(problem, in_order=False, streams=loop.streams, share=part.tasks / loop.tasks)
     if plan.strategy != "sequential":
         return None
@@ -244,38 +250,60 @@ def is_dear(part: AccessRecords, *, in_order: bool) -> bool:
     return bool(row_bytes / BYTES < PLANNED) and (in_order or feeds_forward(part))
 
 
-def regular_chunks(
-    part: AccessRecords, begin: int, tasks: int, *, in_order: bool, certain: float
-) -> NDArray[np.int64] | None:
-    """Return chunks by whose ranges of rows a loop whose order counts can be planned, as far as its middle tells.
+def regular_chunks(part: AccessRecords, begin: int, loop: Loop) -> tuple[NDArray[np.int64], bool] | None:
+    """Return chunks by whose ranges of rows a long loop can be planned, as far as its middle tells.
 
     Parameters
     ----------
     part
         Records of some tasks, from `begin` on.
-    tasks
-        Number of tasks of the whole loop.
-    in_order, certain
-        As for `build_plan`.
+    loop
+        The whole loop.
 
     Returns
     -------
-    int64 array of shape (chunks + 1,), or None
-        Bounds of the chunks.
+    Bounds of the chunks, int64 array of shape (chunks + 1,), and whether they keep the order of the loop; or None.
     """
     part = as_sparse(part)
-    if not (in_order or feeds_forward(part)):
-        return None
-    problem = Problem.of(part, 2, 0, sequential, certain=certain)
+    if not (loop.in_order or feeds_forward(part)):
+        bounds = _colourable_chunks(part, loop)
+        return None if bounds is None else (bounds, False)
+    problem = _of_part(part, loop)
     if problem.rows == 0 or _serves(problem, "independent"):
         return None
-    return foreseen_chunks(problem, part, begin, tasks, WORTHWHILE)
+    bounds = foreseen_chunks(problem, part, begin, loop.tasks, WORTHWHILE)
+    return None if bounds is None else (bounds, True)
+
+
+def _colourable_chunks(part: AccessRecords, loop: Loop) -> NDArray[np.int64] | None:
+    """Return chunks for a colouring of a long loop whose order does not count, as far as records of its middle tell."""
+    if loop.in_order or loop.near or feeding(part) in (Feeding.FORWARD, Feeding.SELDOM):
+        return None
+    part = as_sparse(part)
+    problem = _of_part(part, loop)
+    if problem.rows == 0 or touch_few_rows(problem):  # then blocks of rows make better jobs than blocks of tasks
+        return None
+    return foreseen_colouring(problem, part, loop.tasks)
+
+
+def _of_part(part: AccessRecords, loop: Loop) -> Problem:
+    return Problem.of(part, 2, loop.seed, sequential, None, loop.certain, loop.near, loop.deal)
 
 
 def plan_of_ranges(
-    bounds: NDArray[np.int64], ranges: RowRanges, *, in_order: bool, worthwhile: float = WORTHWHILE
+    bounds: NDArray[np.int64],
+    ranges: RowRanges,
+    *,
+    in_order: bool,
+    keeps_order: bool = True,
+    worthwhile: float = WORTHWHILE,
 ) -> Plan | None:
-    """Plan a loop by the ranges of rows that its chunks touch; None if it must be recorded in full to be planned."""
+    """Plan a loop by the ranges of rows that its chunks touch; None if it must be recorded in full to be planned.
+
+    `bounds`, `keeps_order`: from `regular_chunks`.
+    """
+    if not keeps_order:
+        return colouring_of_ranges(bounds, ranges)
     plan = wavefront_of_ranges(bounds, ranges, worthwhile)
     return plan if plan is None or in_order else replace(plan, reason=f"{plan.reason}; {KEPT}")
 
@@ -305,6 +333,11 @@ def _choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1
         if problem.near and strategy == "wavefront":
             rejected[strategy] = "its jobs own no rows from which near could draw"
             continue
+        if strategy == "colouring" and (problem.near or middle_of(problem.tasks)):
+            rejected[strategy] = (
+                "its middle shows that chunks of tasks share too many rows"  # or it would have been chosen
+            )
+            continue
         try:
             plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)
         except PlanError as error:
@@ -326,8 +359,8 @@ def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
     if in_order:
         return "independent", "wavefront"
     if streams:  # random batches would cost more than two threads gain
-        return "independent", "rotation", "wavefront"
-    return "independent", "rotation", "buckets", "components", "wavefront"
+        return "independent", "rotation", "colouring", "wavefront"
+    return "independent", "rotation", "buckets", "colouring", "components", "wavefront"
 
 
 def _gain(problem: Problem, plan: Plan, share: float) -> float:

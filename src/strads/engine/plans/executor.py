@@ -51,8 +51,15 @@ class ExecutablePlan:
 
     @property
     def in_loop_order(self) -> bool:
-        """Whether all tasks run in the order of the loop, which is that of a range."""
+        """Whether all tasks of a job run in the order of the loop, which is that of a range."""
         return not isinstance(self.indices, np.ndarray)
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the tasks of each job begin and end: positions in the loop if in its order, else in the plan."""
+        begins, ends = self.plan.offsets[:-1], self.plan.offsets[1:]
+        if self.plan.starts is None or not self.in_loop_order:
+            return begins, ends
+        return self.plan.starts, self.plan.starts + (ends - begins)
 
     def lanes(self) -> NDArray[np.int32]:
         """Return the lane of each job: the replica of relaxed tables that it works on."""
@@ -161,18 +168,18 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
 
     The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
     arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
-    `Claiming`; `indices` are loop indices; `offsets` and `lanes` are by job.
+    `Claiming`; `indices` are loop indices; `begins`, `ends` and `lanes` are by job.
     """
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath)
 
     @njit(nogil=True, no_cfunc_wrapper=True)
-    def worker(pool, locking, claiming, indices, offsets, lanes, served, storages):  # type: ignore[no-untyped-def]
+    def worker(pool, locking, claiming, indices, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
         while True:
             job = take_or_wait(pool)
             if job < 0:
                 return job
-            first, last = offsets[job], offsets[job + 1]
+            first, last = begins[job], ends[job]
             if served and first == last:
                 return job
             run_job(pool, locking, claiming, indices, first, last, job, lanes[job], storages)
@@ -184,7 +191,7 @@ def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool
 def _worker_arguments(
     pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, executable: ExecutablePlan, *, served: bool
 ) -> tuple[Any, ...]:
-    return pool, locking, claiming, executable.indices, executable.plan.offsets, executable.lanes(), served
+    return pool, locking, claiming, executable.indices, *executable.stretches(), executable.lanes(), served
 
 
 def compile_worker(worker: Worker, executable: ExecutablePlan, storages: tuple[Any, ...]) -> None:

@@ -219,10 +219,10 @@ def _look_ahead(
             kept = _look_ahead(node, replace(spec, options=options), program, bound, shards, team)
             return kept and replace(kept, keeps_order=True)
         by_ranges = not (outcomes or spec.options.micro_sync or one_thread)
-        plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, in_order=in_order)
+        loop = _loop(spec, program, bound, in_order=in_order)
+        plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, loop)
         if plan is not None:
             return _Ahead(program, {}, seconds, nothing, "", plan)
-        loop = _loop(spec, program, bound, in_order=in_order)
         stride = spread(len(indices))
         hopeless = foresee_one_job(middle, loop, lambda: record_some(program, bound, indices.every(stride), team))
         if hopeless is not None:

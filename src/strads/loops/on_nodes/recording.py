@@ -14,7 +14,7 @@ from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
 from strads.schedule.plan import Plan
-from strads.schedule.planner import middle_of, plan_of_ranges, regular_chunks
+from strads.schedule.planner import Loop, middle_of, plan_of_ranges, regular_chunks
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.crowding import crowded_row
 from strads.schedule.records.parts import nothing_recorded
@@ -196,24 +196,25 @@ def plan_by_ranges(
     indices: LoopIndices,
     team: ThreadTeam,
     middle: AccessRecords,
-    *,
-    in_order: bool,
+    loop: Loop,
 ) -> Plan | None:
-    """Plan a long loop whose order counts from the ranges of rows that its chunks touch: records would fill the memory.
+    """Plan a long loop from the ranges of rows that its chunks touch: records would take time and fill the memory.
 
     None if tasks in the `middle` of the loop are not as regular, or if a task fails.
     """
     if program.cast.near or program.cast.has_relaxed or program.cast.with_role(Role.GUARDED) or bound.sums_floats:
         return None  # ownership needs all records, and sums depend on the jobs, which would differ on a cluster
-    certain, begin = program.facts.certain_share, middle_of(len(indices)).start
-    bounds = regular_chunks(middle, begin, len(indices), in_order=in_order, certain=certain)
-    if bounds is None:
+    regular = regular_chunks(middle, middle_of(len(indices)).start, loop)
+    if regular is None:
         return None
+    bounds, keeps_order = regular
     try:
         ranges = program.compile_recorder(bound, indices).ranges(bound, indices, team, bounds)
     except TaskFailed:
         return None
-    return None if ranges is None else plan_of_ranges(bounds, ranges, in_order=in_order)
+    if ranges is None:
+        return None
+    return plan_of_ranges(bounds, ranges, in_order=loop.in_order, keeps_order=keeps_order)
 
 
 class _OnlyGhostsFailed(Exception):

@@ -281,6 +281,7 @@ def _node_plan(
     part = replace(
         plan,
         permutation=None,
+        starts=None,
         offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         stage=np.where(numbers >= 0, plan.stage[numbers], 0).astype(np.int32) if plan.jobs else plan.stage,
         predecessors=predecessors,

@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 from strads.schedule.records.touches import Touches, is_write, span
 
 TASK = 5.0  # nanoseconds of a task that does nothing
-HIT, MISS = 1.0, 5.0  # nanoseconds of an access to a line that is in the L1 cache, or is not
+HIT, NEXT = 1.0, 2.0  # nanoseconds of an access to a line that is in the L1 cache, or beside one and so fetched early
+MISSES = (
+    (1 << 20, 5.0),
+    (1 << 24, 8.0),
+)  # those of any other, in a table of up to so many bytes, in the L2 or L3 cache
+FAR = 20.0  # and in a larger table; the processor waits for several lines at a time
 BYTES = 32.0  # of a row that are processed per nanosecond
 NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
@@ -24,6 +29,7 @@ def _of_tasks(
     order: NDArray[np.integer],
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
+    miss: NDArray[np.float64],
     cached: NDArray[np.int64],
 ) -> float:
     """Nanoseconds of consecutive tasks of an order, with a direct-mapped cache."""
@@ -39,12 +45,20 @@ def _of_tasks(
             table = 0
             while first_row[table + 1] <= row:
                 table += 1
-            line = (row * row_bytes[table] // LINE_BYTES) * 64 + table
-            place = (line // 64 + table * 97) % LINES
-            total += (HIT if cached[place] == line else MISS) + row_bytes[table] / BYTES
+            line = row * row_bytes[table] // LINE_BYTES
+            place = (line + table * 97) % LINES
+            total += row_bytes[table] / BYTES
+            if cached[place] == line * 64 + table:
+                total += HIT
+            else:
+                apart = max(row_bytes[table] // LINE_BYTES, 1)
+                before, after = line - apart, line + apart
+                is_near = cached[(before + table * 97) % LINES] == before * 64 + table
+                is_near |= cached[(after + table * 97) % LINES] == after * 64 + table
+                total += NEXT if is_near else miss[table]
             if row_bytes[table] <= NUMBER and is_write(touches, flags, first, access):
                 total += HIT + row_bytes[table] / BYTES  # it has mostly been read before
-            cached[place] = line
+            cached[place] = line * 64 + table
     return total
 
 
@@ -75,9 +89,12 @@ def nanoseconds_per_task(
     """
     if tasks == 0 or len(row_bytes) == 0:
         return TASK
+    sizes = np.diff(first_row) * row_bytes
+    miss = np.select([sizes <= size for size, _ in MISSES], [cost for _, cost in MISSES], FAR)
     total, count = 0.0, 0
     for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, tasks)
-        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, np.full(LINES, -1, np.int64))
+        cached = np.full(LINES, -1, np.int64)
+        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, miss, cached)
         count += end - begin
     return total / count

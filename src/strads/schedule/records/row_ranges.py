@@ -2,11 +2,13 @@
 
 Where tasks walk along a grid, a mesh or a band, so do the rows they touch: recording the ranges of a chunk takes no
 memory, and dependences between chunks follow from them. Ranges may include rows that no task touches; then chunks wait
-for each other without need, which does no harm to the result.
+for each other without need, which does no harm to the result. The ranges of a chunk depend only on its accesses, not on
+who records them, so neither does a plan that is made from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -17,8 +19,10 @@ from strads.schedule.records.touches import Touches
 
 MOST_RANGES = 16  # of a chunk
 GAP = 8  # rows between a range and an access that it takes in
+WIDEST_GAP = 1024  # rows between two ranges that become one if there is no room for another
 MOST_SEGMENTS = 256  # of a chunk, on average: ranges are cut where others begin or end
 _Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+BATCH = 1 << 16  # tasks whose accesses are added at a time
 _HINTS = 64  # accesses of a task for which the range of the previous task's access is tried first
 
 
@@ -50,6 +54,11 @@ class RowRanges:
         low, high = np.zeros((2, chunks, MOST_RANGES), np.int64)
         return cls(low, high, np.zeros(low.shape, np.uint8), *np.zeros((2, chunks), np.int64))
 
+    def of(self, chunks: NDArray[np.integer]) -> "RowRanges":
+        """Return the ranges of the given chunks, in the given order."""
+        own = self.low[chunks], self.high[chunks], self.writes[chunks]
+        return RowRanges(*own, self.count[chunks], self.work[chunks])
+
     @property
     def arrays(self) -> _Arrays:
         """All arrays, in their order."""
@@ -61,9 +70,15 @@ def first_rows(tables: Sequence[TableShape]) -> NDArray[np.int64]:
     return np.cumsum([0, *(table.rows for table in tables)], dtype=np.int64)[:-1]
 
 
-def new_hints() -> NDArray[np.int64]:
-    """Return memory of a thread for `add_accesses`."""
-    return np.zeros(_HINTS, np.int64)
+def units(bounds: NDArray[np.int64]) -> Iterator[tuple[int, list[range]]]:
+    """Group chunks, given by the bounds of their tasks, into units of about `BATCH` tasks, or of one large chunk.
+
+    Yields the first chunk of each unit, and its tasks in batches for `add_accesses`.
+    """
+    firsts = np.unique(np.append(np.searchsorted(bounds, np.arange(bounds[0], bounds[-1], BATCH)), len(bounds) - 1))
+    for first, last in pairwise(firsts.tolist()):
+        begin, end = int(bounds[first]), int(bounds[last])
+        yield first, [range(start, min(start + BATCH, end)) for start in range(begin, end, BATCH)]
 
 
 @njit(nogil=True, cache=True)
@@ -76,9 +91,8 @@ def add_accesses(
     tags: NDArray[np.uint8],
     first_row: NDArray[np.int64],
     ranges: _Arrays,
-    hints: NDArray[np.int64],
 ) -> int:
-    """Add the accesses of the tasks from `first` on to the ranges of their chunks.
+    """Add the accesses of the tasks from `first` on, each row of a task once, to the ranges of their chunks.
 
     Parameters
     ----------
@@ -90,14 +104,15 @@ def add_accesses(
         Accesses of each task.
     rows, tags
         Those of `SparseRecords`.
-    first_row, ranges, hints
-        From `first_rows`, `RowRanges.arrays` and `new_hints`.
+    first_row, ranges
+        From `first_rows` and `RowRanges.arrays`.
 
     Returns
     -------
     The chunk of the task after these; −1 if a chunk has too many ranges.
     """
     low, high, writes, used, work = ranges
+    hints = np.zeros(_HINTS, np.int64)
     end, access = first + len(counts), 0
     uniform = _is_uniform(counts, tags)
     task = first
@@ -207,29 +222,53 @@ def _add_each(
 def _add_range(
     lowest: int, highest: int, kind: int, own: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]], used: int
 ) -> int:
-    """Add rows to a range that is near them, or to a new one; return the number of ranges, −1 if there is no room."""
+    """Add rows to a range that is near them, or to a new one; return the number of ranges, −1 if there is no room.
+
+    Where rows scatter around a place, ranges begin as many that grow together.
+    """
     low, high, writes = own
     for place in range(used):
         if writes[place] == kind and low[place] - GAP <= highest and lowest <= high[place] + GAP:
             low[place], high[place] = min(low[place], lowest), max(high[place], highest)
             return used
     if used == MOST_RANGES:
-        return -1
+        used = _join_nearest(own)
+        if used == MOST_RANGES:
+            return -1
     low[used], high[used], writes[used] = lowest, highest, kind
     return used + 1
 
 
+@njit(nogil=True, cache=True)
+def _join_nearest(own: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]) -> int:
+    """Join the two ranges that are nearest to each other, unless they are far apart; return the number of ranges."""
+    low, high, writes = own
+    nearest, first, second = WIDEST_GAP + 1, 0, 0
+    for one in range(MOST_RANGES):
+        for other in range(one):
+            gap = max(low[one], low[other]) - min(high[one], high[other])
+            if writes[one] == writes[other] and gap < nearest:
+                nearest, first, second = gap, other, one
+    if second == 0:
+        return MOST_RANGES
+    last = MOST_RANGES - 1
+    low[first], high[first] = min(low[first], low[second]), max(high[first], high[second])
+    low[second], high[second], writes[second] = low[last], high[last], writes[last]
+    return last
+
+
 def ranges_of(records: SparseRecords, bounds: NDArray[np.int64]) -> RowRanges | None:
     """Return the ranges of rows that chunks of recorded tasks touch; None if a chunk has too many."""
-    ranges = RowRanges.empty(len(bounds) - 1)
-    begin, end = int(bounds[0]), int(bounds[-1])
-    if begin == end:
-        return ranges
-    counts = np.diff(records.offsets[begin : end + 1]).astype(np.int32)
-    accesses = slice(records.offsets[begin], records.offsets[end])
-    logged = counts, records.rows[accesses], records.tags[accesses]
-    last = add_accesses(bounds, 0, begin, *logged, first_rows(records.tables), ranges.arrays, new_hints())
-    return None if last < 0 else ranges
+    ranges, first_row = RowRanges.empty(len(bounds) - 1), first_rows(records.tables)
+    for chunk, batches in units(bounds):
+        for tasks in batches:
+            counts = np.diff(records.offsets[tasks.start : tasks.stop + 1]).astype(np.int32)
+            accesses = slice(records.offsets[tasks.start], records.offsets[tasks.stop])
+            logged = counts, records.rows[accesses], records.tags[accesses]
+            chunk = add_accesses(bounds, chunk, tasks.start, *logged, first_row, ranges.arrays)
+            if chunk < 0:
+                return None
+    return ranges
 
 
 def as_touches(ranges: RowRanges) -> tuple[Touches, NDArray[np.uint8], int] | None:

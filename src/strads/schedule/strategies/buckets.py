@@ -150,6 +150,13 @@ def buckets(problem: Problem) -> Plan:
     return problem.plan("buckets", reason, groups, stage[priority], precedence, details)
 
 
+def touch_few_rows(problem: Problem) -> bool:
+    """Whether no task touches more than `MOST_ROWS` written rows: other strategies need not be tried."""
+    if problem.columns is not None and len(problem.columns) <= MOST_ROWS:
+        return True
+    return _most_rows(problem.touches, problem.tasks, MOST_ROWS + 1) <= MOST_ROWS
+
+
 def _rows_of_a_task(problem: Problem) -> int:
     if problem.columns is not None and len(problem.columns) <= MOST_ROWS:
         return len(problem.columns)

@@ -206,7 +206,7 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     A row of a grid is a run. A chunk across two of them would make the second wait for the end of the first.
     """
     if SHORT * len(runs) > runs[-1] - runs[0]:
-        return _cut_evenly(int(runs[0]), int(runs[-1]), size)
+        return cut_evenly(int(runs[0]), int(runs[-1]), size)
     lengths = np.diff(runs)
     pieces = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     long = np.repeat(lengths >= size, pieces)
@@ -218,7 +218,8 @@ def _cut(runs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.append(starts[new], runs[-1])
 
 
-def _cut_evenly(begin: int, end: int, size: int) -> NDArray[np.int64]:
+def cut_evenly(begin: int, end: int, size: int) -> NDArray[np.int64]:
+    """Bounds of chunks of `size` tasks."""
     return np.append(np.arange(begin, end, size), end)
 
 
@@ -227,7 +228,7 @@ def best_chunks(problem: Problem) -> Chunks | None:
 
     For a long loop, the chunk size is chosen on a part of its middle.
     """
-    sizes = _sizes(problem, problem.tasks)
+    sizes = sizes_to_try(problem, problem.tasks)
     if not sizes or _all_conflict(problem, sizes[-1]):
         return None
     runs = _runs(problem)
@@ -255,7 +256,7 @@ def sampled_chunks(
     if not is_short and len(lengths) != 1:
         return None, 0.0
     best, best_size = 0.0, 0
-    for size in _sizes(part, tasks) if len(runs) > 1 else ():
+    for size in sizes_to_try(part, tasks) if len(runs) > 1 else ():
         bounds = _cut(runs if is_short else inner, size)
         ranges = ranges_of(records, bounds)
         found = None if ranges is None else chunks_of_ranges(bounds, ranges)
@@ -266,13 +267,13 @@ def sampled_chunks(
     if best_size == 0:
         return None, 0.0
     if is_short:
-        return _cut_evenly(0, tasks, best_size), best
+        return cut_evenly(0, tasks, best_size), best
     length = int(lengths[0])
     starts = np.arange((begin + int(inner[0])) % length, tasks, length)
     return _cut(np.unique(np.concatenate([[0], starts, [tasks]])), best_size), best
 
 
-def _sizes(problem: Problem, tasks: int) -> list[int]:
+def sizes_to_try(problem: Problem, tasks: int) -> list[int]:
     """Sizes of chunks to try, from coarse to fine, for a loop of that many tasks like those of the problem."""
     most = int(tasks * problem.nanoseconds_per_task / SMALLEST_CHUNK)
     return [tasks // count for count in CHUNKS if count <= min(max(most, CHUNKS[0]), tasks)]
@@ -357,13 +358,13 @@ def _precedence(sources: NDArray[np.int32], targets: NDArray[np.int32], jobs: in
 
 
 def plan_in_loop_order(chunks: Chunks) -> Plan:
-    """Make a plan whose jobs are the chunks, numbered as in the loop: nothing is stored for its tasks.
+    """Make a plan whose jobs are the chunks, numbered as in the loop.
 
     For one node without replicas only: jobs of a stage may wait for each other.
     """
     return Plan(
         "wavefront",
-        _reason(chunks),
+        kept_order(chunks),
         None,
         chunks.bounds,
         np.maximum.accumulate(chunks.level),
@@ -373,38 +374,27 @@ def plan_in_loop_order(chunks: Chunks) -> Plan:
     )
 
 
-def _reason(chunks: Chunks) -> str:
+def kept_order(chunks: Chunks) -> str:
+    """Explain a plan whose chunks keep the order of the loop wherever it matters."""
     return (
         f"dependences in loop order between {len(chunks.level)} chunks of consecutive tasks leave a parallelism of "
         f"{chunks.parallelism:.1f}: the result is that of the sequential loop"
     )
 
 
-@njit(nogil=True, cache=True)
-def _fill_order(bounds: NDArray[np.int64], chosen: NDArray[np.int64], order: NDArray[np.integer]) -> None:
-    """List the tasks of the chosen chunks, one after the other."""
-    position = 0
-    for chunk in chosen:
-        for task in range(bounds[chunk], bounds[chunk + 1]):
-            order[position] = task
-            position += 1
-
-
-def plan_of_chunks(chunks: Chunks) -> Plan:
-    """Make a plan whose jobs are the chunks."""
-    count, tasks = len(chunks.level), int(chunks.bounds[-1])
+def plan_of_chunks(chunks: Chunks, strategy: str, reason: str) -> Plan:
+    """Make a plan whose jobs are the chunks, by level: two chunks of a level do not conflict."""
     job_to_chunk = np.argsort(chunks.level, kind="stable")
-    job_of = np.empty(count, np.int32)
-    job_of[job_to_chunk] = np.arange(count, dtype=np.int32)
-    order = np.empty(tasks, index_dtype(tasks))
-    _fill_order(chunks.bounds, job_to_chunk, order)
+    job_of = np.empty(len(job_to_chunk), np.int32)
+    job_of[job_to_chunk] = np.arange(len(job_to_chunk), dtype=np.int32)
     return Plan(
-        "wavefront",
-        _reason(chunks),
-        order,
+        strategy,
+        reason,
+        None,
         np.concatenate([[0], np.cumsum(np.diff(chunks.bounds)[job_to_chunk])]).astype(np.int64),
         chunks.level[job_to_chunk],
-        *_precedence(job_of[chunks.sources], job_of[chunks.targets], count),
+        *_precedence(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
         parallelism=chunks.parallelism,
         details={"gain": chunks.parallelism, "work": chunks.work[job_to_chunk]},
+        starts=chunks.bounds[job_to_chunk],
     )

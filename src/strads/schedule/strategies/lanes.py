@@ -22,6 +22,7 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
     if lanes < 1:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")
     _refuse_waiting_within_stage(plan)
+    plan = plan.listed()
     in_order = plan.strategy == "independent"
     filled = np.flatnonzero(np.diff(plan.offsets))
     old_stages, work = plan.stage[filled], plan.work
@@ -62,6 +63,7 @@ def with_barriers(plan: Plan) -> Plan:
     if np.any(np.diff(plan.offsets) == 0):
         return plan  # already has barriers
     _refuse_waiting_within_stage(plan)
+    plan = plan.listed()
     stages, sizes = np.unique(plan.stage, return_counts=True)
     last = np.repeat(np.arange(len(stages)), sizes) + np.arange(plan.jobs)  # numbers of the old jobs
     jobs = plan.jobs + len(stages)

@@ -30,7 +30,7 @@ Groups = tuple[NDArray[np.integer] | None, NDArray[np.int64]]
 class Problem:
     """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
 
-    tables: tuple[TableShape, ...]
+    records: AccessRecords
     found: WrittenRows
     column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
     tasks: int
@@ -63,8 +63,13 @@ class Problem:
         """
         found = find_written_rows(records, threads, parallel)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        loop = records.tables, found, tables_of, records.tasks
+        loop = records, found, tables_of, records.tasks
         return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal)
+
+    @property
+    def tables(self) -> tuple[TableShape, ...]:
+        """The tables whose rows tasks touch."""
+        return self.records.tables
 
     @cached_property
     def touches(self) -> Touches:

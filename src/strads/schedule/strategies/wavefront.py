@@ -18,6 +18,7 @@ from strads.schedule.strategies.chunks import (
     best_chunks,
     chunks_of_ranges,
     is_one_chain,
+    kept_order,
     plan_in_loop_order,
     plan_of_chunks,
     sampled_chunks,
@@ -38,13 +39,13 @@ def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
     """
     chunked = None if worthwhile > 0 and is_one_chain(problem) else best_chunks(problem)
     if chunked is not None and chunked.parallelism >= ENOUGH:
-        return plan_of_chunks(chunked)
+        return plan_of_chunks(chunked, "wavefront", kept_order(chunked))
     window, gain = best_window(problem)
     best = gain if chunked is None else max(gain, chunked.parallelism)
     if best < worthwhile:
         raise PlanError(f"its parallelism would be only {best:.1f}")
     if chunked is not None and chunked.parallelism >= gain:
-        return plan_of_chunks(chunked)
+        return plan_of_chunks(chunked, "wavefront", kept_order(chunked))
     return plan_of_levels(problem, window, gain)
 
 

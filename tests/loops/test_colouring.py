@@ -1,0 +1,105 @@
+"""Loops over meshes, whose chunks of tasks are coloured: one order, whoever plans it and however it is recorded."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import strads
+from strads.schedule.records.parts import as_sparse
+from strads.schedule.records.row_ranges import ranges_of
+
+TASKS, WIDTH = 300_000, 500
+
+
+def mesh(seed=0):
+    """A mesh with uneven distances: neighbours as CSR rows, and a value for each point."""
+    rng = np.random.default_rng(seed)
+    k = np.arange(TASKS)
+    ends = [k + 1, k + WIDTH + rng.integers(-30, 31, TASKS), k + WIDTH // 2 + rng.integers(-5, 6, TASKS)]
+    ends = np.concatenate([*ends, *(2 * k - end for end in ends)]) % TASKS
+    order = np.argsort(np.tile(k, 6), kind="stable")
+    return (np.arange(TASKS + 1) * 6, ends[order].astype("i4"), rng.normal(size=TASKS))
+
+
+def relax(k, starts, ends, x):
+    total = 0.0
+    for p in range(starts[k], starts[k + 1]):
+        total += x[ends[p]]
+    x[k] = 0.5 * x[k] + total / 12
+
+
+def relax_and_sum(k, starts, ends, x, moved):
+    before = x[k]
+    total = 0.0
+    for p in range(starts[k], starts[k + 1]):
+        total += x[ends[p]]
+    x[k] = 0.5 * x[k] + total / 12
+    moved.add(abs(x[k] - before))
+
+
+def run(body, *, indices=TASKS, calls=2, **options):
+    tables = [strads.dvector(table) for table in mesh()]
+    moved = strads.accumulator(0.0)
+    arguments = (*tables, moved) if body is relax_and_sum else tables
+    for _ in range(calls):
+        stats = strads.async_for(indices, body, *arguments, **options)
+    return stats, tables[2].to_numpy().copy(), moved.value
+
+
+@pytest.mark.parametrize("body", [relax, relax_and_sum])
+def test_the_result_is_the_same_on_threads_and_nodes(body):
+    with strads.init(threads=1):
+        alone, expected, sum_alone = run(body)
+    assert alone.strategy == "colouring", alone.plan.explain()
+    for nodes, threads in ((1, 2), (2, 1), (3, 2)):
+        with strads.init("threads", nodes=nodes, threads=threads):
+            stats, found, moved = run(body)
+        assert stats.strategy == "colouring"
+        assert np.array_equal(found, expected), (nodes, threads)
+        assert moved == sum_alone
+
+
+def test_it_is_the_result_of_the_recorded_order():
+    with strads.init(threads=2):
+        stats, found, _ = run(relax, calls=1, record_order=True, fastmath=False)
+    starts, ends, x = mesh()
+    assert np.array_equal(np.sort(stats.order), np.arange(TASKS))
+    for k in stats.order.tolist():
+        total = 0.0
+        for p in range(starts[k], starts[k + 1]):
+            total += x[ends[p]]
+        x[k] = 0.5 * x[k] + total / 12
+    assert np.array_equal(found, x)
+
+
+def test_any_indices_and_requested_strategies():
+    with strads.init(threads=2):
+        _, whole, _ = run(relax, strategy="colouring")
+        _, listed, _ = run(relax, indices=np.arange(TASKS), strategy="colouring")
+        backwards, _, _ = run(relax, indices=range(TASKS - 1, -1, -1))
+    assert np.array_equal(whole, listed)
+    assert backwards.strategy == "colouring"
+    tables = [strads.dvector(table) for table in mesh()]
+    points = np.random.default_rng(0).permutation(TASKS)
+    with pytest.raises(strads.PlanError, match="far apart"):
+        strads.async_for(points, relax, *tables, strategy="colouring")
+
+
+def test_ranges_that_reconnaissance_finds_are_those_of_its_records(monkeypatch):
+    from strads.loops import reconnaissance
+
+    seen = []
+    original = reconnaissance.Recorder.ranges
+
+    def ranges(self, bound, indices, team, bounds):
+        found = original(self, bound, indices, team, bounds)
+        seen.append((found, ranges_of(as_sparse(self.run(bound, indices, team)), bounds)))
+        return found
+
+    monkeypatch.setattr(reconnaissance.Recorder, "ranges", ranges)
+    with strads.init(threads=2):
+        run(relax, calls=1)
+    ((found, expected),) = seen
+    for one, other in pairwise([found.arrays, expected.arrays]):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))

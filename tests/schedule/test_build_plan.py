@@ -24,7 +24,7 @@ from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.planner import STRATEGIES, plan_of_ranges
 from strads.schedule.records.parts import as_sparse
-from strads.schedule.records.row_ranges import RowRanges, add_accesses, first_rows, ranges_of
+from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
 from strads.schedule.strategies import chunks, levels
 
 
@@ -349,17 +349,20 @@ def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords
 def test_ranges_of_rows_tell_all_dependences(records: AccessRecords, size: int, piece: int) -> None:
     sparse = as_sparse(records)
     bounds = np.append(np.arange(0, sparse.tasks, size), sparse.tasks)
-    ranges, chunk = RowRanges.empty(len(bounds) - 1), 0
+    ranges, marks, chunk = RowRanges.empty(len(bounds) - 1), Marks.of(sparse.tables), 0
     for first in range(0, sparse.tasks, piece):
-        end = min(first + piece, sparse.tasks)
-        accesses = slice(sparse.offsets[first], sparse.offsets[end])
-        counts = np.diff(sparse.offsets[first : end + 1]).astype(np.int32)
-        logged = sparse.rows[accesses], sparse.tags[accesses], first_rows(sparse.tables)
-        chunk = add_accesses(bounds, chunk, first, counts, *logged, ranges.arrays)
+        tasks = range(first, min(first + piece, sparse.tasks))
+        accesses = slice(sparse.offsets[first], sparse.offsets[tasks.stop])
+        counts = np.diff(sparse.offsets[first : tasks.stop + 1]).astype(np.int32)
+        chunk = ranges.add(chunk, tasks, bounds, (counts, sparse.rows[accesses], sparse.tags[accesses]), marks)
         if chunk < 0:
             assert ranges_of(sparse, bounds) is None
             return
-    assert ranges.work.sum() == sparse.tasks + len(sparse.rows)
+    whole = ranges_of(sparse, bounds)
+    assert whole is not None
+    assert all(
+        np.array_equal(one, other) for one, other in zip(vars(whole).values(), vars(ranges).values(), strict=True)
+    )
     plan = plan_of_ranges(bounds, ranges, in_order=True, worthwhile=0.0)
     if plan is not None:
         verify_plan(plan, records)

@@ -23,7 +23,7 @@ from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.crowding import shortened, some_tasks
 from strads.schedule.records.merging import append_records, merge_repeated
-from strads.schedule.records.row_ranges import BATCH, RowRanges, add_accesses, first_rows, units
+from strads.schedule.records.row_ranges import BATCH, Marks, RowRanges, units
 
 CHUNK = 1 << 16  # tasks recorded by one thread at a time
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
@@ -172,13 +172,13 @@ class Recorder:
         TaskFailed
             If a task raises. Nothing has been written.
         """
-        dtype, first_row = self._row_dtype(bound), first_rows(self.table_shapes(bound))
+        dtype, shapes = self._row_dtype(bound), self.table_shapes(bound)
         found = RowRanges.empty(len(bounds) - 1)
         shared = iter(list(units(bounds)))  # of which each thread takes the next
         fits = [True]
 
         def record(thread: int) -> None:
-            copies, log = _Copies(), self._new_log(BATCH, 4 * BATCH, dtype)
+            copies, log, marks = _Copies(), self._new_log(BATCH, 4 * BATCH, dtype), Marks.of(shapes)
             for chunk, batches in shared:
                 for tasks in batches:
                     used = self._call(bound, indices, tasks.start, len(tasks), log, copies)
@@ -187,9 +187,7 @@ class Recorder:
                         copies.forget()
                         used = self._call(bound, indices, tasks.start, len(tasks), log, copies)
                     logged = log.counts[: len(tasks)], log.rows[:used], log.tags[:used]
-                    kept = merge_repeated(*logged)
-                    accesses = logged[0], logged[1][:kept], logged[2][:kept]
-                    chunk = add_accesses(bounds, chunk, tasks.start, *accesses, first_row, found.arrays)
+                    chunk = found.add(chunk, tasks, bounds, logged, marks)
                     fits[0] &= chunk >= 0
                     if not fits[0]:
                         return

@@ -367,7 +367,7 @@ def _gain(problem: Problem, plan: Plan, share: float) -> float:
     """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
     if plan.strategy in ("independent", "rotation"):
         return plan.parallelism
-    alone = problem.tasks * problem.nanoseconds_per_task
+    alone = problem.tasks * problem.nanoseconds_in(None)
     jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
     # Of a part of the loop, it is not known how near to each other tasks of a job are.
     reordered = alone if share < 1 else problem.tasks * problem.nanoseconds_in(plan.order)

@@ -1,4 +1,8 @@
-"""Estimates the time of a loop on one thread from its accesses: plans must not depend on measured times."""
+"""Estimates the time of a loop on one thread from its accesses: plans must not depend on measured times.
+
+There are two estimates. A lower bound, in which all misses are those of a small table, says how much work there is to
+share. Orders of the tasks are compared by what misses cost in tables of their sizes.
+"""
 
 import numpy as np
 from numba import njit
@@ -7,12 +11,10 @@ from numpy.typing import NDArray
 from strads.schedule.records.touches import Touches, is_write, span
 
 TASK = 5.0  # nanoseconds of a task that does nothing
-HIT, NEXT = 1.0, 2.0  # nanoseconds of an access to a line that is in the L1 cache, or beside one and so fetched early
-MISSES = (
-    (1 << 20, 5.0),
-    (1 << 24, 8.0),
-)  # those of any other, in a table of up to so many bytes, in the L2 or L3 cache
-FAR = 20.0  # and in a larger table; the processor waits for several lines at a time
+HIT, MISS = 1.0, 5.0  # nanoseconds of an access to a line that is in the L1 cache, or in the L2 cache
+NEXT = 2.0  # to a line beside one that is in the L1 cache, which the processor fetches early
+L2_BYTES, L3_BYTES = 1 << 20, 1 << 24
+L3_MISS, FAR = 8.0, 20.0  # to a line in the L3 cache, or in memory; the processor waits for several at a time
 BYTES = 32.0  # of a row that are processed per nanosecond
 NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
@@ -29,6 +31,7 @@ def _of_tasks(
     order: NDArray[np.integer],
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
+    following: float,
     miss: NDArray[np.float64],
     cached: NDArray[np.int64],
 ) -> float:
@@ -55,7 +58,7 @@ def _of_tasks(
                 before, after = line - apart, line + apart
                 is_near = cached[(before + table * 97) % LINES] == before * 64 + table
                 is_near |= cached[(after + table * 97) % LINES] == after * 64 + table
-                total += NEXT if is_near else miss[table]
+                total += following if is_near else miss[table]
             if row_bytes[table] <= NUMBER and is_write(touches, flags, first, access):
                 total += HIT + row_bytes[table] / BYTES  # it has mostly been read before
             cached[place] = line * 64 + table
@@ -69,8 +72,10 @@ def nanoseconds_per_task(
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
     order: NDArray[np.integer],
+    *,
+    least: bool,
 ) -> float:
-    """Return a lower bound on the average time of a task.
+    """Return an estimate of the average time of a task.
 
     Parameters
     ----------
@@ -86,15 +91,19 @@ def nanoseconds_per_task(
         Bytes of a row of each table.
     order : (tasks,)
         Order in which the tasks run; empty for the order of the loop.
+    least
+        Whether to return a lower bound.
     """
     if tasks == 0 or len(row_bytes) == 0:
         return TASK
     sizes = np.diff(first_row) * row_bytes
-    miss = np.select([sizes <= size for size, _ in MISSES], [cost for _, cost in MISSES], FAR)
+    is_small = sizes <= L2_BYTES
+    miss = np.full(len(sizes), MISS) if least else np.select([is_small, sizes <= L3_BYTES], [MISS, L3_MISS], FAR)
+    following = MISS if least else NEXT
     total, count = 0.0, 0
     for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, tasks)
         cached = np.full(LINES, -1, np.int64)
-        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, miss, cached)
+        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, following, miss, cached)
         count += end - begin
     return total / count

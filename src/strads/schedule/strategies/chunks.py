@@ -326,7 +326,7 @@ def chunks_of_ranges(bounds: NDArray[np.int64], ranges: RowRanges) -> Chunks | N
         return None
     touches, flags, rows = found
     numbers = np.arange(len(bounds))
-    return _linked(touches, flags, numbers, bounds, ranges.work, np.zeros((rows, 3), np.int32))
+    return _linked(touches, flags, numbers, bounds, np.diff(bounds), np.zeros((rows, 3), np.int32))
 
 
 def _linked(

@@ -57,13 +57,13 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
     if colours.max(initial=0) == MOST_COLOURS:
         return None
     order = np.argsort(colours, kind="stable")
-    chunks = chunks_of_ranges(bounds, ranges.of(order))
+    chunks = chunks_of_ranges(np.append(0, np.cumsum(np.diff(bounds)[order])), ranges.of(order))
     if chunks is None:
         return None
     level = np.empty_like(chunks.level)
     level[order] = chunks.level
     number = order.astype(np.int32)
-    return Chunks(bounds, number[chunks.sources], number[chunks.targets], level, ranges.work, chunks.parallelism)
+    return Chunks(bounds, number[chunks.sources], number[chunks.targets], level, np.diff(bounds), chunks.parallelism)
 
 
 def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDArray[np.int64] | None:

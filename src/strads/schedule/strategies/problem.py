@@ -111,14 +111,17 @@ class Problem:
     @cached_property
     def nanoseconds_per_task(self) -> float:
         """Estimated lower bound on the time of a task on one thread, from its accesses."""
-        return self.nanoseconds_in(None)
+        return self._nanoseconds(None, least=True)
 
     def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
-        """The same if tasks run in an order other than that of the loop."""
+        """Estimated time of a task if tasks run in an order, by default that of the loop: to compare orders."""
+        return self._nanoseconds(order, least=False)
+
+    def _nanoseconds(self, order: NDArray[np.integer] | None, *, least: bool) -> float:
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         order = np.empty(0, np.int64) if order is None else order
-        guess = nanoseconds_per_task(self.touches, self.write_flags, self.tasks, self.first_row, row_bytes, order)
-        return max(TASK, self.certain * guess)
+        accesses = self.touches, self.write_flags, self.tasks, self.first_row
+        return max(TASK, self.certain * nanoseconds_per_task(*accesses, row_bytes, order, least=least))
 
     @property
     def handover_per_task(self) -> float:

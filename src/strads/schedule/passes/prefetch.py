@@ -1,4 +1,4 @@
-"""Prefetching of memory, for compiled code that writes to many streams in turn."""
+"""Prefetching of memory, for compiled code that jumps about in it or writes to many streams in turn."""
 
 from typing import Any
 
@@ -7,7 +7,21 @@ from numba import types
 from numba.extending import intrinsic
 
 _AHEAD = 128  # bytes: the cache line after the next
-_WRITE, _KEEP, _DATA = 1, 3, 1
+_READ, _WRITE, _KEEP, _DATA = 0, 1, 3, 1
+
+
+@intrinsic
+def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """Fetch the cache line of `array[index]`, which is about to be read.
+
+    The processor waits for few jumps at a time, as it does not look far enough ahead to know more.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _fetch(builder, _address(context, builder, array, args), _READ)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
 
 
 @intrinsic
@@ -18,13 +32,20 @@ def prefetch_ahead(typingctx: Any, array: Any, index: Any) -> Any:
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(array)(context, builder, args[0]).data
-        i8, i32 = ir.IntType(8), ir.IntType(32)
-        place = builder.bitcast(builder.gep(data, [args[1]]), i8.as_pointer())
-        ahead = builder.gep(place, [i32(_AHEAD)])
-        function_type = ir.FunctionType(ir.VoidType(), [ahead.type, i32, i32, i32])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", (ahead.type,), function_type)
-        builder.call(fetch, [ahead, i32(_WRITE), i32(_KEEP), i32(_DATA)])
+        place = _address(context, builder, array, args)
+        _fetch(builder, builder.gep(place, [ir.IntType(32)(_AHEAD)]), _WRITE)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), codegen
+
+
+def _address(context: Any, builder: Any, array: Any, args: Any) -> Any:
+    data = context.make_array(array)(context, builder, args[0]).data
+    return builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+
+
+def _fetch(builder: Any, place: Any, purpose: int) -> None:
+    i32 = ir.IntType(32)
+    function_type = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
+    fetch = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), function_type)
+    builder.call(fetch, [place, i32(purpose), i32(_KEEP), i32(_DATA)])

@@ -95,21 +95,24 @@ class Marks(NamedTuple):
         whether it writes any.
     touched : (1 + blocks,)
         Number of the blocks that the chunk has touched, and their numbers.
+    most
+        Rows that the ranges of a chunk may have.
     """
 
     first_row: NDArray[np.int64]
     shift: int
     blocks: NDArray[np.int32]
     touched: NDArray[np.int64]
+    most: int
 
     @classmethod
-    def of(cls, tables: Sequence[TableShape]) -> "Marks":
-        """Return marks for tables of these shapes, none set."""
+    def of(cls, tables: Sequence[TableShape], most: float = 2.0) -> "Marks":
+        """Return marks for tables of these shapes, none set; `most` is a share of their rows."""
         shift = (sum(table.rows for table in tables) // _BLOCKS).bit_length()
         sizes = [-(-table.rows >> shift) for table in tables]
         first_block = np.cumsum([0, *sizes], dtype=np.int64)
         blocks, touched = np.zeros((first_block[-1], 4), np.int32), np.zeros(1 + first_block[-1], np.int64)
-        return cls(first_block[:-1] << shift, shift, blocks, touched)
+        return cls(first_block[:-1] << shift, shift, blocks, touched, int(most * (first_block[-1] << shift)))
 
 
 def units(bounds: NDArray[np.int64]) -> Iterator[tuple[int, list[range]]]:
@@ -167,7 +170,7 @@ def _add(
 
 @njit(nogil=True, cache=True)
 def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
-    """Make ranges of the blocks that a chunk has touched, cut at the widest gaps; False if that leaves wide ones."""
+    """Make ranges of the blocks that a chunk has touched, cut at the widest gaps; False if they are too wide."""
     low, high, writes, used = ranges
     blocks, count = marks.blocks, marks.touched[0]
     found = np.sort(marks.touched[1 : 1 + count])
@@ -194,12 +197,15 @@ def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
             low[chunk, number], writes[chunk, number] = begins[place], place >= kinds
         high[chunk, number] = ends[place]
     used[chunk] = number + 1
-    return True
+    return np.sum(high[chunk, : number + 1] - low[chunk, : number + 1] + 1) <= marks.most
 
 
-def ranges_of(records: SparseRecords, bounds: NDArray[np.int64]) -> RowRanges | None:
-    """Return the ranges of rows that chunks of recorded tasks touch; None if a chunk has too many."""
-    ranges, marks = RowRanges.empty(len(bounds) - 1), Marks.of(records.tables)
+def ranges_of(records: SparseRecords, bounds: NDArray[np.int64], most: float = 2.0) -> RowRanges | None:
+    """Return the ranges of rows that chunks of recorded tasks touch; None if a chunk has too many, or of too many rows.
+
+    `most`: the share of all rows that a chunk may touch; a row that it reads and writes may count twice.
+    """
+    ranges, marks = RowRanges.empty(len(bounds) - 1), Marks.of(records.tables, most)
     for chunk, batches in units(bounds):
         for tasks in batches:
             counts = np.diff(records.offsets[tasks.start : tasks.stop + 1]).astype(np.int32)

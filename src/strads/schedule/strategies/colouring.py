@@ -70,7 +70,7 @@ def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDA
     """Return bounds of chunks for a loop of which a part has been recorded; None if colouring would not do for it."""
     for size in sizes_to_try(part, tasks):
         bounds = cut_evenly(0, part.tasks, size)
-        chunks = coloured(bounds, ranges_of(records, bounds))
+        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH))
         if chunks is not None and chunks.parallelism >= ENOUGH:
             return cut_evenly(0, tasks, size)
     return None
@@ -93,7 +93,7 @@ def colouring(problem: Problem) -> Plan:
     records, best = as_sparse(problem.records), None
     for size in sizes_to_try(problem, problem.tasks):
         bounds = cut_evenly(0, problem.tasks, size)
-        chunks = coloured(bounds, ranges_of(records, bounds))
+        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH))
         if chunks is not None and (best is None or chunks.parallelism > best.parallelism):
             best = chunks
         if best is not None and best.parallelism >= ENOUGH:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from strads.schedule.passes.counting_sort import count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
+from strads.schedule.passes.prefetch import prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
@@ -15,6 +16,7 @@ from strads.schedule.strategies.problem import Problem
 MOST_JOBS = 32  # of a batch
 SMALLEST_BATCH = 512  # tasks, so that a barrier costs little compared with the batch
 ENOUGH = 8  # parallelism of a batch: smaller ones would only add barriers
+SOON = 16  # tasks until the accesses of one are needed that are fetched into the cache now
 WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
 
 
@@ -29,8 +31,10 @@ def _root(parent: NDArray[np.integer], row: int) -> int:
 @njit(nogil=True, cache=True)
 def _join_rows(touches: Touches, tasks: NDArray[np.integer], parent: NDArray[np.integer]) -> None:
     """Union–find: rows that are touched by the same task get the same root."""
-    for task in tasks:
-        first, last = span(touches, task)
+    for position in range(len(tasks)):
+        if position + SOON < len(tasks):
+            prefetch(touches.rows, span(touches, tasks[position + SOON])[0])
+        first, last = span(touches, tasks[position])
         for access in range(first, last):
             row = touches.rows[access]
             if row >= 0:

@@ -8,7 +8,7 @@ import pytest
 
 import strads
 from strads.errors import BodyIndexError
-from strads.schedule import planner
+from strads.schedule import choice
 
 
 def sweep(k, u, f):
@@ -92,7 +92,7 @@ def test_grids_are_no_chains() -> None:
 
 @pytest.mark.parametrize("body", [sweep, from_the_end, both_ways, two_names, of_rows, in_a_loop, by_values])
 def test_long_loops_are_planned_by_ranges_of_rows(body: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "SMALLEST_PART", 128)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 128)
     u, f = tables(40, 60)
     expected, fixed = u.to_numpy().copy(), f.to_numpy().copy()
     tasks = 38 * 58 if body is sweep else 40 * 60
@@ -110,7 +110,7 @@ def test_a_loop_that_is_regular_in_its_middle_only(monkeypatch: pytest.MonkeyPat
     def body(k, sources, x):
         x[k] = (x[sources[k]] + x[max(k - 60, 0)] + 1) % 1000
 
-    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 512)
     n = 4800
     sources = np.maximum(np.arange(n) - 61, 0)
     sources[:1000] = np.random.default_rng(0).integers(0, 1 + np.arange(1000))
@@ -193,7 +193,7 @@ def in_place(k, u, v, n):
 
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_elements_of_tables_of_three_and_four_dimensions(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "SMALLEST_PART", 128)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 128)
     n, rng = 12, np.random.default_rng(0)
     for body in (heat, in_place):
         u, v = (strads.dvector(rng.integers(0, 9, (n, n, n))) for _ in range(2))

@@ -7,7 +7,7 @@ from numba import njit
 import strads
 from strads import async_for
 from strads.loops.on_nodes import recording
-from strads.schedule import planner
+from strads.schedule import choice, planner
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -98,7 +98,7 @@ def test_a_first_call_does_not_wait_for_a_plan_that_takes_longer(monkeypatch):
         for source in sources[k]:
             x[k] += x[source] % 3
 
-    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 512)
     n = 8000
     plain = strads.dvector(np.random.default_rng(0).integers(0, np.maximum(np.arange(n) // 2, 1)[:, None], (n, 20)))
     expected, found = sequential(body, n, zeros(n, "i8"), plain)[0], []
@@ -116,7 +116,7 @@ def test_what_the_middle_of_a_loop_tells_holds_on_nodes_too(order, monkeypatch):
         x[k] = x[sources[k]] + 1
         total.add(x[k])
 
-    monkeypatch.setattr(planner, "SMALLEST_PART", 512)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 512)
     n = 6000
     early = np.arange(n)
     sources = np.where((early > 2000) & (early < 4000), early - 1, early // 3)  # a chain in the middle only
@@ -419,7 +419,7 @@ def feeding_problem(name):
 @pytest.mark.parametrize("name", ["edit_distance", "paths_of_a_graph", "sizes_of_subtrees"])
 @pytest.mark.parametrize("smallest_part", [64, 1 << 17])
 def test_tasks_that_read_what_earlier_ones_wrote_run_in_order(runtime, name, smallest_part, monkeypatch):
-    monkeypatch.setattr(planner, "SMALLEST_PART", smallest_part)
+    monkeypatch.setattr(choice, "SMALLEST_PART", smallest_part)
     body, n, arrays = feeding_problem(name)
     tables = tuple(map(strads.dvector, arrays))
     for _ in range(2):
@@ -436,7 +436,7 @@ def test_the_middle_of_a_long_loop_stands_for_all_of_it_on_nodes_as_well(runtime
         source, target = edges[k % len(edges), 0], edges[k % len(edges), 1]
         paths[target] = (2 * paths[target] + paths[source]) % 1009
 
-    monkeypatch.setattr(planner, "SMALLEST_PART", 64)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 64)
     _, n, (edges, paths) = feeding_problem("paths_of_a_graph")
     tables = strads.dvector(edges), strads.dvector(paths)
     expected = sequential(pass_on, 3 * n, *tables)
@@ -470,6 +470,6 @@ def test_sweeps_that_read_both_ways_may_change_their_order(monkeypatch):
         i, j = k // (u.shape[1] - 2) + 1, k % (u.shape[1] - 2) + 1
         u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
 
-    monkeypatch.setattr(planner, "SMALLEST_PART", 1 << 10)
+    monkeypatch.setattr(choice, "SMALLEST_PART", 1 << 10)
     u = strads.dvector(np.random.default_rng(0).random((82, 82)))
     assert "order is kept" not in async_for(80 * 80, sweep, u, threads=2).plan.explain()

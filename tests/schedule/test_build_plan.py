@@ -18,11 +18,12 @@ from strads.schedule import (
     TableShape,
     UniformRecords,
     build_plan,
-    planner,
+    choice,
 )
+from strads.schedule.choice import STRATEGIES
 from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.planner import STRATEGIES, plan_of_ranges
+from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
 from strads.schedule.strategies import chunks, levels
@@ -375,7 +376,7 @@ def test_of_a_long_loop_whose_order_counts_the_middle_is_looked_at_first() -> No
     apart = np.stack([np.arange(1, n + 1), np.zeros(n, int)], axis=1)
     for rows, in_order in ((chain, True), (chain, False), (apart, True)):
         records = uniform([n + 1], [0, 0], rows, [True, False])
-        with patch.multiple(planner, SMALLEST_PART=512):
+        with patch.multiple(choice, SMALLEST_PART=512):
             plan = build_plan(records, threads=2, in_order=in_order)
         assert ("of its middle" in plan.reason) == (rows is chain)
 

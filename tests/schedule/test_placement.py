@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strads.errors import PlanError
+from strads.schedule.choice import STRATEGIES
 from strads.schedule.nodes.assignment import assign
 from strads.schedule.nodes.placement import NodePlan, place
 from strads.schedule.plan import Plan
-from strads.schedule.planner import STRATEGIES, build_plan
+from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import as_sparse
 

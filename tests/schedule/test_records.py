@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.schedule.planner import build_plan, spread
+from strads.schedule.choice import spread
+from strads.schedule.planner import build_plan
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.feeding import MANY, Feeding, feeding
 from strads.schedule.records.merging import merge_repeated

@@ -16,7 +16,7 @@ from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
 from strads.loops.steps import pack_async, perform_loop, unpack_async
 from strads.loops.turns import turn
-from strads.schedule.planner import STRATEGIES
+from strads.schedule.choice import STRATEGIES
 
 _MODES = ("compiled", "python")
 _ORDERS = ("any", "sequential")

@@ -33,10 +33,12 @@ from strads.loops.on_nodes.recording import (
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram
+from strads.schedule.choice import ALONE, spread
+from strads.schedule.foresight import Foresight, Loop
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
-from strads.schedule.planner import ALONE, KEPT, Loop, build_plan, foresee_one_job, is_dear, spread
+from strads.schedule.planner import KEPT, build_plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import concatenated, nothing_recorded
@@ -155,7 +157,7 @@ class _Ahead:
     `program`, `memory`: the compiled program, and memory for copies of tables. `alone`: why it has to run as one job,
     else empty. `plan`: the plan, if it was made without records. `checks_all`: nothing was recorded or checked.
     `failure`: the error of the attempt. `keeps_order`: tasks read elements that earlier ones wrote. `rejected`: why no
-    strategy would do, if it was tried on a part of the loop.
+    strategy would do, if it was tried on a part of the loop. `foresight`: what such parts told.
     """
 
     program: LoopProgram
@@ -168,6 +170,7 @@ class _Ahead:
     failure: StradsError | None = None
     keeps_order: bool = False
     rejected: dict[str, str] = field(default_factory=dict)
+    foresight: Foresight | None = None
 
 
 def _look_ahead(
@@ -211,6 +214,7 @@ def _look_ahead(
     if may_be_alone and not alone:
         alone = copies_too_much(program, bound, indices, team) or ""
         alone = alone or find_crowded_row(program, bound, indices, team) or ""
+    foresight = None
     middle = record_middle(program, bound, indices, team) if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
         if not in_order and not outcomes and _feeds_by_element(program, bound, indices, team, middle):
@@ -218,20 +222,19 @@ def _look_ahead(
             options = replace(spec.options, order="sequential")
             kept = _look_ahead(node, replace(spec, options=options), program, bound, shards, team)
             return kept and replace(kept, keeps_order=True)
-        by_ranges = not (outcomes or spec.options.micro_sync or one_thread)
-        loop = _loop(spec, program, bound, in_order=in_order)
-        plan = None if not by_ranges else plan_by_ranges(program, bound, indices, team, middle, loop)
-        if plan is not None:
-            return _Ahead(program, {}, seconds, nothing, "", plan)
-        stride = spread(len(indices))
-        hopeless = foresee_one_job(middle, loop, lambda: record_some(program, bound, indices.every(stride), team))
-        if hopeless is not None:
-            alone, rejected = hopeless.reason, hopeless.rejected
-        if not alone and spec.is_first and not bound.sums_floats and is_dear(middle, in_order=in_order):
+        loop, stride = _loop(spec, program, bound, in_order=in_order), spread(len(indices))
+        foresight = Foresight(middle, loop, lambda: record_some(program, bound, indices.every(stride), team))
+        if not (outcomes or spec.options.micro_sync or one_thread):
+            plan = plan_by_ranges(program, bound, indices, team, foresight, in_order=in_order)
+            if plan is not None:
+                return _Ahead(program, {}, seconds, nothing, "", plan)
+        if foresight.one_job is not None:
+            alone, rejected = foresight.one_job.reason, foresight.one_job.rejected
+        elif spec.is_first and not bound.sums_floats and foresight.is_dear:
             alone = _FIRST_CALL
     del middle
     memory = _room_for_copies(node, spec, program, bound, shards)
-    known = partial(_Ahead, program, memory, seconds, rejected=rejected)
+    known = partial(_Ahead, program, memory, seconds, rejected=rejected, foresight=foresight)
     is_same = bool(alone)  # with any number of threads, to the last bit
     if one_thread:
         is_same |= program.rounds_alike(bound)
@@ -395,6 +398,7 @@ def _plan(
         near=loop.near,
         deal=loop.deal,
         streams=loop.streams,
+        foresight=ahead.foresight,
     )
     if ahead.alone:
         details = {**plan.details, "rejected": ahead.rejected}

@@ -13,8 +13,10 @@ from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Recorder, TaskFailed
+from strads.schedule.choice import middle_of
+from strads.schedule.foresight import Foresight
 from strads.schedule.plan import Plan
-from strads.schedule.planner import Loop, middle_of, plan_of_ranges, regular_chunks
+from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.crowding import crowded_row
 from strads.schedule.records.parts import nothing_recorded
@@ -195,26 +197,27 @@ def plan_by_ranges(
     bound: BoundArguments,
     indices: LoopIndices,
     team: ThreadTeam,
-    middle: AccessRecords,
-    loop: Loop,
+    foresight: Foresight,
+    *,
+    in_order: bool,
 ) -> Plan | None:
     """Plan a long loop from the ranges of rows that its chunks touch: records would take time and fill the memory.
 
-    None if tasks in the `middle` of the loop are not as regular, or if a task fails.
+    None if tasks in the middle of the loop are not as regular, or if a task fails.
     """
     if program.cast.near or program.cast.has_relaxed or program.cast.with_role(Role.GUARDED) or bound.sums_floats:
         return None  # ownership needs all records, and sums depend on the jobs, which would differ on a cluster
-    regular = regular_chunks(middle, middle_of(len(indices)).start, loop)
-    if regular is None:
+    keeps_order = foresight.keeps_order
+    bounds = foresight.chunks_in_order if keeps_order else foresight.colourable_chunks
+    if bounds is None:
         return None
-    bounds, keeps_order = regular
     try:
         ranges = program.compile_recorder(bound, indices).ranges(bound, indices, team, bounds)
     except TaskFailed:
         return None
     if ranges is None:
         return None
-    return plan_of_ranges(bounds, ranges, in_order=loop.in_order, keeps_order=keeps_order)
+    return plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
 
 
 class _OnlyGhostsFailed(Exception):

@@ -1,0 +1,165 @@
+"""Chooses among the strategies: which of them serve a loop, and which makes two threads faster than one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from strads.errors import PlanError
+from strads.schedule.plan import Plan
+from strads.schedule.strategies.buckets import buckets
+from strads.schedule.strategies.colouring import colouring
+from strads.schedule.strategies.components import components
+from strads.schedule.strategies.independent import independent
+from strads.schedule.strategies.locked import locked
+from strads.schedule.strategies.precedence import no_precedence
+from strads.schedule.strategies.problem import Problem
+from strads.schedule.strategies.rotation import ENOUGH, rotation
+from strads.schedule.strategies.wavefront import wavefront
+
+ALONE = "one job runs the loop in its order"
+JOB_NS = 500.0  # cost to a thread of taking and finishing a job
+PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
+ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
+WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
+
+
+def in_sequence(problem: Problem) -> Plan:
+    """One job runs the loop in its order. Applies to every loop."""
+    looked_at = min(problem.tasks, ENOUGH_TASKS)
+    row, sharing = problem.busiest_row_of(looked_at)
+    reason = ALONE
+    if row >= 0:
+        reason += f" ({sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)})"
+    return one_job(problem, "sequential", reason)
+
+
+STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
+    "independent": independent,
+    "rotation": rotation,
+    "buckets": buckets,
+    "components": components,
+    "colouring": colouring,
+    "wavefront": wavefront,
+    "sequential": in_sequence,
+    "locked": locked,
+}
+
+
+def middle_of(tasks: int) -> range:
+    """Return the tasks in the middle of a long loop that stand for all of it; none of one that is not long."""
+    size = max(SMALLEST_PART, tasks // PARTS)
+    begin = (tasks - size) // 2
+    return range(begin, begin + size) if tasks >= 2 * size else range(0)
+
+
+def spread(tasks: int) -> int:
+    """Return the stride of tasks that stand for all of a long loop wherever its order does not count.
+
+    Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.
+    """
+    return min(PARTS, tasks // SMALLEST_PART) | 1
+
+
+def forced(problem: Problem, strategy: str) -> Plan:
+    """Return the plan of a strategy.
+
+    Raises
+    ------
+    PlanError
+        If it does not apply; says which strategies do.
+    """
+    try:
+        return STRATEGIES[strategy](problem)
+    except PlanError as error:
+        trial = replace(problem, copy_in_order=None)  # which may overwrite the records
+        able = [name for name in STRATEGIES if name != strategy and serves(trial, name)]
+        raise PlanError(f"{strategy} cannot serve this loop: {error}. {' or '.join(able)} could") from error
+
+
+def serves(problem: Problem, strategy: str) -> bool:
+    """Whether a strategy applies."""
+    try:
+        STRATEGIES[strategy](problem)
+    except PlanError:
+        return False
+    return True
+
+
+def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0) -> Plan:
+    """Return the first plan that is good enough, or the best; `share` is that of the tasks in the problem."""
+    rejected: dict[str, str] = {}
+    best, best_gain = None, WORTHWHILE
+    for strategy in _candidates(in_order=in_order, streams=streams):
+        if problem.near and strategy == "wavefront":
+            rejected[strategy] = "its jobs own no rows from which near could draw"
+            continue
+        if strategy == "colouring" and (problem.near or middle_of(problem.tasks)):
+            rejected[strategy] = (
+                "its middle shows that chunks of tasks share too many rows"  # or it would have been chosen
+            )
+            continue
+        try:
+            plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)
+        except PlanError as error:
+            rejected[strategy] = str(error)
+            continue
+        gain = _gain(problem, plan, share)
+        if _is_enough(plan, gain):
+            return with_rejected(plan, rejected)
+        rejected[strategy] = _why(plan, gain)
+        if gain > best_gain:
+            best, best_gain = plan, gain
+    if best is None:
+        return with_rejected(in_sequence(problem), rejected)
+    del rejected[best.strategy]
+    return with_rejected(best, rejected)
+
+
+def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
+    if in_order:
+        return "independent", "wavefront"
+    if streams:  # random batches would cost more than two threads gain
+        return "independent", "rotation", "colouring", "wavefront"
+    return "independent", "rotation", "buckets", "colouring", "components", "wavefront"
+
+
+def _gain(problem: Problem, plan: Plan, share: float) -> float:
+    """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
+    if plan.strategy in ("independent", "rotation"):
+        return plan.parallelism
+    alone = problem.tasks * problem.nanoseconds_in(None)
+    jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
+    # Of a part of the loop, it is not known how near to each other tasks of a job are.
+    reordered = alone if share < 1 else problem.tasks * problem.nanoseconds_in(plan.order)
+    together = reordered / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
+    gain = plan.details.get("gain")
+    return min(alone / together, gain) if isinstance(gain, float) else alone / together
+
+
+def _is_enough(plan: Plan, gain: float) -> bool:
+    """Whether no other strategy needs to be tried."""
+    if plan.strategy == "independent":
+        return True
+    if plan.strategy == "rotation":
+        return plan.parallelism >= ENOUGH
+    return gain >= WORTHWHILE and plan.parallelism >= 1.5
+
+
+def _why(plan: Plan, gain: float) -> str:
+    if plan.parallelism >= WORTHWHILE > gain:
+        return f"{plan.jobs:,} jobs would cost more than a parallelism of {plan.parallelism:.1f} gains"
+    bottleneck = plan.details.get("bottleneck")
+    return f"its parallelism would be only {plan.parallelism:.1f}" + (f": {bottleneck}" if bottleneck else "")
+
+
+def one_job(problem: Problem, strategy: str, reason: str) -> Plan:
+    """All tasks in loop order on one thread; no job for an empty loop."""
+    groups = problem.contiguous_groups(1)
+    jobs = len(groups[1]) - 1
+    return problem.plan(strategy, reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))
+
+
+def with_rejected(plan: Plan, rejected: dict[str, str]) -> Plan:
+    """Note why other strategies were rejected."""
+    return replace(plan, details={**plan.details, "rejected": rejected})

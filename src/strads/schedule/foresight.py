@@ -1,0 +1,163 @@
+"""What some tasks of a long loop tell about all of it: how to record it, and whether a plan is worthwhile at all.
+
+Asked before the loop is recorded, to save the records, and when it is planned from records: the plan is the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.schedule.choice import ALONE, WORTHWHILE, choose, middle_of, one_job, serves, spread
+from strads.schedule.passes.parallel import sequential
+from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords, SparseRecords
+from strads.schedule.records.cost import BYTES
+from strads.schedule.records.crowding import crowded_row, sample
+from strads.schedule.records.feeding import Feeding, feeding
+from strads.schedule.records.parts import as_sparse, as_uniform, chosen
+from strads.schedule.strategies.buckets import touch_few_rows
+from strads.schedule.strategies.colouring import foreseen_colouring
+from strads.schedule.strategies.dealing import Deal
+from strads.schedule.strategies.problem import Problem
+from strads.schedule.strategies.wavefront import foreseen_chunks
+
+PLANNED = 20.0  # nanoseconds of planning for an access
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the planner knows of a loop beside its records; see the parameters of `build_plan`."""
+
+    tasks: int
+    in_order: bool
+    streams: bool
+    certain: float
+    near: tuple[frozenset[int], ...]
+    deal: Deal
+    seed: int
+
+    def problem(self, part: AccessRecords) -> Problem:
+        """Return the problem of planning only some of the tasks."""
+        return Problem.of(part, 2, self.seed, sequential, None, self.certain, self.near, self.deal)
+
+
+@dataclass(frozen=True)
+class OneJob:
+    """Why a loop has to run as one job, and why each strategy was rejected."""
+
+    reason: str
+    rejected: dict[str, str]
+
+    @classmethod
+    def after(cls, trial: Plan, reason: str) -> "OneJob":
+        """Take over the reasons of an attempt to plan some of the tasks."""
+        rejected = trial.details.get("rejected")
+        return cls(reason, dict(rejected) if isinstance(rejected, dict) else {})
+
+
+class Foresight:
+    """What the tasks `middle_of` a long loop tell about all of it.
+
+    Parameters
+    ----------
+    middle
+        Their records.
+    loop
+        The loop.
+    record_spread
+        Returns the records of every `spread`-th task, or None if that fails; only called if the middle does not decide.
+    """
+
+    def __init__(self, middle: AccessRecords, loop: Loop, record_spread: Callable[[], AccessRecords | None]):
+        self._middle: SparseRecords = as_sparse(middle)  # the cost model tells uniform records from others
+        self._loop = loop
+        self._record_spread = record_spread
+
+    @classmethod
+    def of(cls, records: AccessRecords, loop: Loop) -> "Foresight | None":
+        """Look at some tasks of a loop that has been recorded; None if it is not long."""
+        middle = middle_of(records.tasks) if records.rows.size else range(0)
+        if not middle:
+            return None
+        every = np.arange(0, records.tasks, spread(records.tasks))
+        return cls(chosen(records, np.arange(middle.start, middle.stop)), loop, lambda: chosen(records, every))
+
+    @cached_property
+    def feeding(self) -> Feeding:
+        """What tasks read of rows that others write."""
+        return feeding(self._middle)
+
+    @cached_property
+    def keeps_order(self) -> bool:
+        """Whether the order of the loop counts."""
+        return self._loop.in_order or self.feeding is Feeding.FORWARD
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether a plan for a loop whose order counts takes longer than the loop.
+
+        That is, whether rows are so short that an access takes less time than a planner's passes over its record.
+        """
+        row_bytes = np.array([table.row_bytes for table in self._middle.tables])[self._middle.tags >> 1].mean()
+        return bool(row_bytes / BYTES < PLANNED) and self.keeps_order
+
+    @cached_property
+    def chunks_in_order(self) -> NDArray[np.int64] | None:
+        """Bounds of chunks by whose ranges of rows a loop can be planned whose order counts; None if it cannot."""
+        problem = self._loop.problem(self._middle)
+        if problem.rows == 0 or serves(problem, "independent"):
+            return None
+        begin = middle_of(self._loop.tasks).start
+        return foreseen_chunks(problem, self._middle, begin, self._loop.tasks, WORTHWHILE)
+
+    @cached_property
+    def colourable_chunks(self) -> NDArray[np.int64] | None:
+        """Bounds of chunks for a colouring of a loop whose order does not count; None if that would not do."""
+        if self.keeps_order or self._loop.near or self.feeding is Feeding.SELDOM:
+            return None
+        problem = self._loop.problem(self._middle)
+        if problem.rows == 0 or touch_few_rows(problem):  # then blocks of rows make better jobs than blocks of tasks
+            return None
+        return foreseen_colouring(problem, self._middle, self._loop.tasks)
+
+    @cached_property
+    def one_job(self) -> OneJob | None:
+        """Why the loop has to run as one job; None if a plan may win."""
+        plan = _plan_in_order(self._middle, self._loop.certain)
+        if plan.strategy != "sequential" or self.colourable_chunks is not None:
+            return None
+        if self.keeps_order:
+            reason = f"its order counts, and {self._middle.tasks:,} tasks of its middle can hardly run together"
+            return OneJob.after(plan, reason)
+        part = self._record_spread()
+        if part is None:
+            return None
+        part = as_uniform(as_sparse(part))
+        share = part.tasks / self._loop.tasks
+        plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share)
+        if plan.strategy != "sequential":
+            return None
+        cause = plan.reason.removeprefix(ALONE).strip(" ()") or "they share rows"
+        reason = f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
+        return OneJob.after(plan, reason)
+
+
+def _plan_in_order(part: SparseRecords, certain: float) -> Plan:
+    loop = Loop(part.tasks, in_order=True, streams=False, certain=certain, near=(), deal=(), seed=0)
+    problem = loop.problem(part)
+    return plan_one_job(problem, Foresight.of(part, loop)) or choose(problem, in_order=True, streams=False)
+
+
+def plan_one_job(problem: Problem, foresight: Foresight | None) -> Plan | None:
+    """Return the plan of one job for a loop that can be seen to need it: a row is crowded, or its parts show it."""
+    crowded = crowded_row(sample(problem.records))
+    if crowded is not None:
+        return one_job(problem, "sequential", f"{ALONE}: {crowded}")
+    found = None if foresight is None else foresight.one_job
+    if found is None:
+        return None
+    plan = one_job(problem, "sequential", f"{ALONE}: {found.reason}")
+    return replace(plan, details={**plan.details, "rejected": found.rejected})

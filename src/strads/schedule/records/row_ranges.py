@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from strads.schedule.records.access import SparseRecords, TableShape
 from strads.schedule.records.touches import Touches
 
-MOST_RANGES = 16  # of a chunk
+MOST_RANGES = 24  # of a chunk
 GAP, WIDEST_GAP = 8, 1024  # rows between accesses of one range: as many in any case, or if there is no room for another
 MOST_SEGMENTS = 256  # of a chunk, on average: ranges are cut where others begin or end
 BATCH = 1 << 16  # tasks whose accesses are added at a time
 _BLOCKS = 1 << 17  # of rows, over all tables: enough that few chunks share one for no other reason
-_STAMP, _LOW, _HIGH, _WRITTEN = 0, 1, 2, 3
+_STAMP, _LOW, _HIGH = 0, (1, 3), (2, 4)  # of all accesses, and of those that write
+_NOT_WRITTEN = np.iinfo(np.int32).max
 _NO_GAP = 1 << 62  # before the first range of a kind
 
 
@@ -36,7 +37,7 @@ class RowRanges:
     low, high : (chunks, MOST_RANGES)
         First and last rows.
     writes : (chunks, MOST_RANGES)
-        1 for ranges of rows that are written, 0 for those that are read.
+        1 for ranges of rows that are written, 0 for those of all rows.
     count : (chunks,)
         Number of ranges.
     """
@@ -90,9 +91,9 @@ class Marks(NamedTuple):
         Number of the first row of each table, which begins a block.
     shift
         Binary logarithm of the rows of a block.
-    blocks : (blocks, 4)
-        For each block: 1 + the chunk that touched it last, its first and its last row there, relative to the block, and
-        whether it writes any.
+    blocks : (blocks, 5)
+        For each block: 1 + the chunk that touched it last, the first and the last row that it touches there, relative
+        to the block, and the first and the last one that it writes.
     touched : (1 + blocks,)
         Number of the blocks that the chunk has touched, and their numbers.
     most
@@ -111,7 +112,7 @@ class Marks(NamedTuple):
         shift = (sum(table.rows for table in tables) // _BLOCKS).bit_length()
         sizes = [-(-table.rows >> shift) for table in tables]
         first_block = np.cumsum([0, *sizes], dtype=np.int64)
-        blocks, touched = np.zeros((first_block[-1], 4), np.int32), np.zeros(1 + first_block[-1], np.int64)
+        blocks, touched = np.zeros((first_block[-1], 5), np.int32), np.zeros(1 + first_block[-1], np.int64)
         return cls(first_block[:-1] << shift, shift, blocks, touched, int(most * (first_block[-1] << shift)))
 
 
@@ -150,16 +151,17 @@ def _add(
             access += 1
             block, place, writes = np.uint64(row >> shift), np.int32(row & inside), np.int32(tag & 1)
             if blocks[block, _STAMP] != chunk + 1:
-                blocks[block, _STAMP], blocks[block, _WRITTEN] = chunk + 1, writes
-                blocks[block, _LOW] = blocks[block, _HIGH] = place
+                blocks[block, _STAMP] = chunk + 1
+                blocks[block, _LOW[0]] = blocks[block, _HIGH[0]] = place
+                blocks[block, _LOW[1]], blocks[block, _HIGH[1]] = (place, place) if writes else (_NOT_WRITTEN, -1)
                 touched[0] += 1
                 touched[touched[0]] = block
-            elif place < blocks[block, _LOW]:
-                blocks[block, _LOW] = place
-            elif place > blocks[block, _HIGH]:
-                blocks[block, _HIGH] = place
-            if writes > blocks[block, _WRITTEN]:
-                blocks[block, _WRITTEN] = 1
+                continue
+            for kind in range(1 + writes):
+                if place < blocks[block, _LOW[kind]]:
+                    blocks[block, _LOW[kind]] = place
+                if place > blocks[block, _HIGH[kind]]:
+                    blocks[block, _HIGH[kind]] = place
         if task + 1 == bounds[chunk + 1]:
             if not _close(chunk, marks, ranges):
                 return -1
@@ -174,27 +176,27 @@ def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
     low, high, writes, used = ranges
     blocks, count = marks.blocks, marks.touched[0]
     found = np.sort(marks.touched[1 : 1 + count])
-    begins, ends, gaps, kinds = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64), 0
-    place = 0
-    for kind in range(2):
-        first = place
+    begins, ends, gaps = np.empty((3, 2 * count), np.int64)
+    place = middle = 0
+    for kind in range(2):  # what is written is also touched, whether or not it was recorded as read
+        middle = place
         for block in found:
-            if blocks[block, _WRITTEN] == kind:
+            if blocks[block, _HIGH[kind]] >= 0:
                 base = block << np.int64(marks.shift)
-                begins[place], ends[place] = base + blocks[block, _LOW], base + blocks[block, _HIGH]
-                gaps[place] = begins[place] - ends[place - 1] if place > first else _NO_GAP
+                begins[place], ends[place] = base + blocks[block, _LOW[kind]], base + blocks[block, _HIGH[kind]]
+                gaps[place] = begins[place] - ends[place - 1] if place > middle else _NO_GAP
                 place += 1
-        kinds = kinds if kind else place
+    begins, ends, gaps = begins[:place], ends[:place], gaps[:place]
     limit = np.int64(GAP)
     if np.sum(gaps > limit) > MOST_RANGES:
-        limit = np.sort(gaps)[count - MOST_RANGES - 1]
+        limit = np.sort(gaps)[len(gaps) - MOST_RANGES - 1]
         if limit > WIDEST_GAP:
             return False
     number = -1
-    for place in range(count):
+    for place in range(len(gaps)):
         if gaps[place] > limit:
             number += 1
-            low[chunk, number], writes[chunk, number] = begins[place], place >= kinds
+            low[chunk, number], writes[chunk, number] = begins[place], place >= middle
         high[chunk, number] = ends[place]
     used[chunk] = number + 1
     return np.sum(high[chunk, : number + 1] - low[chunk, : number + 1] + 1) <= marks.most

@@ -8,20 +8,19 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.dds.ragged import offsets_of
-from strads.schedule.passes.prefetch import prefetch
+from strads.schedule.passes.prefetch import SOON, prefetch
 
 _CHUNK = 1 << 18  # rows that a thread copies at a time
 _WINDOW_BYTES = 1 << 19  # of the source, kept in the cache while all jobs copy their rows from it
 _PARTS = 4  # parts of the source per thread
-_SOON = 16  # pieces until one is copied that is fetched into the cache now
 
 
 @njit(nogil=True, cache=True)
 def _gather(source, indices, target, first, last):  # type: ignore[no-untyped-def]
     rows = len(source)
     for position in range(first, last):
-        if position + _SOON < last and indices[position + _SOON] >= 0:
-            prefetch(source, indices[position + _SOON])
+        if position + SOON < last and indices[position + SOON] >= 0:
+            prefetch(source, indices[position + SOON])
         row = indices[position]
         if row < 0:
             row += rows
@@ -71,8 +70,8 @@ def _merge(source, indices, starts, stops, target, first_row, last_row, step):  
 def _gather_segments(source, starts, target, target_offsets, first, last):  # type: ignore[no-untyped-def]
     """Copy segments `first..last - 1` of the source, from `starts`, to `target_offsets` in the target."""
     for position in range(first, last):
-        if position + _SOON < last:
-            soon = position + _SOON
+        if position + SOON < last:
+            soon = position + SOON
             prefetch(source, starts[soon])
             prefetch(source, starts[soon] + max(target_offsets[soon + 1] - target_offsets[soon] - 1, 0))
         begin, start = target_offsets[position], starts[position]

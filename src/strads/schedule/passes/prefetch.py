@@ -6,6 +6,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+SOON = 16  # jumps that lie ahead when the memory of one is fetched: some hundred nanoseconds
 _AHEAD = 128  # bytes: the cache line after the next
 _READ, _WRITE, _KEEP, _DATA = 0, 1, 3, 1
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from strads.errors import PlanError
 from strads.schedule.passes.counting_sort import group_by_key
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
+from strads.schedule.passes.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
@@ -55,15 +56,21 @@ def _bucket_keys(
     end: int,
     keys: NDArray[np.unsignedinteger],
     counts: NDArray[np.integer],
+    work: NDArray[np.int64],
 ) -> None:
-    """Key of each task: its sorted distinct blocks as digits, padded to `width` digits by repeating the last."""
+    """Find the key of each task; count the tasks of each key, and their work: one and their accesses.
+
+    A key is the sorted distinct blocks of a task as digits, padded to `width` digits by repeating the last.
+    """
     found = np.empty(width, np.int64)
-    tasks = len(keys)
+    tasks, accesses = len(keys), len(touches.rows)
     for task in range(begin, end):
         first, last = span(touches, task)
         size = 0
         for access in range(first, last):
             row = touches.rows[access]
+            if access + SOON < accesses:
+                prefetch(block_of, touches.rows[access + SOON])
             if row < 0:
                 continue
             block = block_of[row]
@@ -83,6 +90,7 @@ def _bucket_keys(
             key = key * blocks + found[min(position, size - 1)]
         keys[task] = key
         counts[key] += 1
+        work[key] += 1 + last - first
 
 
 @njit(nogil=True, cache=True)
@@ -128,7 +136,7 @@ def buckets(problem: Problem) -> Plan:
     width = max(1, _rows_of_a_task(problem))
     names, cuts, members = _cut_tables(problem, width)
     blocks = sum(int(member.max()) + 1 for member in members)
-    keys, counts, bounds = _keys(problem, cuts, members, blocks, width)
+    keys, counts, work, bounds = _keys(problem, cuts, members, blocks, width)
     sizes = counts.sum(axis=0, dtype=np.int64)
     present = np.flatnonzero(sizes)
     present = present[np.lexsort((present, -sizes[present]))]
@@ -147,7 +155,7 @@ def buckets(problem: Problem) -> Plan:
         f"in {stages} stage{'s' * (stages > 1)}"
     )
     precedence = chain(sets[priority], max(blocks, 1))
-    return problem.plan("buckets", reason, groups, stage[priority], precedence, details)
+    return problem.plan("buckets", reason, groups, stage[priority], precedence, details, work=work[present[priority]])
 
 
 def touch_few_rows(problem: Problem) -> bool:
@@ -205,8 +213,8 @@ def _keys(
     members: list[NDArray[np.int32]],
     blocks: int,
     width: int,
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64]]:
-    """Number of each task's set of blocks, its count in each chunk of tasks, and the chunks."""
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]:
+    """Number of each task's set of blocks, its count in each chunk of tasks, the work of each, and the chunks."""
     block_of = np.zeros(problem.rows, np.int16 if blocks < 2**15 else np.int32)  # small, so that it stays in the cache
     first_block, cut = 0, iter(zip(cuts, members, strict=True))
     for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
@@ -219,15 +227,16 @@ def _keys(
     dtype: np.dtype[np.unsignedinteger] = np.dtype(np.uint16 if count <= 2**16 else np.uint32)
     keys = np.empty(problem.tasks, dtype)
     counts = np.zeros((len(chunks) - 1, count), index_dtype(problem.tasks))
+    work = np.zeros(counts.shape, np.int64)
 
     touches = problem.touches  # computed here, not by every thread
 
     def fill(chunk: int) -> None:
         begin, end = chunks[chunk], chunks[chunk + 1]
-        _bucket_keys(touches, block_of, blocks, width, begin, end, keys, counts[chunk])
+        _bucket_keys(touches, block_of, blocks, width, begin, end, keys, counts[chunk], work[chunk])
 
     problem.parallel(fill, len(counts))
-    return keys, counts, chunks
+    return keys, counts, work.sum(axis=0), chunks
 
 
 def _decode(keys: NDArray[np.int64], blocks: int, width: int) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from strads.schedule.passes.counting_sort import count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
-from strads.schedule.passes.prefetch import prefetch
+from strads.schedule.passes.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
@@ -16,7 +16,6 @@ from strads.schedule.strategies.problem import Problem
 MOST_JOBS = 32  # of a batch
 SMALLEST_BATCH = 512  # tasks, so that a barrier costs little compared with the batch
 ENOUGH = 8  # parallelism of a batch: smaller ones would only add barriers
-SOON = 16  # tasks until the accesses of one are needed that are fetched into the cache now
 WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, index_dtype
+from strads.schedule.passes.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import HANDOVER, TASK, nanoseconds_per_task
@@ -159,10 +160,15 @@ class Problem:
         precedence: Precedence,
         details: dict[str, object] | None = None,
         locks: RowLocks | None = None,
+        *,
+        work: NDArray[np.int64] | None = None,
     ) -> Plan:
-        """Make a plan whose jobs are the given groups of tasks, in their order."""
+        """Make a plan whose jobs are the given groups of tasks, in their order; `work` of each if it is known."""
         order, offsets = groups
-        work = self.consecutive_work(offsets) if order is None else self.job_work(order, offsets)
+        if order is None:
+            work = self.consecutive_work(offsets)
+        elif self.columns is not None or work is None:
+            work = self.job_work(order, offsets)
         return Plan(
             strategy,
             reason,
@@ -210,6 +216,8 @@ def _job_accesses(
 ) -> None:
     for job in range(begin, end):
         for position in range(offsets[job], offsets[job + 1]):
+            if position + SOON < len(order):
+                prefetch(task_offsets, order[position + SOON])
             task = order[position]
             work[job] += 1 + task_offsets[task + 1] - task_offsets[task]
 

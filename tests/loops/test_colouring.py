@@ -71,13 +71,61 @@ def test_it_is_the_result_of_the_recorded_order():
     assert np.array_equal(found, x)
 
 
+def pull(k, ends, weights, x):
+    total = 0.0
+    for p in range(ends.shape[1]):
+        total += x[ends[k, p]]
+    x[k] = 0.5 * x[k] + weights[k] * total
+
+
+@pytest.mark.parametrize("strategy", ["auto", "colouring"])
+@pytest.mark.parametrize(
+    "indices", [range(TASKS - 1, -1, -1), range(1, TASKS, 2), range(TASKS - 2, 0, -3), range(9, 90)]
+)
+def test_ranges_with_any_step_and_rows_of_the_loop_index(indices, strategy):
+    found = []
+    for nodes, threads, listed in ((1, 1, False), (1, 2, False), (1, 2, True), (2, 1, False)):
+        _, ends, x = mesh()
+        tables = [ends.reshape(-1, 6), np.random.default_rng(1).random(TASKS) / 12, x]
+        tables = [strads.dvector(table) for table in tables]
+        with strads.init("threads", nodes=nodes, threads=threads):
+            chosen = np.array(indices) if listed else indices
+            for _ in range(2):
+                stats = strads.async_for(chosen, pull, *tables, strategy=strategy, record_order=True)
+        found.append((tables[2].to_numpy().copy(), stats.order))
+    for x, order in found[1:]:
+        assert np.array_equal(x, found[0][0])
+        assert np.array_equal(order, found[0][1])
+
+
+def count_and_relax(k, starts, ends, labels, x, counts):
+    total = 0.0
+    for p in range(starts[k], starts[k + 1]):
+        total += x[ends[p]]
+    x[k] = 0.5 * x[k] + total / 12
+    counts[labels[k]] += 1
+
+
+def test_counters_beside_a_mesh_are_copied_on_nodes_too():
+    found = []
+    for nodes, threads in ((1, 1), (1, 2), (2, 1), (3, 1)):
+        labels, counts = np.random.default_rng(1).integers(0, 10, TASKS), np.zeros(10, np.int64)
+        starts, ends, x = (strads.dvector(table) for table in mesh())
+        labels, counts = strads.dvector(labels), strads.dvector(counts)
+        with strads.init("threads", nodes=nodes, threads=threads):
+            stats = strads.async_for(TASKS, count_and_relax, starts, ends, labels, x, counts)
+        found.append((x.to_numpy().copy(), counts.to_numpy().copy()))
+        assert stats.strategy == "colouring", (nodes, threads, stats.plan.explain())
+    for x, counts in found[1:]:
+        assert np.array_equal(x, found[0][0])
+        assert np.array_equal(counts, found[0][1])
+
+
 def test_any_indices_and_requested_strategies():
     with strads.init(threads=2):
         _, whole, _ = run(relax, strategy="colouring")
         _, listed, _ = run(relax, indices=np.arange(TASKS), strategy="colouring")
-        backwards, _, _ = run(relax, indices=range(TASKS - 1, -1, -1))
     assert np.array_equal(whole, listed)
-    assert backwards.strategy == "colouring"
     tables = [strads.dvector(table) for table in mesh()]
     points = np.random.default_rng(0).permutation(TASKS)
     with pytest.raises(strads.PlanError, match="far apart"):

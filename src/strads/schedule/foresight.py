@@ -18,8 +18,9 @@ from strads.schedule.records.cost import BYTES
 from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import Feeding, feeding
 from strads.schedule.records.parts import as_sparse, as_uniform, chosen
+from strads.schedule.records.row_ranges import ranges_of
 from strads.schedule.strategies.buckets import touch_few_rows
-from strads.schedule.strategies.colouring import foreseen_colouring
+from strads.schedule.strategies.colouring import colouring_of_ranges, foreseen_colouring
 from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import foreseen_chunks
@@ -86,6 +87,11 @@ class Foresight:
         return cls(chosen(records, np.arange(middle.start, middle.stop)), loop, lambda: chosen(records, every))
 
     @cached_property
+    def _spread(self) -> SparseRecords | None:
+        part = self._record_spread()
+        return None if part is None else as_sparse(part)
+
+    @cached_property
     def feeding(self) -> Feeding:
         """What tasks read of rows that others write."""
         return feeding(self._middle)
@@ -121,21 +127,29 @@ class Foresight:
         problem = self._loop.problem(self._middle)
         if problem.rows == 0 or touch_few_rows(problem):  # then blocks of rows make better jobs than blocks of tasks
             return None
-        return foreseen_colouring(problem, self._middle, self._loop.tasks)
+        bounds = foreseen_colouring(problem, self._middle, self._loop.tasks)
+        if bounds is None or self._spread is None:
+            return None
+        thin = np.unique(-(-bounds // spread(self._loop.tasks)))  # the bounds among the tasks of the spread
+        ends_like_middle = colouring_of_ranges(thin, ranges_of(self._spread, thin)) is not None
+        return bounds if ends_like_middle else None
+
+    def rule_out_colouring(self) -> None:
+        """Note that the whole loop cannot be coloured, whatever its parts told."""
+        self.colourable_chunks = None
 
     @cached_property
     def one_job(self) -> OneJob | None:
         """Why the loop has to run as one job; None if a plan may win."""
         plan = _plan_in_order(self._middle, self._loop.certain)
-        if plan.strategy != "sequential" or self.colourable_chunks is not None:
+        if plan.strategy != "sequential":
             return None
         if self.keeps_order:
             reason = f"its order counts, and {self._middle.tasks:,} tasks of its middle can hardly run together"
             return OneJob.after(plan, reason)
-        part = self._record_spread()
-        if part is None:
+        if self._spread is None:
             return None
-        part = as_uniform(as_sparse(part))
+        part = as_uniform(self._spread)
         share = part.tasks / self._loop.tasks
         plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share)
         if plan.strategy != "sequential":
@@ -148,14 +162,18 @@ class Foresight:
 def _plan_in_order(part: SparseRecords, certain: float) -> Plan:
     loop = Loop(part.tasks, in_order=True, streams=False, certain=certain, near=(), deal=(), seed=0)
     problem = loop.problem(part)
-    return plan_one_job(problem, Foresight.of(part, loop)) or choose(problem, in_order=True, streams=False)
+    plan = plan_of_crowd(problem) or foreseen_plan(problem, Foresight.of(part, loop))
+    return plan or choose(problem, in_order=True, streams=False)
 
 
-def plan_one_job(problem: Problem, foresight: Foresight | None) -> Plan | None:
-    """Return the plan of one job for a loop that can be seen to need it: a row is crowded, or its parts show it."""
+def plan_of_crowd(problem: Problem) -> Plan | None:
+    """Return the plan of one job for a loop of which most tasks touch one row."""
     crowded = crowded_row(sample(problem.records))
-    if crowded is not None:
-        return one_job(problem, "sequential", f"{ALONE}: {crowded}")
+    return None if crowded is None else one_job(problem, "sequential", f"{ALONE}: {crowded}")
+
+
+def foreseen_plan(problem: Problem, foresight: Foresight | None) -> Plan | None:
+    """Return the plan of one job for a loop whose parts show that no other is faster."""
     found = None if foresight is None else foresight.one_job
     if found is None:
         return None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from strads.errors import PlanError
 from strads.schedule.choice import STRATEGIES, WORTHWHILE, choose, forced, one_job
-from strads.schedule.foresight import Foresight, Loop, plan_one_job
+from strads.schedule.foresight import Foresight, Loop, foreseen_plan, plan_of_crowd
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
@@ -102,9 +102,7 @@ def build_plan(
         return forced(problem, strategy)
     loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed)
     foresight = foresight or Foresight.of(records, loop)
-    bounds = None if foresight is None else foresight.colourable_chunks
-    plan = None if bounds is None else colouring_of_ranges(bounds, ranges_of(as_sparse(records), bounds))
-    plan = plan or plan_one_job(problem, foresight)
+    plan = plan_of_crowd(problem) or _coloured(records, foresight) or foreseen_plan(problem, foresight)
     if plan is not None:
         return plan
     # Whoever plans without all records only knows what the parts tell: both must come to the same order.
@@ -113,6 +111,11 @@ def build_plan(
         plan = choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     return choose(problem, in_order=in_order, streams=streams)
+
+
+def _coloured(records: AccessRecords, foresight: Foresight | None) -> Plan | None:
+    bounds = None if foresight is None else foresight.colourable_chunks
+    return None if bounds is None else colouring_of_ranges(bounds, ranges_of(as_sparse(records), bounds))
 
 
 def plan_of_ranges(

@@ -3,7 +3,7 @@
 from strads.cluster import Node
 from strads.loops.arguments import BoundArguments
 from strads.loops.on_nodes.recording import find_crowded_row
-from strads.loops.on_nodes.specs import LoopSpec
+from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
 from strads.loops.program import LoopProgram
 
 _CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no order of the tasks is faster than another
@@ -28,11 +28,21 @@ def are_best_apart(counters: frozenset[int], bound: BoundArguments, program: Loo
 
 
 def hold_all_up(
-    counters: frozenset[int], node: Node, spec: LoopSpec, bound: BoundArguments, program: LoopProgram
+    counters: frozenset[int],
+    node: Node,
+    spec: LoopSpec,
+    bound: BoundArguments,
+    program: LoopProgram,
+    facts: LoopFacts | None,
 ) -> bool:
-    """Whether a loop that one thread has to run could run on several if its counters were copied."""
-    if _are_all(counters, program) or node.size > 1:
-        return _are_all(counters, program)
+    """Whether a loop that one thread has to run could run on several if its counters were copied.
+
+    `facts`: those of the loop without copies, on node 0.
+    """
+    if _are_all(counters, program):
+        return True
+    if node.size > 1:  # records are together on node 0
+        return any(node.comm.allgather(facts is not None and not facts.crowds_apart))
     team = spec.options.team or node.team
     return find_crowded_row(program, bound, spec.indices, team, ignoring=counters) is None
 

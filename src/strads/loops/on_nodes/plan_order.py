@@ -115,7 +115,11 @@ class InPlanOrder:
         return argument.raw[start:]
 
     def _indices(self) -> NDArray[np.integer]:
-        return self._loop.spec.indices.at(self._loop.part.tasks)
+        """Return the loop index of each row that is stored: in the order of the loop if the run follows it."""
+        indices = self._loop.spec.indices
+        if self._loop.executable.in_loop_order:
+            return indices.at(np.arange(len(indices)))
+        return indices.at(self._loop.part.tasks)
 
     def _rows(self, position: int, argument: TableArgument) -> Any:
         """Rows of `A[k]` in the order of the plan; row 0 is a placeholder for those that no task reads."""

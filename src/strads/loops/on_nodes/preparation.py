@@ -40,6 +40,7 @@ from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.planner import KEPT, build_plan
 from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import concatenated, nothing_recorded
 from strads.schedule.records.pools import Pools
@@ -65,9 +66,9 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     apart = replace(spec, counters=counters)
     if are_best_apart(counters, bound, program):
         return _prepare(node, apart, arguments, start)
-    facts = _prepare(node, spec, arguments, start)
+    facts = _prepare(node, spec, arguments, start, counters)
     alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront")
-    if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, node, spec, bound, program)):
+    if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, node, spec, bound, program, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
     final = _prepare(node, apart, arguments, time.perf_counter())
@@ -77,8 +78,10 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     return None if final is None or facts is None else final.after(facts)
 
 
-def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: float) -> LoopFacts | None:
-    """Prepare a loop whose preparation began at `start`."""
+def _prepare(
+    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: float, counters: frozenset[int] = frozenset()
+) -> LoopFacts | None:
+    """Prepare a loop whose preparation began at `start`; of `counters`, threads could have copies, but do not yet."""
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)
@@ -102,6 +105,8 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
         copy_in_order = None
         if largest in spec.contents and not ahead.alone:
             copy_in_order = _plan_order_copy(program, bound.tables()[largest].dense, memory[largest], spec)
+        numbers = frozenset(program.cast.table_of[position] for position in counters)
+        crowds_apart = bool(counters) and node.size > 1 and crowded_row(sample(whole), numbers) is not None
         plan, placing, parts = _plan(node, spec, program, bound, whole, shards, team, copy_in_order, ahead)
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             aligned[largest] = spec.contents[largest], memory.pop(largest)
@@ -118,6 +123,7 @@ def _prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: floa
             is_put_off=ahead.alone == _FIRST_CALL,
             stays_in_sequence=plan.strategy == "sequential"
             and plan.reason not in (f"{ALONE}: {_ONE_THREAD}", f"{ALONE}: {_FIRST_CALL}"),
+            crowds_apart=crowds_apart,
             compile_seconds=ahead.compile_seconds,
             reconnaissance_seconds=recorded - start - ahead.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
@@ -228,7 +234,8 @@ def _look_ahead(
             plan = plan_by_ranges(program, bound, indices, team, foresight, in_order=in_order)
             if plan is not None:
                 return _Ahead(program, {}, seconds, nothing, "", plan)
-        if foresight.one_job is not None:
+        # A loop that can still be coloured is recorded for that.
+        if foresight.colourable_chunks is None and foresight.one_job is not None:
             alone, rejected = foresight.one_job.reason, foresight.one_job.rejected
         elif spec.is_first and not bound.sums_floats and foresight.is_dear:
             alone = _FIRST_CALL

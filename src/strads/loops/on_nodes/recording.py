@@ -215,9 +215,12 @@ def plan_by_ranges(
         ranges = program.compile_recorder(bound, indices).ranges(bound, indices, team, bounds)
     except TaskFailed:
         return None
-    if ranges is None:
-        return None
-    return plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
+    plan = None
+    if ranges is not None:
+        plan = plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
+    if plan is None and not keeps_order:
+        foresight.rule_out_colouring()
+    return plan
 
 
 class _OnlyGhostsFailed(Exception):

@@ -99,6 +99,8 @@ class LoopFacts:
         Whether the first call runs in sequence only because planning takes longer: the next one is planned.
     stays_in_sequence
         Whether one job runs the loop whatever the number of threads: then it does so when its rows change.
+    crowds_apart
+        On several nodes: whether most tasks touch one row even if those of counters do not count.
     compile_seconds, reconnaissance_seconds, planning_seconds
         Times of the three phases.
     """
@@ -113,6 +115,7 @@ class LoopFacts:
     checks_all: bool
     is_put_off: bool
     stays_in_sequence: bool
+    crowds_apart: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float

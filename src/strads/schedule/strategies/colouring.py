@@ -91,7 +91,7 @@ def colouring(problem: Problem) -> Plan:
         If tasks of each chunk touch rows all over the tables.
     """
     records, best = as_sparse(problem.records), None
-    for size in sizes_to_try(problem, problem.tasks):
+    for size in sizes_to_try(problem, problem.tasks) or [1]:
         bounds = cut_evenly(0, problem.tasks, size)
         chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH))
         if chunks is not None and (best is None or chunks.parallelism > best.parallelism):

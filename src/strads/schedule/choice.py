@@ -86,8 +86,20 @@ def serves(problem: Problem, strategy: str) -> bool:
     return True
 
 
-def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0) -> Plan:
-    """Return the first plan that is good enough, or the best; `share` is that of the tasks in the problem."""
+def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0, alone: float | None = None) -> Plan:
+    """Return the first plan that is good enough, or the best.
+
+    Parameters
+    ----------
+    problem
+        The loop, or tasks from all over it.
+    in_order, streams
+        As for `build_plan`.
+    share
+        That of the tasks which are in the problem.
+    alone
+        Nanoseconds of a task in the order of the loop, if some are missing between those of the problem.
+    """
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
     for strategy in _candidates(in_order=in_order, streams=streams):
@@ -104,7 +116,7 @@ def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.
         except PlanError as error:
             rejected[strategy] = str(error)
             continue
-        gain = _gain(problem, plan, share)
+        gain = _gain(problem, plan, share, alone)
         if _is_enough(plan, gain):
             return with_rejected(plan, rejected)
         rejected[strategy] = _why(plan, gain)
@@ -124,14 +136,15 @@ def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
     return "independent", "rotation", "buckets", "colouring", "components", "wavefront"
 
 
-def _gain(problem: Problem, plan: Plan, share: float) -> float:
+def _gain(problem: Problem, plan: Plan, share: float, of_task: float | None) -> float:
     """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
     if plan.strategy in ("independent", "rotation"):
         return plan.parallelism
-    alone = problem.tasks * problem.nanoseconds_in(None)
+    alone = problem.tasks * (problem.nanoseconds_in(None) if of_task is None else of_task)
     jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
-    # Of a part of the loop, it is not known how near to each other tasks of a job are.
-    reordered = alone if share < 1 else problem.tasks * problem.nanoseconds_in(plan.order)
+    # Of a part of the loop, it is not known how near to each other the tasks of a job are, unless they are random.
+    is_known = share == 1 or plan.details.get("batches", 1) != 1
+    reordered = problem.tasks * problem.nanoseconds_in(plan.order) if is_known else alone
     together = reordered / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
     gain = plan.details.get("gain")
     return min(alone / together, gain) if isinstance(gain, float) else alone / together

@@ -150,8 +150,8 @@ class Foresight:
         if self._spread is None:
             return None
         part = as_uniform(self._spread)
-        share = part.tasks / self._loop.tasks
-        plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share)
+        share, alone = part.tasks / self._loop.tasks, self._loop.problem(self._middle).nanoseconds_in(None)
+        plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share, alone=alone)
         if plan.strategy != "sequential":
             return None
         cause = plan.reason.removeprefix(ALONE).strip(" ()") or "they share rows"

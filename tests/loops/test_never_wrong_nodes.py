@@ -169,3 +169,39 @@ def test_minibatches_of_another_table(runtime):
         strads.sync_for(docs, longer_rows, p, W, batch_size=5, recon=True)
         expected += lengths.reshape(12, 5).sum(0)
         assert W.to_list() == expected.tolist()
+
+
+def walk(k, steps, W):
+    W[W[k % len(W)] % len(W)] += steps[k]
+
+
+def test_a_loop_that_leaves_its_rows_reads_what_was_written_between_calls(runtime):
+    rng = np.random.default_rng(4)
+    steps, expected = rng.integers(1, 9, 600), rng.integers(0, 400, 400)
+    W, table = strads.dvector(expected.copy()), strads.dvector(steps.copy())
+    for call in range(3):
+        stats = async_for(600, walk, table, W, record_order=True)
+        for k in stats.order.tolist():
+            walk(k, steps, expected)
+        assert np.array_equal(W.to_numpy(), expected), (call, stats.strategy)
+        steps[call:] = rng.integers(1, 9, 600 - call)
+        table[:] = steps
+
+
+def first_of(k, chosen, W):
+    row = W[chosen[k]]
+    if row[0 * len(chosen)] > 1.5:
+        row[0] -= 1
+
+
+def test_an_empty_row_is_an_error_in_every_call(runtime):
+    chosen, W = (
+        strads.dvector(np.array([2, 2, 1, 2, 0, 2, 2, 0] * 2)),
+        strads.dvector([[1.75, -1.5], [], [-2.25]], "f4"),
+    )
+    for call in range(3):
+        with pytest.raises(strads.BodyIndexError):
+            async_for(16, first_of, chosen, W)
+        chosen[15 - call] = 0
+    chosen[:] = 2
+    async_for(16, first_of, chosen, W)

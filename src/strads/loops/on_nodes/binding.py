@@ -7,7 +7,7 @@ from typing import Any
 from strads.cluster import Node
 from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
 from strads.dds.shard import Shard, complete
-from strads.engine.views.roles import Role
+from strads.engine.views.roles import Checking, Role
 from strads.loops.arguments import BoundArguments, bind_arguments
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, find_program
@@ -61,8 +61,13 @@ def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
     return values
 
 
-def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard]) -> None:
-    """Replicate on every node the tables that tasks may read at any row."""
+def bring_what_is_read(
+    node: Node, program: LoopProgram, shards: dict[int, Shard], checking: Checking = Checking.OWNERS
+) -> None:
+    """Replicate on every node the tables that tasks may read at any row: in reconnaissance, or in a run so checked.
+
+    A run that checks every access reads tables in place which are otherwise copied into plan order.
+    """
     everywhere = (
         Role.READ,
         Role.CHECKED,
@@ -71,7 +76,10 @@ def bring_what_is_read(node: Node, program: LoopProgram, shards: dict[int, Shard
         Role.RELAXED,
         Role.CHECKED_RELAXED,
     )
-    complete(node, *(shards[position] for position in program.cast.with_role(*everywhere) if position in shards))
+    in_run = {position for position, role in enumerate(program.live_roles(checking)) if role in everywhere}
+    in_run -= program.cast.table_of.keys()  # rows of recorded tables travel with the jobs
+    wanted = in_run.union(program.cast.with_role(*everywhere))
+    complete(node, *(shards[position] for position in sorted(wanted) if position in shards))
 
 
 def table_over(shard: Shard) -> dvector:

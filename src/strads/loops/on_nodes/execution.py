@@ -128,7 +128,7 @@ class _Call:
         self.bound: BoundArguments
         self.program: LoopProgram
         self.bound, self.program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
-        bring_what_is_read(node, self.program, self.shards)
+        bring_what_is_read(node, self.program, self.shards, loop.checking)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [TransferBuffer(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]

@@ -70,5 +70,5 @@ def append_records(
     for task in range(len(counts)):
         end += counts[task]
         all_offsets[first_task + task + 1] = end
-    all_rows[first_access:end] = rows
-    all_tags[first_access:end] = tags
+    for access in range(len(rows)):  # slices would compile the message of an error, for more than a second
+        all_rows[first_access + access], all_tags[first_access + access] = rows[access], tags[access]

@@ -174,9 +174,10 @@ def _add(
 def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
     """Make ranges of the blocks that a chunk has touched, cut at the widest gaps; False if they are too wide."""
     low, high, writes, used = ranges
-    blocks, count = marks.blocks, marks.touched[0]
-    found = np.sort(marks.touched[1 : 1 + count])
-    begins, ends, gaps = np.empty((3, 2 * count), np.int64)
+    blocks, found = marks.blocks, marks.touched[1 : 1 + marks.touched[0]]
+    _sort(found)
+    begins, ends = np.empty(2 * len(found), np.int64), np.empty(2 * len(found), np.int64)
+    widest = np.full(1 + MOST_RANGES, GAP, np.int64)  # gaps, descending
     place = middle = 0
     for kind in range(2):  # what is written is also touched, whether or not it was recorded as read
         middle = place
@@ -184,22 +185,48 @@ def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
             if blocks[block, _HIGH[kind]] >= 0:
                 base = block << np.int64(marks.shift)
                 begins[place], ends[place] = base + blocks[block, _LOW[kind]], base + blocks[block, _HIGH[kind]]
-                gaps[place] = begins[place] - ends[place - 1] if place > middle else _NO_GAP
+                _keep_widest(widest, begins[place] - ends[place - 1] if place > middle else _NO_GAP)
                 place += 1
-    begins, ends, gaps = begins[:place], ends[:place], gaps[:place]
-    limit = np.int64(GAP)
-    if np.sum(gaps > limit) > MOST_RANGES:
-        limit = np.sort(gaps)[len(gaps) - MOST_RANGES - 1]
-        if limit > WIDEST_GAP:
-            return False
-    number = -1
-    for place in range(len(gaps)):
-        if gaps[place] > limit:
+    limit = widest[MOST_RANGES]
+    if limit > WIDEST_GAP:
+        return False
+    number, touched = -1, 0
+    for range_ in range(place):
+        if range_ == 0 or range_ == middle or begins[range_] - ends[range_ - 1] > limit:
             number += 1
-            low[chunk, number], writes[chunk, number] = begins[place], place >= middle
-        high[chunk, number] = ends[place]
+            low[chunk, number], writes[chunk, number] = begins[range_], range_ >= middle
+            high[chunk, number] = begins[range_] - 1
+        touched += ends[range_] - high[chunk, number]
+        high[chunk, number] = ends[range_]
     used[chunk] = number + 1
-    return np.sum(high[chunk, : number + 1] - low[chunk, : number + 1] + 1) <= marks.most
+    return touched <= marks.most
+
+
+@njit(nogil=True, cache=True)
+def _sort(values: NDArray[np.int64]) -> None:
+    """Sort values that mostly ascend, in place, by Shell's method: NumPy's takes almost a second to compile."""
+    step = 1
+    while step < len(values) // 3:
+        step = 3 * step + 1
+    while step > 0:
+        for place in range(step, len(values)):
+            value, hole = values[place], place
+            while hole >= step and values[hole - step] > value:
+                values[hole] = values[hole - step]
+                hole -= step
+            values[hole] = value
+        step //= 3
+
+
+@njit(nogil=True, cache=True)
+def _keep_widest(widest: NDArray[np.int64], gap: int) -> None:
+    """Insert a gap into the widest ones so far, in descending order, and drop the last of them."""
+    place = len(widest) - 1
+    if gap > widest[place]:
+        while place > 0 and widest[place - 1] < gap:
+            widest[place] = widest[place - 1]
+            place -= 1
+        widest[place] = gap
 
 
 def ranges_of(records: SparseRecords, bounds: NDArray[np.int64], most: float = 2.0) -> RowRanges | None:

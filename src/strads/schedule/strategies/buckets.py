@@ -99,12 +99,13 @@ def _first_fit(buckets: NDArray[np.int32], blocks: int) -> NDArray[np.int64]:
 
     Equivalent to filling each stage in turn with the first buckets that are disjoint from those already in it.
     """
-    degree = np.zeros(blocks, np.int64)
+    degree, most = np.zeros(blocks, np.int64), 0
     for bucket in buckets:
         for block in bucket:
             if block >= 0:
                 degree[block] += 1
-    words = buckets.shape[1] * degree.max() // 64 + 1
+                most = max(most, degree[block])
+    words = buckets.shape[1] * most // 64 + 1
     used = np.zeros((blocks, words), np.uint64)
     stage = np.zeros(len(buckets), np.int64)
     for number in range(len(buckets)):

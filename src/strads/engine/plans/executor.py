@@ -112,7 +112,7 @@ def _index_at(indices: Any, position: int) -> Any:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_index_at)
+@overload(_index_at, jit_options=INNER)
 def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
     if isinstance(indices, types.NoneType):
         return lambda indices, position: np.int64(position)

@@ -7,6 +7,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload_method
 
 from strads.engine.views.kinds import AccumulatingType, IgnoringType
+from strads.engine.views.types import INNER
 
 
 def _refuse_fraction(total: Any, amount: Any) -> None:
@@ -14,7 +15,7 @@ def _refuse_fraction(total: Any, amount: Any) -> None:
         raise TypingError("an accumulator that sums ints cannot add a float: make it with accumulator(0.0)")
 
 
-@overload_method(AccumulatingType, "add")
+@overload_method(AccumulatingType, "add", jit_options=INNER)
 def _accumulating_add(view, amount):  # type: ignore[no-untyped-def]
     _refuse_fraction(view.member("totals").dtype, amount)
 
@@ -24,7 +25,7 @@ def _accumulating_add(view, amount):  # type: ignore[no-untyped-def]
     return add
 
 
-@overload_method(IgnoringType, "add")
+@overload_method(IgnoringType, "add", jit_options=INNER)
 def _ignoring_add(view, amount):  # type: ignore[no-untyped-def]
     _refuse_fraction(view.member("total"), amount)
 

@@ -21,7 +21,7 @@ def wrap(index: int, rows: int) -> int:
     return position
 
 
-@overload(wrap)
+@overload(wrap, jit_options=INNER)
 def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
     if isinstance(index, types.Integer) and not index.signed:
 
@@ -70,7 +70,7 @@ def _unit_of(blocks: Any, position: int) -> int:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_unit_of)
+@overload(_unit_of, jit_options=INNER)
 def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
     if isinstance(blocks, types.NoneType):
         return lambda blocks, position: position
@@ -88,7 +88,7 @@ def owned(view: Any, index: int) -> int:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(owned)
+@overload(owned, jit_options=INNER)
 def _compiled_owned(view, index):  # type: ignore[no-untyped-def]
     def position_of(view, index):  # type: ignore[no-untyped-def]
         position = np.int64(index)

@@ -15,7 +15,7 @@ from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
 from strads.engine.views.indices import item_of, set_item_of
-from strads.engine.views.types import INLINED, define_view
+from strads.engine.views.types import INLINED, INNER, define_view
 
 NO_SUCH_KEY = "a key is not in the map"
 
@@ -57,7 +57,7 @@ def _find(view: Any, key: Any) -> int:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_find)
+@overload(_find, jit_options=INNER)
 def _compiled_find(view, key):  # type: ignore[no-untyped-def]
     if key.signed:
         return lambda view, key: find_number(view.keys, view.starts, view.shift, np.int64(key))
@@ -84,7 +84,7 @@ def _check_key(key: Any) -> None:
         raise TypingError(f"the keys of a map are whole numbers, this one is {kind}")
 
 
-@overload(operator.getitem)
+@overload(operator.getitem, jit_options=INNER)
 def _keyed_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, KeyedType):
         return None
@@ -96,7 +96,7 @@ def _keyed_getitem(view, index):  # type: ignore[no-untyped-def]
     return lambda view, index: view.inner[_existing(view, index)]
 
 
-@overload(operator.setitem)
+@overload(operator.setitem, jit_options=INNER)
 def _keyed_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, KeyedType):
         return None
@@ -120,7 +120,7 @@ def _keyed_setitem(view, index, value):  # type: ignore[no-untyped-def]
     return keyed
 
 
-@overload(operator.contains)
+@overload(operator.contains, jit_options=INNER)
 def _keyed_contains(view, key):  # type: ignore[no-untyped-def]
     if not isinstance(view, KeyedType):
         return None
@@ -128,12 +128,12 @@ def _keyed_contains(view, key):  # type: ignore[no-untyped-def]
     return lambda view, key: _find(view, key) >= 0
 
 
-@overload(len)
+@overload(len, jit_options=INNER)
 def _keyed_len(view):  # type: ignore[no-untyped-def]
     return (lambda view: len(view.keys)) if isinstance(view, KeyedType) else None
 
 
-@overload(operator.delitem)
+@overload(operator.delitem, jit_options=INNER)
 def _keyed_delitem(view, key):  # type: ignore[no-untyped-def]
     if isinstance(view, KeyedType):
         raise TypingError("a loop body cannot remove keys from a map: do so between loops")

@@ -25,7 +25,7 @@ from numba.extending import (
 from strads.engine.views.keyed import KeyedType
 from strads.engine.views.kinds import TABLES, make_checked
 from strads.engine.views.random_numbers import RandomType, next_words
-from strads.engine.views.types import INLINED, JOB, ViewType, constant_item, define_view
+from strads.engine.views.types import INLINED, INNER, JOB, ViewType, constant_item, define_view
 from strads.rng.numbers import check_table, chosen, entry_of_pool, integer_between
 
 EMPTY = "rng.near has no row to choose from: the job owns none"
@@ -138,7 +138,7 @@ def near_recorded_view(constructor: Any, silent: Any) -> Any:
     return near
 
 
-@overload_method(RandomType, "near")
+@overload_method(RandomType, "near", jit_options=INNER)
 def _near(view, table, weights=None):  # type: ignore[no-untyped-def]
     unweighted = weights is None or isinstance(weights, types.NoneType | types.Omitted)
     if not unweighted:
@@ -182,12 +182,12 @@ def _plain(index):  # type: ignore[no-untyped-def]
     return (_number(index[0]), *index[1:])
 
 
-@overload(len)
+@overload(len, jit_options=INNER)
 def _near_len(view):  # type: ignore[no-untyped-def]
     return (lambda view: len(view.inner)) if isinstance(view, _NEAR) else None
 
 
-@overload(operator.getitem)
+@overload(operator.getitem, jit_options=INNER)
 def _near_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, _NEAR):
         return None
@@ -198,7 +198,7 @@ def _near_getitem(view, index):  # type: ignore[no-untyped-def]
     return lambda view, index: view.inner[index]
 
 
-@overload(operator.setitem)
+@overload(operator.setitem, jit_options=INNER)
 def _near_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, _NEAR):
         return None

@@ -5,7 +5,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload_method, register_jitable
 
-from strads.engine.views.types import define_view
+from strads.engine.views.types import INNER, define_view
 from strads.rng.numbers import check_table, chosen, integer_between, standard_normal, unit_number
 from strads.rng.philox import random_words
 
@@ -21,18 +21,18 @@ def next_words(view):  # type: ignore[no-untyped-def]
     return random_words(view.key, view.stream, np.uint64(count))
 
 
-@overload_method(RandomType, "random")
+@overload_method(RandomType, "random", jit_options=INNER)
 def _random(view):  # type: ignore[no-untyped-def]
     return lambda view: unit_number(next_words(view), view.one)
 
 
-@overload_method(RandomType, "normal")
+@overload_method(RandomType, "normal", jit_options=INNER)
 def _normal(view):  # type: ignore[no-untyped-def]
     kind = view.member("one")
     return lambda view: kind(standard_normal(next_words(view)))
 
 
-@overload_method(RandomType, "integers")
+@overload_method(RandomType, "integers", jit_options=INNER)
 def _integers(view, low, high=None):  # type: ignore[no-untyped-def]
     for bound in (low, high):
         if not isinstance(bound, types.Integer | types.NoneType | types.Omitted) and bound is not None:
@@ -42,7 +42,7 @@ def _integers(view, low, high=None):  # type: ignore[no-untyped-def]
     return lambda view, low, high=None: integer_between(next_words(view), low, high)
 
 
-@overload_method(RandomType, "choice")
+@overload_method(RandomType, "choice", jit_options=INNER)
 def _choice(view, table):  # type: ignore[no-untyped-def]
     check_table(table)
     return lambda view, table: chosen(next_words(view), table)

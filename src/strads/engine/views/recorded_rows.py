@@ -24,38 +24,37 @@ from strads.engine.views.kinds import (
     ScratchType,
     make_ghost_row,
 )
-from strads.engine.views.types import ViewType
+from strads.engine.views.types import INNER, ViewType
 
 _RECENT = 6  # recent accesses checked for repetition: three tables, each read and written
 SCRATCH_FULL = "scratch rows used up"
 
 
-@register_jitable
-def log(view, position, write):  # type: ignore[no-untyped-def]
+# What follows takes the arrays of a view rather than the view: so it is compiled once, and kept on disk, for all tables.
+
+
+@njit(cache=True, **INNER)
+def _append(logged, rows, tags, tag, position, write):  # type: ignore[no-untyped-def]
     """Append an access; a full buffer wraps around, and the caller repeats with a larger one."""
-    if view.tag >= SILENT:
-        return
-    entry = view.logged[0]
-    if entry < len(view.rows):
-        view.rows[np.uint64(entry)] = position  # unsigned: no negative-index check
-        view.tags[np.uint64(entry)] = view.tag | write
+    entry = logged[0]
+    if entry < len(rows):
+        rows[np.uint64(entry)] = position  # unsigned: no negative-index check
+        tags[np.uint64(entry)] = tag | write
     else:
         check_stop()  # endless logging can be stopped, too
-        if len(view.rows) > 0:
-            view.rows[entry % len(view.rows)] = position
-            view.tags[entry % len(view.rows)] = view.tag | write
-    view.logged[0] = entry + 1
+        if len(rows) > 0:
+            rows[entry % len(rows)] = position
+            tags[entry % len(rows)] = tag | write
+    logged[0] = entry + 1
 
 
-@register_jitable
-def log_once(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table.
+@njit(cache=True, **INNER)
+def _append_once(logged, rows, tags, tag, recent, place, position, write):  # type: ignore[no-untyped-def]
+    """Append an access unless the task has just logged it.
 
-    Mostly it is one of the view's last two, which the compiler keeps in registers: `view.recent`, from `view.place` on.
+    Mostly it is one of the view's last two, which the compiler keeps in registers: `recent`, from `place` on.
     """
-    if view.tag >= SILENT:
-        return
-    recent, last, earlier = view.recent, np.uint64(view.place + LOGGED), np.uint64(view.place + EARLIER)
+    last, earlier = np.uint64(place + LOGGED), np.uint64(place + EARLIER)
     one = np.uint64(1)
     if recent[last] == position + 1:
         if recent[last + one] >= write:
@@ -68,51 +67,75 @@ def log_once(view, position, write):  # type: ignore[no-untyped-def]
     else:
         recent[earlier], recent[earlier + one] = recent[last], recent[last + one]
         recent[last], recent[last + one] = position + 1, write
-    _log_unless_found(view, position, write)
-
-
-@register_jitable
-def _log_unless_found(view, position, write):  # type: ignore[no-untyped-def]
-    entry, size = view.logged[0], len(view.rows)
-    for recent in range(max(view.logged[1], entry - min(_RECENT, size)), entry):
-        place = recent if recent < size else recent % size
-        if view.rows[np.uint64(place)] == position and view.tags[np.uint64(place)] | 1 == view.tag | 1:
-            view.tags[np.uint64(place)] |= write
+    entry, size = logged[0], len(rows)
+    for other in range(max(logged[1], entry - min(_RECENT, size)), entry):
+        known = other if other < size else other % size
+        if rows[np.uint64(known)] == position and tags[np.uint64(known)] | 1 == tag | 1:
+            tags[np.uint64(known)] |= write
             return
-    log(view, position, write)
+    _append(logged, rows, tags, tag, position, write)
 
 
 @register_jitable
-def _slots_in_use(view):  # type: ignore[no-untyped-def]
-    """Return where the state counts the rows of the table that the task has copied."""
-    return SLOTS + ((view.tag & (SILENT - 1)) >> 1)
+def _slots_in_use(tag):  # type: ignore[no-untyped-def]
+    """Return where the state counts the rows of a table that the task has copied."""
+    return SLOTS + ((tag & (SILENT - 1)) >> 1)
+
+
+@njit(cache=True, **INNER)
+def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no-untyped-def]
+    """Return the slot for a row that the task has not copied so far."""
+    counter = _slots_in_use(tag)
+    slot = state[counter]
+    if slot >= capacity:
+        raise RuntimeError(SCRATCH_FULL)
+    state[counter] = slot + 1
+    stamps[position] = state[TASK] + 1
+    slots[position] = slot
+    return slot
 
 
 @register_jitable
-def _stamp(view):  # type: ignore[no-untyped-def]
-    """Return what marks a row that the task has copied; fresh memory, all zeros, marks none."""
-    return view.state[TASK] + 1
+def log(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access to the log."""
+    if view.tag < SILENT:
+        _append(view.logged, view.rows, view.tags, view.tag, position, write)
+
+
+@register_jitable
+def log_once(view, position, write):  # type: ignore[no-untyped-def]
+    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table."""
+    if view.tag < SILENT:
+        _append_once(view.logged, view.rows, view.tags, view.tag, view.recent, view.place, position, write)
+
+
+@register_jitable
+def _is_copied(view, position):  # type: ignore[no-untyped-def]
+    """Whether this task has copied a row; fresh stamps are all zeros, and mark none."""
+    return view.stamps[position] == view.state[TASK] + 1
 
 
 @register_jitable
 def scratch_slot(view, position):  # type: ignore[no-untyped-def]
     """Return the slot of this task's private copy of a row; the first access creates the copy."""
-    task = _stamp(view)
-    if view.stamps[position] == task:
-        return view.slots[position]
-    counter = _slots_in_use(view)
-    slot = view.state[counter]
-    if slot >= len(view.copies):
-        raise RuntimeError(SCRATCH_FULL)
-    view.state[counter] = slot + 1
-    view.stamps[position] = task
-    view.slots[position] = slot
-    return slot
+    if _is_copied(view, position):
+        return np.int64(view.slots[position])
+    return _new_slot(view.state, view.stamps, view.slots, len(view.copies), view.tag, position)
 
 
-@njit(nogil=True)
+# Assigning whole rows would compile the message of an error: a second for rows of numbers, ten for more dimensions.
+
+
+@register_jitable
 def _copy_row(target, slot, source, position):  # type: ignore[no-untyped-def]
-    """`target[slot] = source[position]`; assigning arrays of several dimensions takes Numba ten seconds to compile."""
+    """`target[slot] = source[position]`."""
+    for item in range(source.shape[1]):
+        target[slot, item] = source[position, item]
+
+
+@njit(**INNER)
+def _copy_deep_row(target, slot, source, position):  # type: ignore[no-untyped-def]
+    """`target[slot] = source[position]`, for rows of several dimensions."""
     rows = max(len(source), 1)
     flat_target = target.reshape((len(target), target.size // max(len(target), 1)))
     flat_source = source.reshape((len(source), source.size // rows))
@@ -163,10 +186,12 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             position = wrap(index, len(view.data))
             log(view, position, write)
             length = view.data.offsets[position + 1] - view.data.offsets[position]
-            fresh = view.stamps[position] != _stamp(view)
+            fresh = not _is_copied(view, position)
             row = view.copies[scratch_slot(view, position), :length]
             if fresh:
-                row[:] = view.data[position]
+                source = view.data[position]
+                for item in range(length):
+                    row[item] = source[item]
             return row
 
         return ragged_row
@@ -176,21 +201,23 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             position = wrap(index, len(view.data))
             log(view, position, 0)
             # A number is copied only when it is written: most tasks read many and write few.
-            if view.state[_slots_in_use(view)] > 0 and view.stamps[position] == _stamp(view):
+            if view.state[_slots_in_use(view.tag)] > 0 and _is_copied(view, position):
                 return view.copies[view.slots[position]]
             return view.data[position]
 
         return scalar
+
+    copy_row = _copy_row if data.ndim == 2 else _copy_deep_row
 
     def row(view, index):  # type: ignore[no-untyped-def]
         position = wrap(index, len(view.data))
         log(view, position, write)
         copied, in_slot = np.uint64(view.place + COPIED), np.uint64(view.place + SLOT)
         if view.recent[copied] != position + 1:
-            fresh = view.stamps[position] != _stamp(view)
+            fresh = not _is_copied(view, position)
             slot = scratch_slot(view, position)
             if fresh:
-                _copy_row(view.copies, slot, view.data, position)
+                copy_row(view.copies, slot, view.data, position)
             view.recent[copied], view.recent[in_slot] = position + 1, slot
         return view.copies[np.uint64(view.recent[in_slot])]
 
@@ -208,7 +235,7 @@ def read_row_of(view: Any, index: Any) -> Any:
 
 
 def _define_row_of(function: Any, write: int) -> None:
-    @overload(function)
+    @overload(function, jit_options=INNER)
     def _compiled(view, index):  # type: ignore[no-untyped-def]
         if isinstance(view, GhostType):
             return ghost_getitem(view, log_once, write)
@@ -226,7 +253,7 @@ def only_read_row_of(view: Any, index: Any) -> Any:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(only_read_row_of)
+@overload(only_read_row_of, jit_options=INNER)
 def _compiled_only_read_row_of(view, index):  # type: ignore[no-untyped-def]
     if isinstance(index, types.Integer | types.Boolean):
         if isinstance(view, GhostType):
@@ -241,7 +268,7 @@ def check_row_fits(view: Any, value: Any) -> None:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(check_row_fits)
+@overload(check_row_fits, jit_options=INNER)
 def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
     is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List | types.Array)
     if not is_row or (isinstance(value, types.Array) and value.ndim == 0):

@@ -36,7 +36,7 @@ from strads.engine.views.recorded_rows import (
     scratch_getitem,
     scratch_slot,
 )
-from strads.engine.views.types import ViewType
+from strads.engine.views.types import INNER, ViewType
 
 
 def _is_element(view: ViewType, index: Any) -> bool:
@@ -52,7 +52,7 @@ def _element_of(view: Any, index: Any) -> int:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_element_of)
+@overload(_element_of, jit_options=INNER)
 def _compiled_element_of(view, index):  # type: ignore[no-untyped-def]
     def of_two(view, index):  # type: ignore[no-untyped-def]
         shape = view.data.shape
@@ -76,7 +76,7 @@ def _is_element_of_block(view: ViewType, index: Any) -> bool:
     return isinstance(view, GhostType) and 2 < len(index) <= MOST_AXES and _is_element(view, index)
 
 
-@overload(operator.getitem)
+@overload(operator.getitem, jit_options=INNER)
 def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, (*TABLES, GhostRowType)):
         return None
@@ -163,7 +163,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     return ghost_getitem(view) if isinstance(view, GhostType) else scratch_getitem(view)
 
 
-@overload(operator.setitem)
+@overload(operator.setitem, jit_options=INNER)
 def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if isinstance(view, ElementsType):
         if not isinstance(index, types.BaseTuple) or not _is_element(view, index):
@@ -243,7 +243,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     return scratch
 
 
-@overload(len)
+@overload(len, jit_options=INNER)
 def _view_len(view):  # type: ignore[no-untyped-def]
     if isinstance(view, RaggedType):
         return lambda view: len(view.offsets) - 1

@@ -44,6 +44,10 @@ def define_view(name: str, *fields: str) -> tuple[type[ViewType], Any]:
         def __init__(self, manager: Any, frontend_type: ViewType):
             super().__init__(manager, frontend_type, list(zip(fields, frontend_type.members, strict=True)))
 
+        def traverse(self, builder: Any) -> list[Any]:
+            """Return no member whose references are counted: the caller of the loop keeps them alive."""
+            return []
+
     register_model(view_type)(Model)
     for field in fields:
         make_attribute_wrapper(view_type, field, field)
@@ -57,7 +61,6 @@ def define_view(name: str, *fields: str) -> tuple[type[ViewType], Any]:
             for position, field in enumerate(fields):
                 value = builder.extract_value(args[0], position)
                 value = context.cast(builder, value, values.types[position], result.members[position])
-                context.nrt.incref(builder, result.members[position], value)
                 setattr(view, field, value)
             return view._getvalue()
 

@@ -209,7 +209,7 @@ class Recorder:
 
         def run(thread: int) -> None:
             copies = _Copies()
-            buffer = self._new_log(self._chunk, 4 * self._chunk, dtype)  # excess accesses are not written
+            buffer = self._new_log(self._chunk, 0, dtype)  # accesses are only counted
             for chunk in chunks:
                 first, count = self._chunk_bounds(chunk, len(indices))
                 self._call(bound, indices, first, count, buffer, copies)

@@ -14,7 +14,6 @@ from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import Feeding, feeds_forward
-from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import RowRanges, ranges_of
 from strads.schedule.strategies.colouring import colouring_of_ranges
 from strads.schedule.strategies.dealing import Deal
@@ -115,7 +114,7 @@ def build_plan(
 
 def _coloured(records: AccessRecords, foresight: Foresight | None) -> Plan | None:
     bounds = None if foresight is None else foresight.colourable_chunks
-    return None if bounds is None else colouring_of_ranges(bounds, ranges_of(as_sparse(records), bounds))
+    return None if bounds is None else colouring_of_ranges(bounds, ranges_of(records, bounds))
 
 
 def plan_of_ranges(

@@ -30,7 +30,7 @@ _RECENT = 6  # recent accesses checked for repetition: three tables, each read a
 SCRATCH_FULL = "scratch rows used up"
 
 
-# What follows takes the arrays of a view rather than the view: so it is compiled once, and kept on disk, for all tables.
+# What follows takes the arrays of a view, not the view: so it is compiled once, and kept on disk, for all tables.
 
 
 @njit(cache=True, **INNER)

@@ -40,6 +40,12 @@ class UniformRecords:
         """Number of tasks."""
         return int(self.rows.shape[0])
 
+    @property
+    def tags(self) -> NDArray[np.uint8]:
+        """(accesses,): tags of the accesses of a task, as in `SparseRecords`."""
+        accesses = zip(self.access_tables, self.access_writes, strict=True)
+        return np.array([2 * table + write for table, write in accesses], np.uint8)
+
     def of_task(self, task: int) -> set[tuple[int, int]]:
         """(table, row) of every access of one task."""
         return set(zip(self.access_tables, self.rows[task].tolist(), strict=True))

@@ -34,8 +34,7 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
     if isinstance(records, SparseRecords):
         return records
     tasks, accesses = records.rows.shape
-    accessed = zip(records.access_tables, records.access_writes, strict=True)
-    tags = np.tile(np.array([2 * table + write for table, write in accessed], np.uint8), tasks)
+    tags = np.tile(records.tags, tasks)
     rows = np.ascontiguousarray(records.rows).reshape(-1)
     if len(set(records.access_tables)) == accesses:
         return SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.records.access import SparseRecords, TableShape
+from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.touches import Touches
 
 MOST_RANGES = 24  # of a chunk
@@ -229,7 +229,7 @@ def _keep_widest(widest: NDArray[np.int64], gap: int) -> None:
         widest[place] = gap
 
 
-def ranges_of(records: SparseRecords, bounds: NDArray[np.int64], most: float = 2.0) -> RowRanges | None:
+def ranges_of(records: AccessRecords, bounds: NDArray[np.int64], most: float = 2.0) -> RowRanges | None:
     """Return the ranges of rows that chunks of recorded tasks touch; None if a chunk has too many, or of too many rows.
 
     `most`: the share of all rows that a chunk may touch; a row that it reads and writes may count twice.
@@ -237,12 +237,19 @@ def ranges_of(records: SparseRecords, bounds: NDArray[np.int64], most: float = 2
     ranges, marks = RowRanges.empty(len(bounds) - 1), Marks.of(records.tables, most)
     for chunk, batches in units(bounds):
         for tasks in batches:
-            counts = np.diff(records.offsets[tasks.start : tasks.stop + 1]).astype(np.int32)
-            accesses = slice(records.offsets[tasks.start], records.offsets[tasks.stop])
-            chunk = ranges.add(chunk, tasks, bounds, (counts, records.rows[accesses], records.tags[accesses]), marks)
+            chunk = ranges.add(chunk, tasks, bounds, _logged(records, tasks), marks)
             if chunk < 0:
                 return None
     return ranges
+
+
+def _logged(records: AccessRecords, tasks: range) -> Logged:
+    if isinstance(records, UniformRecords):
+        rows, tags = records.rows[tasks.start : tasks.stop], np.tile(records.tags, len(tasks))
+        return np.full(len(tasks), rows.shape[1], np.int32), np.ascontiguousarray(rows).reshape(-1), tags
+    accesses = slice(records.offsets[tasks.start], records.offsets[tasks.stop])
+    counts = np.diff(records.offsets[tasks.start : tasks.stop + 1]).astype(np.int32)
+    return counts, records.rows[accesses], records.tags[accesses]
 
 
 def as_touches(ranges: RowRanges) -> tuple[Touches, NDArray[np.uint8], int] | None:

@@ -122,6 +122,17 @@ def mark_missing(k, x, y):
     y[k] = 2.0 if math.isnan(x[k]) or math.isinf(x[k]) else x[k]
 
 
+def add_size(k, table):
+    table[k, 0] += table.size
+
+
+def test_sizes_of_written_tables_can_be_asked_for():
+    tables = strads.dvector.zeros((5, 3)), strads.dvector.zeros((5, 3))
+    async_for(5, add_size, tables[0])
+    async_for(5, add_size, tables[1], mode="python")
+    assert tables[0].to_numpy().tolist() == tables[1].to_numpy().tolist() == [[15.0, 0.0, 0.0]] * 5
+
+
 def test_nan_and_infinity_can_be_asked_for():
     y = strads.dvector.zeros(4)
     async_for(4, mark_missing, strads.dvector([np.nan, 1.0, np.inf, -np.inf]), y)

@@ -168,6 +168,29 @@ def test_items_of_longer_rows_are_checked_anew():
         strads.sync_for(strads.dvector([[1, 2], [3, 4, 5, 6, 7, 8]]), third, w, batch_size=1)
 
 
+def count_above(batch, W, H, least):
+    w, h = W[0], H[0]
+    if w[0] > least:
+        for f in range(len(w)):
+            h[f] += 1.0
+    w[0] += 1.0
+
+
+@pytest.mark.parametrize("options", [{"workers": 1}, {"consistency": strads.Hybrid()}], ids=str)
+def test_tables_of_other_sizes_may_need_checks_in_the_run(options):
+    for width, fits in [(4, True), (64, False), (4, True)]:  # known to be in range only if rows are as long
+        W, H = strads.dvector.zeros((4, width)), strads.dvector.zeros((4, 4))
+        before = W.to_numpy().copy()
+        if fits:
+            strads.sync_for(16, count_above, W, H, 1.0, batch_size=4, threads=1, **options)
+            assert H.to_numpy()[0].tolist() == [2.0] * 4
+        else:
+            with pytest.raises(strads.StradsError, match="out of range"):
+                strads.sync_for(16, count_above, W, H, 1.0, batch_size=4, threads=1, **options)
+            assert np.array_equal(W.to_numpy(), before)
+            assert not H.to_numpy().any()
+
+
 def test_new_data_is_checked_and_recorded_anew():
     w = strads.dvector.zeros(12)
     table = strads.dvector(sparse(50, 12))

@@ -28,14 +28,13 @@ class BatchProgram(LoopProgram):
     """A minibatch body, compiled for one combination of argument types."""
 
     _chunk = 64  # each is many rows
-    _step: Any = None
-    _runner: Runner | None = None
     _is_checked = False
     _indices_are_unchecked = False
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self._rounds: dict[int, Rounds] = {}  # by the number of workers
+        # By maker, number of storages, and whether indices are checked, which depends on the sizes of tables.
+        self._functions: dict[tuple[Any, ...], Any] = {}
 
     def _facts(self, bound: BoundArguments) -> BodyAnalysis:
         *arguments, batches = bound.arguments
@@ -74,10 +73,9 @@ class BatchProgram(LoopProgram):
         unfit = facts.volatile_parts or not bound.fit(facts.volatile_fits)
         return bool(self._indices_are_unchecked or facts.volatile_reads or unfit)
 
-    @property
-    def may_stop_half_way(self) -> bool:
+    def may_stop_half_way(self, bound: BoundArguments) -> bool:
         """Whether something that was not checked beforehand may stop a run."""
-        return self._indices_are_unchecked or not self.facts.is_certain
+        return self._indices_are_unchecked or not self.is_certain(bound)
 
     def compile_check(self, bound: BoundArguments) -> bool:
         """Compile the index check before a run; False if each access of the run has to be checked instead.
@@ -104,10 +102,9 @@ class BatchProgram(LoopProgram):
         CompileError
             With the offending line first.
         """
-        if self._runner is None:
-            arguments = (np.zeros(0, np.int64), 0, 0, 0, np.zeros(1, np.int64), storages)
-            self._runner = self._compiled(make_runner, bound, arguments)
-        return self._runner
+        arguments = (np.zeros(0, np.int64), 0, 0, 0, np.zeros(1, np.int64), storages)
+        runner: Runner = self._compiled(make_runner, bound, arguments)
+        return runner
 
     def rounds(self, bound: BoundArguments, tables: tuple[SharedTable, ...], storages: tuple[Any, ...]) -> Rounds:
         """Compile the rounds of a thread, given the storages of all workers; compiling again is free.
@@ -117,24 +114,25 @@ class BatchProgram(LoopProgram):
         CompileError
             With the offending line first.
         """
-        if len(storages) not in self._rounds:
-            flags = np.zeros(1, np.int64)
-            arguments = (np.zeros((1, 0), np.int64), 0, 1, tables, flags, flags, storages)
-            self._rounds[len(storages)] = self._compiled(make_rounds, bound, arguments)
-        return self._rounds[len(storages)]
+        flags = np.zeros(1, np.int64)
+        arguments = (np.zeros((1, 0), np.int64), 0, 1, tables, flags, flags, storages)
+        rounds: Rounds = self._compiled(make_rounds, bound, arguments)
+        return rounds
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
-        if self._step is None:
-            self._step = make_step(*self._live(bound), self._fastmath(Checking.OWNERS))
-        function = make(self._step)
         roles, fastmath = self.live_roles(Checking.OWNERS), self._fastmath(Checking.OWNERS)
         checks = self.checks_parts(bound, Checking.OWNERS)
+        key = make, len(arguments[-1]), checks, bool(fastmath)
+        if key in self._functions:
+            return self._functions[key]
+        function = make(make_step(*self._live(bound), fastmath))
         self._keep_on_disk(function, bound, make.__name__, roles, checks, fastmath)
         try:
             with self._compiling():
                 function.compile(tuple(map(typeof, arguments)))
         except Exception as error:  # Numba raises many kinds, not all of them its own
             raise explain(error, plain_function(self.body)) from error
+        self._functions[key] = function
         return function
 
 

@@ -60,8 +60,8 @@ class _KeptLoop:
             and not self.facts.is_put_off
             and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
-            and self._holds_for(contents(call.arguments, self.facts.deciding))
             and self.indices == call.indices
+            and self._holds_for(contents(call.arguments, self.facts.deciding))
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
         )
@@ -260,6 +260,9 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         if error.is_certain or call.options.strategy != "auto":
             raise
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
+    finally:
+        if replaces is not None:
+            cluster.discard(replaces)  # where its memory was of no use
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)

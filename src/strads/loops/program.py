@@ -207,9 +207,9 @@ class LoopProgram:
         in_loop_order = executable.in_loop_order
         dtype = executable.indices.dtype if isinstance(executable.indices, np.ndarray) else executable.indices is None
         checks = self.live_roles(checking), self.checks_parts(bound, checking), self.is_near(checking)
-        key = (executable.plan.locks is not None, dtype, blocks, checks)
+        fastmath = self._fastmath(checking)
+        key = (executable.plan.locks is not None, dtype, blocks, checks, bool(fastmath))
         if key not in self._workers:
-            fastmath = self._fastmath(checking)
             try:
                 with self._compiling():
                     live = self._live(bound, checking, in_loop_order=in_loop_order)

@@ -4,6 +4,7 @@ The same tables also explain a failed reconnaissance: the task is run again on p
 traceback gives the line.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -121,6 +122,11 @@ class CheckedTable(NDArrayOperatorsMixin):
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements; of rows, if they are ragged."""
+        return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:

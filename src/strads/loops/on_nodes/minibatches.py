@@ -78,7 +78,7 @@ class _Run:
         program = self._loop.program
         is_direct = self._is_hybrid and self._is_alone
         before = None
-        if is_direct and program.may_stop_half_way:
+        if is_direct and program.may_stop_half_way(self._loop.bound):
             before = [parameter.table.copy() for parameter in self._parameters.values()]
         try:
             with self._loop.node.comm.inbox.calling_on_failure(self._halt):

@@ -1,4 +1,4 @@
-"""Generated ratings with the shape of DESIGN §5: 48,000 × 17,700, skewed popularity, planted factors."""
+"""Generated ratings, 48,000 × 17,700, skewed popularity, planted factors."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The reviews of DESIGN §5: 50,000 documents, 36,258 terms, 5.17 million tokens."""
+"""The IMDB reviews: 50,000 documents, 36,258 terms, 5.17 million tokens."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What each consistency model guarantees, over random histories (DESIGN §4.9): bounds, no deadlock, no lost update."""
+"""What each consistency model guarantees, over random histories (decision 15): bounds, no deadlock, no lost update."""
 
 import os
 import random

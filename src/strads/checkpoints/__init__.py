@@ -1,4 +1,4 @@
-"""Checkpoints: a program that ends early continues where it was (thesis §7.2.3, DESIGN §4.8).
+"""Checkpoints: a program that ends early continues where it was (thesis §7.2.3, decision 33).
 
 `operators` describes a step of a program; `session` skips or runs it; `journal` and `manifests` are what lies in the
 folder, in the files of `storage`; `trees` turns state into JSON and arrays; `staging`, `snapshots` and `on_nodes`

@@ -18,7 +18,7 @@ DEFAULT_TIMEOUT = 300.0  # seconds that a node waits for another
 
 
 class Cluster(ABC):
-    """Nodes, numbered from 0, and the driver that starts programs on them (DESIGN §4.1).
+    """Nodes, numbered from 0, and the driver that starts programs on them.
 
     Attributes
     ----------

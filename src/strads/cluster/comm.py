@@ -40,7 +40,7 @@ class Traffic:
 
 
 class Comm(ABC):
-    """A node's connection to the others (DESIGN §4.1). Backends implement `_transmit`, `_transmit_put`, and `_idle`.
+    """A node's connection to the others. Backends implement `_transmit`, `_transmit_put`, and `_idle`.
 
     Messages from one node with the same tag arrive in the order in which they were sent. All threads of a node may
     send and poll; collectives are called by one thread, on all nodes in the same order.

@@ -1,4 +1,4 @@
-"""Backend `threads`: logical nodes in this process (DESIGN §4.1), with a transport that can be slowed down."""
+"""Backend `threads`: logical nodes in this process, with a transport that can be slowed down."""
 
 import heapq
 import itertools

@@ -67,7 +67,7 @@ class _KeptLoop:
         )
 
     def _holds_for(self, found: dict[int, Hashable]) -> bool:
-        """Whether the contents determine the same rows as those of the plan; any do if the run checks them."""
+        """Whether the plan is valid for these contents: any will do if the run checks every access."""
         if not self.facts.checks_all or not self.changes:
             return self.facts.checks_all or self.contents == found
         same, self.contents = self.contents == found, found

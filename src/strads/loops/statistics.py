@@ -29,7 +29,7 @@ class LoopStatistics:
         The part of `planning_seconds` spent on copying tables into the order of the finished plan; a rotation copies
         the largest one while it is made.
     strategy
-        How conflicts were avoided (DESIGN §4.4).
+        How conflicts were avoided: see `Plan`.
     parallelism
         Number of threads that the plan can keep busy: total work over the work of the longest chain of jobs.
     threads

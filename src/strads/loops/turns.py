@@ -17,7 +17,7 @@ _adding = threading.Lock()
 
 @contextmanager
 def turn(arguments: tuple[Any, ...]) -> Iterator[None]:
-    """Wait until no other thread runs a loop on any of the arguments that loops change, and keep them until the end.
+    """Hold the locks of all arguments that loops change: no other thread runs a loop on any of them meanwhile.
 
     A plan says which jobs of one loop may run together, not which jobs of two loops.
     """

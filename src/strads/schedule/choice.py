@@ -96,7 +96,7 @@ def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.
     in_order, streams
         As for `build_plan`.
     share
-        That of the tasks which are in the problem.
+        Fraction of the loop's tasks that the problem contains.
     alone
         Nanoseconds of a task in the order of the loop, if some are missing between those of the problem.
     """

@@ -1,4 +1,4 @@
-"""A plan: which tasks of a loop run concurrently, in which order, under which conditions (DESIGN §4.4)."""
+"""A plan: which tasks of a loop run concurrently, in which order, under which conditions (decision 3)."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -85,7 +85,7 @@ class Plan:
         """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
         For loops with relaxed tables: each lane works on a replica of them, and the replicas are summed at the
-        barriers (DESIGN §4.5).
+        barriers (decision 4).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Decides what may run concurrently: from access records to a plan (DESIGN §4.4, thesis §7.2.4)."""
+"""Decides what may run concurrently: from access records to a plan (thesis §7.2.4)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -104,7 +104,7 @@ def build_plan(
     plan = plan_of_crowd(problem) or _coloured(records, foresight) or foreseen_plan(problem, foresight)
     if plan is not None:
         return plan
-    # Whoever plans without all records only knows what the parts tell: both must come to the same order.
+    # Planning without all records must come to the same order, so the verdict of the parts counts here, too.
     found = Feeding.SELDOM if foresight is None else foresight.feeding
     if not in_order and (feeds_forward(records) if found is Feeding.SELDOM else found is Feeding.FORWARD):
         plan = choose(problem, in_order=True, streams=streams)

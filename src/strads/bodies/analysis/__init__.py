@@ -1,4 +1,4 @@
-"""Static analysis of how a loop body accesses its tables, from Numba's IR (DESIGN §4.3)."""
+"""Static analysis of how a loop body accesses its tables, from Numba's IR (decision 17)."""
 
 from strads.bodies.analysis.body import BodyAnalysis, analyse_body
 from strads.bodies.analysis.kinds import Field, TableKind

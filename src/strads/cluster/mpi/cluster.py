@@ -1,4 +1,4 @@
-"""Backend `mpi`: the processes started by `mpiexec` (DESIGN §4.1). The first is the driver and node 0."""
+"""Backend `mpi`: the processes started by `mpiexec`. The first is the driver and node 0."""
 
 import atexit
 import os

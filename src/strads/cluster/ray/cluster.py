@@ -1,4 +1,4 @@
-"""Backend `ray`: the nodes are actors, on distinct machines of a Ray cluster where possible (DESIGN §4.1)."""
+"""Backend `ray`: the nodes are actors, on distinct machines of a Ray cluster where possible."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Rounds of a dynamic schedule on one node, compiled: propose, compute the changes, commit (DESIGN §4.6).
+"""Rounds of a dynamic schedule on one node, compiled: propose, compute the changes, commit (decision 13).
 
 The threads divide the columns of a round among them to compute changes, all from the same state (Jacobi), and the rows
 to commit these. There are two barriers per round. Thread 0 schedules in addition to its share of the work. No two

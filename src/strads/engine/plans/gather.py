@@ -1,4 +1,4 @@
-"""Copies of tables in plan order, so that a job streams through memory (DESIGN §4.4)."""
+"""Copies of tables in plan order, so that a job streams through memory."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Relaxed tables: one replica per lane, whose changes are summed at barriers (DESIGN §4.5)."""
+"""Relaxed tables: one replica per lane, whose changes are summed at barriers (decision 4)."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""A node's side of a table: a state machine (DESIGN §4.9) from workers' reads and updates to messages to servers."""
+"""A node's side of a table: a state machine (decision 15) from workers' reads and updates to messages to servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

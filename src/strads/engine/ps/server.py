@@ -1,4 +1,4 @@
-"""A shard of a table: a state machine (DESIGN §4.9) from messages of clients to messages to clients."""
+"""A shard of a table: a state machine (decision 15) from messages of clients to messages to clients."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby

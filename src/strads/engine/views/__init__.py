@@ -1,1 +1,1 @@
-"""Views: what a body sees of each argument, when it is recorded and when it runs (DESIGN §4.2)."""
+"""Views: what a body sees of each argument, when it is recorded and when it runs (decision 1)."""

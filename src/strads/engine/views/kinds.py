@@ -1,4 +1,4 @@
-"""Views: the container types for which Numba compiles the same loop body (DESIGN §4.2).
+"""Views: the container types for which Numba compiles the same loop body (decision 1).
 
 A *live* table is its plain array. The others are structs over arrays: `Aligned` (a table stored in plan order),
 `Ragged`, `Accumulating`, `Guarded` (lets a job access only its own rows) and, for reconnaissance, `Ghost` and

@@ -1,4 +1,4 @@
-"""Recording views: what a body sees of each argument during reconnaissance (DESIGN §4.3).
+"""Recording views: what a body sees of each argument during reconnaissance (thesis §7.2.2).
 
 A table that the loop writes is seen as *ghosts* (every element reads as one constant and writes are discarded, so that
 the compiler eliminates all arithmetic except index computation) or, where the body needs real values, as *scratch*

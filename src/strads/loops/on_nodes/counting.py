@@ -22,7 +22,7 @@ def able_counters(spec: LoopSpec, bound: BoundArguments, program: LoopProgram) -
 
 
 def are_best_apart(counters: frozenset[int], bound: BoundArguments, program: LoopProgram) -> bool:
-    """Whether no plan is faster than threads with copies: the counters are small, and all that the loop writes."""
+    """Whether no plan is faster than copies: the counters are all that the loop writes, and fit in a cache."""
     size = sum(bound.tables()[position].storage.nbytes for position in counters)
     return _are_all(counters, program) and size <= _CACHED
 

@@ -33,7 +33,7 @@ from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import run_checked
 
-_HOLD = 2.0  # messages are held back for the time that blocks can wait, divided by this
+_HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
 
 def run(

@@ -1,4 +1,4 @@
-"""Node program `prepare`: distributed reconnaissance and planning; each node keeps its part (DESIGN §4.3)."""
+"""Node program `prepare`: distributed reconnaissance and planning; each node keeps its part (thesis §7.2.2)."""
 
 import time
 from collections.abc import Hashable
@@ -81,7 +81,15 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
 def _prepare(
     node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: float, counters: frozenset[int] = frozenset()
 ) -> LoopFacts | None:
-    """Prepare a loop whose preparation began at `start`; of `counters`, threads could have copies, but do not yet."""
+    """Prepare a loop.
+
+    Parameters
+    ----------
+    start
+        When preparation began.
+    counters
+        Tables of which each thread could have a copy, but does not in this attempt.
+    """
     team = spec.options.team or node.team
     shards = shards_of(node, arguments)
     bound, program = bind(node, spec, arguments)

@@ -23,7 +23,7 @@ from strads.schedule.records.parts import nothing_recorded
 
 _MOST_COPIED = 4096  # bytes of rows that a task may copy
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
-_DEAR_COPY, _TIMES = 1 << 16, 64  # bytes of rows that a task copies, and tasks for each row: too many of both
+_DEAR_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 

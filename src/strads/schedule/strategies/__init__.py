@@ -1,1 +1,1 @@
-"""The strategies: each groups tasks that share no written row, in its own way (DESIGN §4.4)."""
+"""The strategies: each groups tasks that share no written row, in its own way."""

@@ -1,4 +1,4 @@
-"""Plans for loops with relaxed tables: one replica per lane, summed at barriers (DESIGN §4.5)."""
+"""Plans for loops with relaxed tables: one replica per lane, summed at barriers (decision 4)."""
 
 from dataclasses import replace
 

@@ -121,6 +121,14 @@ def test_bad_indices(indices):
 
 
 @pytest.mark.parametrize(
+    "indices", [np.array([2**64 - 1], np.uint64), range(2**63, 2**63 + 2), range(0, -(2**64), -(2**62))]
+)
+def test_indices_beyond_64_bits(indices):
+    with pytest.raises(strads.ArgumentError, match="64-bit integers"):
+        async_for(indices, body, table(), table())
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"strategy": "fastest"}, "strategy='fastest' is unknown; choose one of auto, independent"),

@@ -5,7 +5,7 @@ import os
 import traceback
 from types import TracebackType
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with a separator
 
 
 def describe(filename: str, line: int) -> str:

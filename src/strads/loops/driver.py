@@ -3,7 +3,6 @@
 There is only one code path: the nodes of a cluster, or this process as the only node, run the same node programs.
 """
 
-import contextlib
 import threading
 import time
 import weakref
@@ -317,8 +316,10 @@ def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
         return cluster.run(run, kept.name, references, held, call.options.team, record_order)
     except BaseException as error:
         if not isinstance(error, NodeFailure):
-            with contextlib.suppress(Exception):  # the first error is more informative
+            try:
                 cluster.run(recover, kept.name, cluster.runs)
+            except Exception as failure:  # the first error is more informative
+                error.add_note(f"and the tables could not be restored: {failure}")
         raise
     finally:
         mark_written(cluster, arguments, facts.written)

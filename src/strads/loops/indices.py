@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from strads.errors import ArgumentError
 
 _NO_VALUES = np.zeros(0, np.int64)
+_INT64 = np.iinfo(np.int64)
 
 
 class LoopIndices:
@@ -33,11 +34,15 @@ class LoopIndices:
         if isinstance(indices, int | np.integer):
             indices = range(int(indices))
         if isinstance(indices, range):
+            if indices and not all(_INT64.min <= end <= _INT64.max for end in (indices[0], indices[-1])):
+                raise ArgumentError(f"indices={indices!r}: loop indices are 64-bit integers, from -2**63 to 2**63 - 1")
             return cls(indices.start, indices.step, _NO_VALUES, len(indices))
         values = np.asarray(indices)
         if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size > 0):
             kind = f"an array of {values.dtype} with shape {values.shape}"
             raise ArgumentError(f"indices is {kind}: give a range, a number of iterations, or integers")
+        if values.dtype.kind == "u" and values.size > 0 and values.max() > _INT64.max:
+            raise ArgumentError(f"indices has {values.max()}: loop indices are 64-bit integers, up to 2**63 - 1")
         return cls(0, 1, np.array(values, np.int64), len(values))
 
     def __len__(self) -> int:

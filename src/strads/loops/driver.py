@@ -259,9 +259,6 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         if error.is_certain or call.options.strategy != "auto":
             raise
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
-    finally:
-        if replaces is not None:
-            cluster.discard(replaces)  # where its memory was of no use
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)

@@ -136,14 +136,14 @@ def test_ranges_that_reconnaissance_finds_are_those_of_its_records(monkeypatch):
     from strads.loops import reconnaissance
 
     seen = []
-    original = reconnaissance.Recorder.ranges
+    original = reconnaissance.Reconnaissance.ranges
 
-    def ranges(self, bound, indices, team, bounds):
-        found = original(self, bound, indices, team, bounds)
-        seen.append((found, ranges_of(as_sparse(self.run(bound, indices, team)), bounds)))
+    def ranges(self, bounds):
+        found = original(self, bounds)
+        seen.append((found, ranges_of(as_sparse(self.run()), bounds)))
         return found
 
-    monkeypatch.setattr(reconnaissance.Recorder, "ranges", ranges)
+    monkeypatch.setattr(reconnaissance.Reconnaissance, "ranges", ranges)
     with strads.init(threads=2):
         run(relax, calls=1)
     ((found, expected),) = seen

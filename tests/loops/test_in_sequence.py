@@ -226,7 +226,7 @@ def test_long_rows_are_not_copied_to_look_ahead(monkeypatch):
         raise AssertionError("the loop was looked through")
 
     p, W = strads.dvector(np.arange(2000) % 4), zeros((4, 1000), "i8")
-    monkeypatch.setattr(recording.Recorder, "check", refuse)
+    monkeypatch.setattr(recording.Reconnaissance, "check", refuse)
     stats = async_for(2000, long_rows, p, W)
     assert stats.strategy == "sequential"
     assert W.to_numpy().sum() == 4000

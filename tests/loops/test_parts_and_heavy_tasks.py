@@ -9,7 +9,7 @@ from serial import run_or_refuse
 
 import strads
 from strads import async_for
-from strads.loops.reconnaissance import Recorder
+from strads.loops.reconnaissance import Reconnaissance
 from strads.schedule.records.access import SparseRecords, TableShape
 from strads.schedule.records.crowding import crowded_row, sample
 
@@ -91,8 +91,8 @@ def by_column(k, X, r, w):
 def test_of_tasks_that_touch_all_rows_a_sample_is_recorded(monkeypatch):
     rng = np.random.default_rng(2)
     logged = []
-    probe = Recorder._probe
-    monkeypatch.setattr(Recorder, "_probe", lambda *args: logged.append(probe(*args)) or logged[-1])
+    probe = Reconnaissance._probe
+    monkeypatch.setattr(Reconnaissance, "_probe", lambda *args: logged.append(probe(*args)) or logged[-1])
     X, r = strads.dvector(whole(rng, (64, 5000))), strads.dvector(whole(rng, 5000))
     w = strads.dvector.zeros(64)
     assert run_or_refuse(64, by_column, X, r, w, threads=2) is None
@@ -182,14 +182,16 @@ def test_records(body, seed):
 def test_a_row_used_item_by_item_is_logged_once_and_none_is_copied(monkeypatch):
     rng = np.random.default_rng(3)
     found = []
-    run = Recorder.run
-    monkeypatch.setattr(Recorder, "run", lambda self, *rest: found.append((self, run(self, *rest))) or found[-1][1])
+    run = Reconnaissance.run
+    monkeypatch.setattr(
+        Reconnaissance, "run", lambda self, *rest: found.append((self, run(self, *rest))) or found[-1][1]
+    )
     a, b = strads.dvector(np.arange(200) % 15), strads.dvector(15 + np.arange(200) % 14)
     for body, shape in ((pairs_item_by_item, (30, 300)), (one_filter, (30, 2, 300))):
         W, V = (strads.dvector(rng.integers(-8, 8, size)) for size in (shape, (5, 300)))
         async_for(200, body, a, b, W, V, threads=2)
-        recorder, records = found[-1]
-        assert not recorder.scratch
+        reconnaissance, records = found[-1]
+        assert not reconnaissance.recorder.scratch
         assert records.rows.shape == (200, 2)
     async_for(200, game, a, b, strads.dvector(np.zeros(30, PLAYER)), V, threads=2)
-    assert not found[-1][0].scratch
+    assert not found[-1][0].recorder.scratch

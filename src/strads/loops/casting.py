@@ -50,6 +50,11 @@ class Cast:
         """Return the positions of the arguments that play one of these roles."""
         return [position for position, role in enumerate(self.roles) if role in roles]
 
+    @property
+    def position_of(self) -> dict[int, int]:
+        """Number of a table in the records → the first of its positions."""
+        return {table: position for position, table in reversed(self.table_of.items())}
+
     def near_tables(self) -> list[frozenset[int]]:
         """Return the tables of each group, by their numbers in the records."""
         groups = sorted(set(self.near.values()))

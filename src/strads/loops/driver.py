@@ -25,7 +25,8 @@ from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
-from strads.loops.on_nodes.preparation import TOO_EARLY, prepare
+from strads.loops.on_nodes.looking_ahead import TOO_EARLY
+from strads.loops.on_nodes.preparation import prepare
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
@@ -258,7 +259,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     except (BodyIndexError, BodyKeyError) as error:
         if error.is_certain or call.options.strategy != "auto":
             raise
-        replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
+        replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)

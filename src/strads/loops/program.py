@@ -19,7 +19,7 @@ from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
-from strads.loops.reconnaissance import CHUNK, Recorder
+from strads.loops.recorder import CHUNK, Recorder
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64

@@ -27,7 +27,7 @@ from strads.loops.arguments import (
 from strads.loops.batches import BatchProgram, as_parameters, touched_rows
 from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
-from strads.loops.on_nodes.recording import record
+from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_kept
 from strads.schedule.consistency import Consistency
@@ -165,7 +165,7 @@ class BoundMinibatches:
         count = len(set(table_of.values()))
         parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
         rows = touched_rows(
-            lambda indices: record(self.node, self.program, self.bound, indices, self.shards, self.team),
+            lambda indices: NodeTasks(self.node, self.team, self.program, self.bound, self.shards, indices).record(),
             count,
             self.numbers,
             parts,

@@ -1,17 +1,15 @@
 """Loops that count: threads add integers to copies of the counters, and run concurrently whatever rows they share."""
 
-from strads.cluster import Node
-from strads.loops.arguments import BoundArguments
-from strads.loops.on_nodes.recording import find_crowded_row
+from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
-from strads.loops.program import LoopProgram
 
 _CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no order of the tasks is faster than another
 _LINE = 64  # bytes: to copy as many is negligible beside a task
 
 
-def able_counters(spec: LoopSpec, bound: BoundArguments, program: LoopProgram) -> frozenset[int]:
+def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     """Return the tables to which the loop only adds integers, if threads can have copies of them."""
+    program, bound = tasks.program, tasks.bound
     counters, tables = program.facts.counters, bound.tables()
     if spec.counters or spec.alone or spec.options.strategy != "auto":
         return frozenset()
@@ -21,32 +19,25 @@ def able_counters(spec: LoopSpec, bound: BoundArguments, program: LoopProgram) -
     return counters if size <= _LINE * len(spec.indices) else frozenset()
 
 
-def are_best_apart(counters: frozenset[int], bound: BoundArguments, program: LoopProgram) -> bool:
+def are_best_apart(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether no plan is faster than copies: the counters are all that the loop writes, and fit in a cache."""
-    size = sum(bound.tables()[position].storage.nbytes for position in counters)
-    return _are_all(counters, program) and size <= _CACHED
+    size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
+    return _are_all(counters, tasks) and size <= _CACHED
 
 
-def hold_all_up(
-    counters: frozenset[int],
-    node: Node,
-    spec: LoopSpec,
-    bound: BoundArguments,
-    program: LoopProgram,
-    facts: LoopFacts | None,
-) -> bool:
+def hold_all_up(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:
     """Whether a loop that one thread has to run could run on several if its counters were copied.
 
     `facts`: those of the loop without copies, on node 0.
     """
-    if _are_all(counters, program):
+    if _are_all(counters, tasks):
         return True
-    if node.size > 1:  # records are together on node 0
-        return any(node.comm.allgather(facts is not None and not facts.crowds_apart))
-    team = spec.options.team or node.team
-    return find_crowded_row(program, bound, spec.indices, team, ignoring=counters) is None
+    if tasks.node.size > 1:  # records are together on node 0
+        return any(tasks.node.comm.allgather(facts is not None and not facts.crowds_apart))
+    return tasks.find_crowded_row(ignoring=counters) is None
 
 
-def _are_all(counters: frozenset[int], program: LoopProgram) -> bool:
+def _are_all(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether tasks conflict over the counters only."""
-    return counters == {p for p in program.facts.written if program.cast.roles[p].is_recorded} and bool(counters)
+    facts, roles = tasks.program.facts, tasks.program.cast.roles
+    return counters == {p for p in facts.written if roles[p].is_recorded} and bool(counters)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from strads.cluster import Node, ThreadTeam
-from strads.loops.on_nodes.binding import bind, shards_of
 from strads.loops.on_nodes.placing import NEAR, Part, executable_plan, notes_on_pools, placed_on_nodes, pools_of
+from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
-from strads.loops.program import LoopProgram
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
 from strads.schedule.strategies.dealing import Deal, deck_of
@@ -30,17 +29,15 @@ def deal_anew(
         facts = loop.facts
         assert loop.records is not None
         assert facts is not None
-        bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
-        crew, shards = team or node.team, shards_of(node, arguments)
-        plan = _dealt_plan(loop, program, facts.plan, deal, crew)
-        near = pools_of(program, bound, loop.records, plan)
+        tasks = NodeTasks.of(node, loop.spec, arguments, team, outcomes=loop.outcomes)
+        plan = _dealt_plan(loop, tasks, facts.plan, deal)
+        near = pools_of(tasks, loop.records, plan)
         filled, found = np.diff(plan.offsets) > 0, facts
         if all(np.all(of_group.sizes[filled] > 0) for of_group in near):  # else the old deal remains
             plan.details["rejected"] = facts.plan.details.get("rejected")
             notes = [note for note in _notes(facts.plan) if not note.startswith(NEAR)]
-            plan.details["notes"] = [*notes, *notes_on_pools(program, bound, plan, near)]
-            placing = loop.spec.options, program, plan, loop.records, near, shards, crew.size
-            plan, bounds, parts = placed_on_nodes(node, *placing)
+            plan.details["notes"] = [*notes, *notes_on_pools(tasks, plan, near)]
+            plan, bounds, parts = placed_on_nodes(tasks, loop.spec.options, plan, loop.records, near)
             found = loop.facts = replace(facts, plan=plan, bounds=bounds)
     mine = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     if mine is not None:
@@ -53,7 +50,7 @@ def _notes(plan: Plan) -> list[str]:
     return found if isinstance(found, list) else []
 
 
-def _dealt_plan(loop: NodeLoop, program: LoopProgram, old: Plan, deal: Deal, team: ThreadTeam) -> Plan:
+def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan:
     """Return the plan of another deal: from the deck, or from the records."""
     deck = deck_of(old)
     if deck is not None:
@@ -61,11 +58,11 @@ def _dealt_plan(loop: NodeLoop, program: LoopProgram, old: Plan, deal: Deal, tea
     assert loop.records is not None
     return build_plan(
         loop.records,
-        threads=team.size,
+        threads=tasks.team.size,
         strategy=old.strategy,
-        parallel=team.for_each,
-        certain=program.facts.certain_share,
-        near=program.cast.near_tables(),
+        parallel=tasks.team.for_each,
+        certain=tasks.program.facts.certain_share,
+        near=tasks.program.cast.near_tables(),
         deal=deal,
     )
 

@@ -26,9 +26,9 @@ from strads.loops.arguments import (
     read_only,
 )
 from strads.loops.failures import explain_failed_run
-from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling, shards_of
+from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
-from strads.loops.on_nodes.recording import record
+from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import run_checked
@@ -64,7 +64,7 @@ def run(
     loop: NodeLoop = node.store[name]
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
     loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
-    call = _Call(node, loop, arguments, team or node.team)
+    call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, outcomes=loop.outcomes))
     copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
     execution, traffic = call.execute(record_order)
@@ -120,27 +120,20 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
 class _Call:
     """One execution on a node's tables."""
 
-    def __init__(self, node: Node, loop: NodeLoop, arguments: tuple[Any, ...], team: ThreadTeam):
-        self.node = node
-        self.loop = loop
-        self.team = team
-        self.shards = shards_of(node, arguments)
-        self.bound: BoundArguments
-        self.program: LoopProgram
-        self.bound, self.program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
-        bring_what_is_read(node, self.program, self.shards, loop.checking)
+    def __init__(self, loop: NodeLoop, tasks: NodeTasks):
+        self.loop, self.tasks = loop, tasks
+        self.node, self.team, self.program, self.bound = tasks.node, tasks.team, tasks.program, tasks.bound
+        bring_what_is_read(self.node, self.program, tasks.shards, loop.checking)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
-                kept[:] = [TransferBuffer(move, self.shards[loop.tables_of_moves[move.table]]) for move in moves]
+                kept[:] = [TransferBuffer(move, tasks.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
-        in_loop_order = loop.executable.in_loop_order
-        self.roles = self.program.live_roles(loop.checking, in_loop_order=in_loop_order)
-        segments = self.program.facts.segments
-        self.in_order = InPlanOrder(node, loop, self.bound, self.roles, segments, self.shards, self.team)
+        self.roles = self.program.live_roles(loop.checking, in_loop_order=loop.executable.in_loop_order)
+        self.in_order = InPlanOrder(loop, tasks, self.roles)
         plan = loop.part.plan
-        lanes = 1 if plan.lane is None else team.size
+        lanes = 1 if plan.lane is None else self.team.size
         self.replicas = {
-            position: Replicas(self.bound.tables()[position].dense, lanes, node.comm)
+            position: Replicas(self.bound.tables()[position].dense, lanes, self.node.comm)
             for position in self.program.cast.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
             if self.bound.same[position] == position
         }
@@ -197,7 +190,7 @@ class _Call:
         """Execute the plan; also returns the traffic."""
         node, loop, comm = self.node, self.loop, self.node.comm
         certain = self.program.is_certain(self.bound) and loop.checking is not Checking.ALL
-        loop.before = None if certain else _snapshot(self.bound, self.program, self.shards)
+        loop.before = None if certain else _snapshot(self.bound, self.program, self.tasks.shards)
         transfers = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())
@@ -244,11 +237,11 @@ class _Call:
             rows[...] = values
         if loop.failure is not None:
             raise loop.failure
-        record(self.node, self.program, self.bound, loop.spec.indices, self.shards, self.team)
+        self.tasks.record()
 
     def _note_written(self) -> None:
-        for position in self.program.facts.written & self.shards.keys():
-            self.shards[position].is_complete = self.bound.same[position] in self.replicas
+        for position in self.program.facts.written & self.tasks.shards.keys():
+            self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
 
 
 def _snapshot(

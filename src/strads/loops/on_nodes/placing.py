@@ -6,14 +6,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.cluster import Node
-from strads.dds.shard import Shard
 from strads.engine.plans.executor import ExecutablePlan
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
-from strads.loops.arguments import BoundArguments
+from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopOptions, LoopSpec
-from strads.loops.program import LoopProgram
 from strads.schedule.nodes.assignment import Assignment, assign, renumbered
 from strads.schedule.nodes.placement import NodePlan, place
 from strads.schedule.plan import Plan
@@ -32,76 +29,52 @@ Placed = tuple[Plan, dict[int, NDArray[np.int64]], list[Part]]
 
 
 def placed_on_nodes(
-    node: Node,
+    tasks: NodeTasks,
     options: LoopOptions,
-    program: LoopProgram,
     plan: Plan,
     records: AccessRecords,
     near: tuple[Pools, ...],
-    shards: dict[int, Shard],
-    lanes: int,
     *,
     everything: bool = False,
 ) -> Placed:
     """Place a plan: on one node, or on all of a cluster.
 
-    `lanes`: threads of a node. `everything`: whether its only job may touch any row, as none was recorded.
+    `everything`: whether its only job may touch any row, as none was recorded.
     """
-    guarded = {program.cast.table_of[position] for position in program.cast.with_role(Role.GUARDED)}
+    cast, size, lanes = tasks.program.cast, tasks.node.size, tasks.team.size
+    guarded = {cast.table_of[position] for position in cast.with_role(Role.GUARDED)}
     original = plan
-    if node.size == 1:
-        if program.cast.has_relaxed:
+    assignment = None if size == 1 else _assigned(tasks, plan, records, everything)
+    if cast.has_relaxed:
+        if assignment is None:
             plan = plan.with_lanes(lanes)
-        elif options.micro_sync:
-            plan = with_barriers(plan)
-        near = _carried_over(near, original, plan)
-        plan.details["near"] = _by_name(near, program, records)
+        else:
+            plan = with_lanes(plan, size * lanes, assignment.node_of, size)
+            assignment = renumbered(assignment, original, plan, lanes)
+    elif options.micro_sync:
+        plan = with_barriers(plan)
+        assignment = assignment and renumbered(assignment, original, plan)
+    if plan is not original:
+        near = tuple(merged(found, original, plan) for found in near)
+    groups = zip(near, cast.near_tables(), strict=True)
+    plan.details["near"] = {records.tables[t].name: found for found, tables in groups for t in sorted(tables)}
+    if assignment is None:
         owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
         return plan, {}, [(NodePlan(plan, None, np.arange(plan.jobs), (), ()), owned, near)]
-    plan, assignment, wanted = _assigned(node, plan, program, records, shards, options.micro_sync, lanes, everything)
-    near = _carried_over(near, original, plan)
-    plan.details["near"] = _by_name(near, program, records)
     owned = ownership(plan, records, guarded, one_node=False) if guarded and not everything else None
     parts = [
         (part, None if owned is None else _of_part(owned, plan, part), tuple(p.of_jobs(part.jobs) for p in near))
-        for part in place(plan, assignment.node_of, assignment.units, node.size, lanes)
+        for part in place(plan, assignment.node_of, assignment.units, size, lanes)
     ]
-    return plan, wanted, parts
+    return plan, {cast.position_of[table]: cut for table, cut in assignment.bounds.items()}, parts
 
 
-def _carried_over(near: tuple[Pools, ...], old: Plan, new: Plan) -> tuple[Pools, ...]:
-    return near if new is old else tuple(merged(found, old, new) for found in near)
-
-
-def _by_name(near: tuple[Pools, ...], program: LoopProgram, records: AccessRecords) -> dict[str, Pools]:
-    """Return the rows that jobs draw, by the name of the table."""
-    groups = zip(near, program.cast.near_tables(), strict=True)
-    return {records.tables[table].name: found for found, tables in groups for table in sorted(tables)}
-
-
-def _assigned(
-    node: Node,
-    plan: Plan,
-    program: LoopProgram,
-    records: AccessRecords,
-    shards: dict[int, Shard],
-    micro_sync: bool,
-    lanes: int,
-    everything: bool,
-) -> tuple[Plan, Assignment, dict[int, NDArray[np.int64]]]:
-    """Assign the jobs to nodes; if requested, merge them into lanes or separate them by barriers."""
-    position_of = {table: position for position, table in reversed(program.cast.table_of.items())}
-    bounds = [shards[position_of[table]].bounds for table in range(len(records.tables))]
-    whole = frozenset(range(len(records.tables))) if everything else frozenset().union(*program.cast.near_tables())
-    assignment = assign(plan, records, bounds, node.size, whole)
-    wanted = {position_of[table]: cut for table, cut in assignment.bounds.items()}
-    if program.cast.has_relaxed:
-        laned = with_lanes(plan, node.size * lanes, assignment.node_of, node.size)
-        return laned, renumbered(assignment, plan, laned, lanes), wanted
-    if micro_sync:
-        parted = with_barriers(plan)
-        return parted, renumbered(assignment, plan, parted), wanted
-    return plan, assignment, wanted
+def _assigned(tasks: NodeTasks, plan: Plan, records: AccessRecords, everything: bool) -> Assignment:
+    """Assign the jobs to nodes."""
+    cast, tables = tasks.program.cast, range(len(records.tables))
+    bounds = [tasks.shards[cast.position_of[table]].bounds for table in tables]
+    whole = frozenset(tables) if everything else frozenset().union(*cast.near_tables())
+    return assign(plan, records, bounds, tasks.node.size, whole)
 
 
 def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
@@ -129,9 +102,9 @@ def _is_counting(tasks: NDArray[np.integer]) -> bool:
 # -- rows that `near` draws --------------------------------------------------------------------------------------------
 
 
-def check_near(program: LoopProgram, bound: BoundArguments) -> None:
+def check_near(tasks: NodeTasks) -> None:
     """Refuse tables of different lengths that share rows drawn by `near`, or weights for another number of rows."""
-    tables, drawn = bound.tables(), program.facts
+    tables, drawn = tasks.bound.tables(), tasks.program.facts
     for group in sorted(set(drawn.near.values())):
         first, *others = sorted(position for position, number in drawn.near.items() if number == group)
         rows = len(tables[first].storage)
@@ -145,16 +118,17 @@ def check_near(program: LoopProgram, bound: BoundArguments) -> None:
                 )
 
 
-def pools_of(program: LoopProgram, bound: BoundArguments, records: AccessRecords, plan: Plan) -> tuple[Pools, ...]:
+def pools_of(tasks: NodeTasks, records: AccessRecords, plan: Plan) -> tuple[Pools, ...]:
     """Return the rows from which each job of a plan draws, for each group of tables."""
-    weights = {group: bound.tables()[position].dense for group, position in program.facts.weights.items()}
+    program, drawn_from = tasks.program, tasks.bound.tables()
+    weights = {group: drawn_from[position].dense for group, position in program.facts.weights.items()}
     groups = enumerate(program.cast.near_tables())
     return tuple(pools(plan, records, tables, weights.get(group)) for group, tables in groups)
 
 
-def notes_on_pools(program: LoopProgram, bound: BoundArguments, plan: Plan, near: Sequence[Pools]) -> list[str]:
+def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> list[str]:
     """Describe from which rows jobs draw, and how often these change."""
-    lines = []
+    lines, program, bound = list[str](), tasks.program, tasks.bound
     for group, found in enumerate(near):
         names = " and ".join(bound.arguments[p].name for p, number in program.cast.near.items() if number == group)
         weighted = " with weights" if group in program.facts.weights else ""

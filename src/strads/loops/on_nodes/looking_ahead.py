@@ -1,0 +1,244 @@
+"""What is found out about a loop before it is planned: its records or, for less, why it needs none."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.dds.shard import complete
+from strads.engine.views.roles import Role
+from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
+from strads.loops.on_nodes.binding import COMPILING, bring_what_is_read, compiling
+from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
+from strads.schedule.foresight import Foresight, Loop
+from strads.schedule.plan import Plan
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.feeding import feeds_forward
+from strads.schedule.records.parts import nothing_recorded
+
+_CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Why a loop has to run as one job.
+
+    `lasts`: also in later calls, and with more threads.
+    """
+
+    reason: str
+    lasts: bool = True
+
+
+ONE_THREAD = Alone("one thread could only follow its order", lasts=False)
+FIRST_CALL = Alone(
+    "a first call, which takes less time than a plan would; if there is a second one, it makes a plan", lasts=False
+)
+TOO_EARLY = Alone("tasks may need rows that only earlier tasks make possible")
+_ALL_ROWS = Alone("its order counts, and rng.near draws from all rows")
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is known about a loop before it runs.
+
+    Attributes
+    ----------
+    tasks
+        The node's tasks, with the program that has recorded them.
+    memory
+        Memory for copies of tables in plan order, by position.
+    compile_seconds
+        Time that compiling took.
+    records
+        What was recorded; empty if that is not needed.
+    alone
+        Why the loop has to run as one job, if it has to.
+    plan
+        The plan, if it was made without records.
+    checks_all
+        Whether nothing was recorded or checked.
+    failure
+        The error of the attempt to record it.
+    keeps_order
+        Whether tasks read elements that earlier ones wrote.
+    rejected
+        Why no strategy would do, if it was tried on a part of the loop.
+    foresight
+        What such parts told.
+    """
+
+    tasks: NodeTasks
+    memory: dict[int, NDArray[Any]]
+    compile_seconds: float
+    records: AccessRecords
+    alone: Alone | None
+    plan: Plan | None = None
+    checks_all: bool = False
+    failure: StradsError | None = None
+    keeps_order: bool = False
+    rejected: dict[str, str] = field(default_factory=dict)
+    foresight: Foresight | None = None
+
+
+def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
+    """Record a loop if it is to be planned; otherwise only check its indices, or leave that to the run.
+
+    If outcomes of branches can be chosen, they are, as long as no task fails.
+    """
+    chosen = whole.program.with_outcomes(whole.bound)
+    found = None if chosen is None else _look_ahead(spec, replace(whole, program=chosen), is_trial=True)
+    found = found or _look_ahead(spec, whole)
+    assert found is not None
+    return found
+
+
+def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> Ahead | None:
+    """Look ahead; with `is_trial`, None is returned if a task fails."""
+    node, bound, options = whole.node, whole.bound, spec.options
+    is_local = node.size == 1 and not options.keep_records
+    may_be_alone = is_local and options.strategy == "auto"
+    in_order = options.order == "sequential"
+    if in_order and is_local and not bound.sums_floats:
+        whole = by_element(whole)
+    program = whole.program
+    try:
+        _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
+    except CompileError:
+        if is_trial:
+            return None
+        raise
+    share = _share(whole)
+    bring_what_is_read(node, program, whole.shards)
+    tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
+    nothing = nothing_recorded(tasks.tables, len(tasks.indices))
+    alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
+    if spec.leaves_rows and not is_local:  # one node gets all rows
+        return Ahead(tasks, {}, seconds, nothing, alone, checks_all=True)
+    if in_order and program.cast.near and options.strategy == "auto":
+        alone = alone or _ALL_ROWS
+    one_thread = may_be_alone and in_order and tasks.team.size == 1 and not bound.sums_floats
+    if one_thread and program.rounds_alike(bound):
+        alone = alone or ONE_THREAD
+    foresight = None
+    if may_be_alone and not alone:
+        # The planner detects crowded rows and chains itself: detecting them here saves the records.
+        reason = tasks.copies_too_much() or tasks.find_crowded_row()
+        alone = None if reason is None else Alone(reason)
+    middle = tasks.record_middle() if may_be_alone and not alone else None
+    if middle is not None and middle.rows.size:
+        if not in_order and not is_trial and _feeds_by_element(tasks, middle):
+            del middle
+            kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole)
+            return kept and replace(kept, keeps_order=True)
+        foresight = Foresight(middle, known_of(spec, tasks, in_order=in_order), tasks.record_spread)
+        if not (is_trial or options.micro_sync or one_thread):
+            plan = tasks.plan_by_ranges(foresight, in_order=in_order)
+            if plan is not None:
+                return Ahead(tasks, {}, seconds, nothing, None, plan)
+        # A loop that can still be coloured is recorded for that.
+        if foresight.colourable_chunks is None and foresight.one_job is not None:
+            alone, rejected = Alone(foresight.one_job.reason), foresight.one_job.rejected
+        elif spec.is_first and not bound.sums_floats and foresight.is_dear:
+            alone = FIRST_CALL
+    del middle
+    memory = _room_for_copies(spec, tasks)
+    known = partial(Ahead, tasks, memory, seconds, rejected=rejected, foresight=foresight)
+    is_same = alone is not None  # with any number of threads, to the last bit
+    if one_thread:
+        is_same |= program.rounds_alike(bound)
+        alone = alone or ONE_THREAD
+    if is_same and may_be_alone and tasks.is_checked_in_run(changes=spec.changes):
+        return known(nothing, alone, checks_all=True)
+    keep = not (alone and may_be_alone)
+    room = None if program.cast.near else memory.get(largest(memory))  # records are kept if rows are dealt anew
+    if is_trial:
+        records = tasks.record_if_possible(room, keep=keep)
+        return None if records is None else known(records, alone)
+    try:
+        return known(tasks.record(room, keep=keep), alone)
+    except (BodyIndexError, BodyKeyError) as error:
+        # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
+        error.is_certain = program.is_certain(bound)
+        if error.is_certain or not may_be_alone:  # then the driver asks for one job, of one node
+            raise
+        return known(nothing, TOO_EARLY, checks_all=True, failure=error)
+
+
+def known_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
+    """Return what the planner has to know of a loop beside its records."""
+    program, tables = tasks.program, tasks.bound.tables()
+    read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
+    streams = any(tables[position].values.nbytes > _CACHED for position in read)
+    near, certain = tuple(program.cast.near_tables()), program.facts.certain_share
+    return Loop(len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed)
+
+
+def largest(memory: dict[int, NDArray[Any]]) -> int:
+    """Return the position of the largest table; −1 if there is none."""
+    return max(memory, key=lambda position: memory[position].nbytes, default=-1)
+
+
+def by_element(tasks: NodeTasks) -> NodeTasks:
+    """Return the tasks with a program that records elements of tables of rows, if possible: else grids are chains.
+
+    Not on a cluster, where rows travel. As the order is fixed, the result is the same.
+    """
+    finer = tasks.program.by_element(tasks.bound)
+    if finer is None:
+        return tasks
+    try:
+        with COMPILING:
+            recorder = finer.compile_recorder(tasks.bound, tasks.indices)
+    except CompileError:
+        return tasks
+    return tasks if recorder.scratch else replace(tasks, program=finer)
+
+
+def _feeds_by_element(tasks: NodeTasks, middle: AccessRecords) -> bool:
+    """Whether tasks fill tables of rows element by element from those that earlier tasks filled, as far as known.
+
+    Then the order of rows counts, too.
+    """
+    if tasks.bound.sums_floats or not feeds_forward(middle):
+        return False
+    finer = by_element(tasks)
+    sample = None if finer is tasks else finer.record_middle()
+    return sample is not None and feeds_forward(sample)
+
+
+def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]]:
+    """Return memory for the tables that are copied into plan order, reusing that of an outdated loop if it fits.
+
+    Until the copy is made, the largest one holds the records: writing to memory that the process has already touched
+    takes half as long as writing to fresh memory (decision 19).
+    """
+    store = tasks.node.store
+    outdated: NodeLoop | None = store.pop(spec.replaces, None) if spec.replaces is not None else None
+    found: dict[int, NDArray[Any]] = {}
+    for position in tasks.program.cast.with_role(Role.ALIGNED):
+        storage = tasks.bound.tables()[position].storage
+        if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.keep_records:
+            continue
+        shape = (len(spec.indices), *storage.shape[1:])
+        old = None if outdated is None else outdated.aligned.get(position, (None, None))[1]
+        if not isinstance(old, np.ndarray) or (old.shape, old.dtype) != (shape, storage.dtype):
+            old = np.empty(shape, storage.dtype)
+        found[position] = old
+    return found
+
+
+def _share(tasks: NodeTasks) -> list[int]:
+    """Return the bounds of each node's tasks: where the rows of `A[k]` are stored, else equal parts (a collective)."""
+    node, indices = tasks.node, tasks.indices
+    bounds = np.linspace(0, len(indices), node.size + 1).astype(np.int64)
+    aligned = [tasks.shards[p] for p in tasks.program.cast.with_role(Role.ALIGNED) if p in tasks.shards]
+    if indices.is_counting:
+        bounds = next((shard.bounds for shard in aligned if int(shard.bounds[-1]) == len(indices)), bounds)
+    for shard in aligned:
+        if not (indices.is_counting and np.array_equal(shard.bounds, bounds)):
+            complete(node, shard)
+    return [int(bound) for bound in bounds]

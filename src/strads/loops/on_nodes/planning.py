@@ -1,0 +1,112 @@
+"""The plan of a loop that was looked at: what it rests on, which rows its jobs draw, and what `explain` tells."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from strads.bodies.functions import plain_function
+from strads.bodies.source_location import describe
+from strads.engine.views.roles import Role
+from strads.errors import PlanError
+from strads.loops.on_nodes.looking_ahead import ONE_THREAD, Ahead, Alone, known_of
+from strads.loops.on_nodes.placing import Placed, notes_on_pools, placed_on_nodes, pools_of
+from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.specs import LoopSpec
+from strads.schedule.choice import ALONE
+from strads.schedule.passes.counting_sort import PlanOrderCopy
+from strads.schedule.plan import Plan
+from strads.schedule.planner import KEPT, build_plan
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.pools import Pools
+
+
+def plan_loop(
+    spec: LoopSpec, ahead: Ahead, records: AccessRecords, copy_in_order: PlanOrderCopy | None
+) -> tuple[Placed, Alone | None]:
+    """Plan and place a loop, given the records of all nodes; also returns why it runs as one job, if it was told to."""
+    tasks, options = ahead.tasks, spec.options
+    plan, alone = _plan(spec, ahead, records, copy_in_order)
+    near, plan = _pools(tasks, records, plan, options.strategy)
+    plan.details["notes"] = [*_notes(spec, ahead), *notes_on_pools(tasks, plan, near)]
+    return placed_on_nodes(tasks, options, plan, records, near, everything=ahead.checks_all), alone
+
+
+def _plan(
+    spec: LoopSpec, ahead: Ahead, records: AccessRecords, copy_in_order: PlanOrderCopy | None
+) -> tuple[Plan, Alone | None]:
+    tasks, options, alone = ahead.tasks, spec.options, ahead.alone
+    threads = tasks.node.size * tasks.team.size
+    loop = known_of(spec, tasks, in_order=ahead.keeps_order or options.order == "sequential")
+    plan = ahead.plan or build_plan(
+        records,
+        threads=threads,
+        strategy="sequential" if alone else options.strategy,
+        seed=options.seed,
+        parallel=tasks.team.for_each,
+        copy_in_order=copy_in_order,
+        in_order=loop.in_order,
+        certain=loop.certain,
+        near=loop.near,
+        deal=loop.deal,
+        streams=loop.streams,
+        foresight=ahead.foresight,
+    )
+    if plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not tasks.bound.sums_floats:
+        # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
+        return _one_job(records, ONE_THREAD.reason), ONE_THREAD
+    if alone:
+        details = {**plan.details, "rejected": ahead.rejected}
+        plan = replace(plan, reason=f"{ALONE}: {alone.reason}", details=details)
+    elif ahead.keeps_order:
+        plan = replace(plan, reason=f"{plan.reason}; {KEPT}")
+    return plan, alone
+
+
+def _one_job(records: AccessRecords, reason: str) -> Plan:
+    plan = build_plan(records, threads=1, strategy="sequential")
+    return replace(plan, reason=f"{ALONE}: {reason}")
+
+
+def _pools(tasks: NodeTasks, records: AccessRecords, plan: Plan, strategy: str) -> tuple[tuple[Pools, ...], Plan]:
+    """Return the rows that each job may draw, and the plan, which is another one if some job could draw none."""
+    found, cast = pools_of(tasks, records, plan), tasks.program.cast
+    filled = np.diff(plan.offsets) > 0
+    lacking = [group for group, of_group in enumerate(found) if np.any(of_group.sizes[filled] == 0)]
+    if not lacking:
+        return found, plan
+    names = " and ".join(tasks.bound.arguments[p].name for p, group in cast.near.items() if group == lacking[0])
+    reason = (
+        f"rng.near draws from the rows of {names} that a job owns, and some job owns none: "
+        "let each task also touch a row of it by a fixed index"
+    )
+    if strategy not in ("auto", "sequential"):
+        raise PlanError(f"{strategy} cannot serve this loop: {reason}")
+    if min(records.tables[table].rows for group in cast.near_tables() for table in group) == 0:
+        return found, plan
+    plan = _one_job(records, reason)
+    return pools_of(tasks, records, plan), plan
+
+
+def _notes(spec: LoopSpec, ahead: Ahead) -> list[str]:
+    """Describe what is recorded or checked in an unusual way, and why."""
+    program, arguments = ahead.tasks.program, ahead.tasks.bound.arguments
+    facts = program.facts
+    notes = []
+    if facts.outcomes:
+        notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
+    for position in sorted(facts.drawn):
+        name = arguments[position].name
+        notes.append(
+            f"rows of {name} are drawn, and known only when a call begins: each call records and plans anew; "
+            f"with rng.near({name}) the plan would last"
+        )
+    counted = " and ".join(arguments[position].name for position in sorted(spec.counters))
+    if counted:
+        notes.append(f"integers are only added to {counted}: each thread adds to a copy of its own")
+    guarded = ", ".join(arguments[position].name for position in program.cast.with_role(Role.GUARDED))
+    if ahead.checks_all:
+        notes.append("checked in the run: every access, as nothing was recorded")
+    elif guarded:
+        where = describe(plain_function(program.body).__code__.co_filename, facts.volatile_line)
+        notes.append(f"checked in the run: rows of {guarded}, chosen by values that the loop changes at {where}")
+    return notes

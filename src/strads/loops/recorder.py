@@ -1,0 +1,203 @@
+"""Compiled code that records which rows the tasks of a body touch, and the buffers of the threads that run it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import typeof
+from numpy.typing import NDArray
+
+from strads.bodies.code_cache import is_on_disk
+from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS
+from strads.engine.views import recording
+from strads.engine.views.ghost_records import fill_of
+from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
+from strads.engine.views.near import NearRecorded, group_token
+from strads.engine.views.recorded_rows import SCRATCH_FULL
+from strads.errors import ArgumentError, BodyError
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
+from strads.loops.casting import Cast
+from strads.loops.indices import LoopIndices
+from strads.schedule.records.access import TableShape
+
+CHUNK = 1 << 16  # tasks recorded by one thread at a time
+_FIRST_SCRATCH_ROWS = 64
+
+
+class TaskFailed(Exception):
+    """A task raised an exception during reconnaissance; `__cause__` is the exception."""
+
+    def __init__(self, task: int):
+        super().__init__(task)
+        self.task = task
+
+
+@dataclass
+class Log:
+    """Buffers of one thread for one chunk."""
+
+    state: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    rows: NDArray[np.integer]
+    tags: NDArray[np.uint8]
+
+
+class Copies:
+    """One thread's memory for private copies of rows, reused for all its chunks."""
+
+    def __init__(self) -> None:
+        self.rows = _FIRST_SCRATCH_ROWS
+        self._found: dict[int, tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]] = {}
+
+    def of(self, position: int, argument: TableArgument) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
+        """Return the copies of a table's rows, the task that has copied each row, and its position."""
+        if position not in self._found:
+            rows = len(argument.storage)
+            copies = np.empty((self.rows, *_row_shape(argument)), argument.storage.dtype)
+            self._found[position] = copies, np.zeros(rows, np.int64), np.zeros(rows, np.int32)
+        return self._found[position]
+
+    def forget(self) -> None:
+        """Discard the copies, as tasks are run again."""
+        for _, stamps, _ in self._found.values():
+            stamps[:] = 0
+
+    def grow(self) -> None:
+        """Make room for more rows per task."""
+        self.rows *= 4
+        self._found.clear()
+
+
+class Recorder:
+    """Records the accesses of one body; compiled once and used for every reconnaissance.
+
+    Parameters
+    ----------
+    bodies
+        Numba dispatchers of the body: a task runs all of them.
+    bound, cast
+        The arguments and their roles.
+    scratch
+        Whether tasks compute with copies of real rows rather than with ghosts.
+    chunk
+        Tasks recorded by one thread at a time.
+    """
+
+    def __init__(self, bodies: Sequence[Any], bound: BoundArguments, cast: Cast, *, scratch: bool, chunk: int = CHUNK):
+        self.scratch = scratch
+        self.chunk = chunk
+        self.cast = cast
+        self._tables = len(cast.table_of) + len(bound.arguments)
+        if self._tables > MAX_TABLES:
+            raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
+        arguments = zip(cast.roles, bound.arguments, strict=True)
+        constructors = tuple(
+            recording.recording_view(
+                role,
+                position,
+                ragged=argument.ragged,
+                scratch=scratch,
+                keyed=argument.keyed,
+                by_element=not scratch and position in cast.by_element,
+                near=position in cast.near,
+            )
+            for position, (role, argument) in enumerate(arguments)
+        )
+        self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch)
+
+    def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
+        """Return the shapes of the tables as recorded."""
+        return self.cast.table_shapes(bound, by_row=self.scratch)
+
+    def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
+        """Compile for these arguments, so that errors are raised before any thread starts."""
+        self.compiled.compile(self._types(bound, indices))
+
+    def is_on_disk(self, bound: BoundArguments, indices: LoopIndices) -> bool:
+        """Whether an earlier process has compiled it for these arguments."""
+        return is_on_disk(self.compiled, self._types(bound, indices))
+
+    def _types(self, bound: BoundArguments, indices: LoopIndices) -> tuple[Any, ...]:
+        log = self.new_log(1, np.empty(1, row_dtype(self.table_shapes(bound))))
+        storages = self._storages(bound, log, Copies())
+        return tuple(map(typeof, (0, 1, indices.values, 0, 0, log.state, log.counts, storages)))
+
+    def new_log(self, tasks: int, rows: NDArray[np.integer]) -> Log:
+        """Return buffers for a number of tasks, given that of their rows."""
+        state = np.zeros(SLOTS + self._tables, np.int64)
+        return Log(state, np.zeros(tasks, np.int32), rows, np.empty(len(rows), np.uint8))
+
+    def run(self, bound: BoundArguments, indices: LoopIndices, first: int, tasks: int, log: Log, copies: Copies) -> int:
+        """Run tasks `first..first + tasks - 1`; returns the number of their accesses, even if the log was too small.
+
+        Raises
+        ------
+        TaskFailed
+            If a task raises.
+        BodyError
+            If the loop was interrupted, or a task does not end.
+        """
+        while True:
+            storages = self._storages(bound, log, copies)
+            log.state[:] = 0
+            try:
+                return self.compiled(
+                    indices.start, indices.step, indices.values, first, tasks, log.state, log.counts, storages
+                )
+            except RuntimeError as error:
+                if error.args == (INTERRUPTED,):
+                    raise BodyError("the loop was interrupted; no table was changed") from error
+                if error.args == (ENDLESS,):
+                    raise BodyError(
+                        f"a while loop of the body had not ended after {MOST_TURNS:,} turns, and was given up before "
+                        "anything was written: does it wait for what another iteration writes?"
+                    ) from error
+                if error.args != (SCRATCH_FULL,):
+                    raise TaskFailed(int(log.state[TASK])) from error
+                copies.grow()
+            except Exception as error:
+                raise TaskFailed(int(log.state[TASK])) from error
+
+    def _storages(self, bound: BoundArguments, log: Log, copies: Copies) -> tuple[Any, ...]:
+        storages: dict[int, Any] = {}
+        for position, argument in enumerate(bound.arguments):
+            if isinstance(argument, ScalarArgument):
+                storages[position] = argument.value
+            elif isinstance(argument, AccumulatorArgument):
+                storages[position] = argument.dtype.type(0)
+            elif self.cast.roles[position].is_recorded:
+                same = bound.same[position]
+                storages[position] = storages.get(same) or self._recording_storage(
+                    same, argument, self.cast.tag(position), log, copies
+                )
+            elif self.cast.roles[position].is_relaxed:
+                tag = SILENT | 2 * (len(self.cast.table_of) + position)
+                storages[position] = self._recording_storage(position, argument, tag, log, copies)
+            else:
+                storages[position] = read_only(argument.raw)
+        for position, group in self.cast.near.items():
+            storages[position] = NearRecorded(storages[position], group_token(group))
+        return bound.by_key([storages[position] for position in range(len(bound.arguments))])
+
+    def _recording_storage(
+        self, position: int, argument: TableArgument, tag: int, log: Log, copies: Copies
+    ) -> tuple[Any, ...]:
+        seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
+        if not self.scratch:
+            return recording.Ghost(*seen, fill=fill_of(argument.storage.dtype))
+        rows, stamps, slots = copies.of(position, argument)
+        return recording.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
+
+
+def row_dtype(tables: Sequence[TableShape]) -> type[np.integer]:
+    """Return the dtype of row numbers in records of these tables."""
+    longest = max((table.rows for table in tables), default=0)
+    return np.int32 if longest <= np.iinfo(np.int32).max else np.int64
+
+
+def _row_shape(argument: TableArgument) -> tuple[int, ...]:
+    if argument.ragged:
+        offsets = argument.raw[1]
+        return (int(np.diff(offsets).max(initial=0)),)
+    return argument.dense.shape[1:]

@@ -9,8 +9,7 @@ import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
-from strads.bodies.analysis import BodyAnalysis, analyse_body
-from strads.bodies.compile_errors import explain
+from strads.bodies.analysis import BodyAnalysis, TableKind
 from strads.bodies.functions import plain_function
 from strads.engine.minibatch.minibatches import Runner, make_runner, make_step, make_task
 from strads.engine.minibatch.rounds import Rounds, SharedTable, make_rounds
@@ -31,19 +30,10 @@ class BatchProgram(LoopProgram):
     _is_checked = False
     _indices_are_unchecked = False
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
-        # By maker, number of storages, and whether indices are checked, which depends on the sizes of tables.
-        self._functions: dict[tuple[Any, ...], Any] = {}
-
-    def _facts(self, bound: BoundArguments) -> BodyAnalysis:
-        *arguments, batches = bound.arguments
+    def _facts(self, bound: BoundArguments, batch: TableKind | None = None) -> BodyAnalysis:
+        batches = bound.arguments[-1]
         assert isinstance(batches, BatchArgument)
-        kinds = [item.kind if isinstance(item, TableArgument) else None for item in arguments]
-        body, floats = plain_function(self.body), bound.float_scalars()
-        facts = analyse_body(
-            body, kinds, bound.same[:-1], floats, bound.tuples(), batch=batches.kind, random=bound.random()
-        )
+        facts = super()._facts(bound, batches.kind)
         for position in sorted(facts.written):
             _check_parameter(bound.tables()[position])
         return replace(facts, near={}, weights={})  # workers have replicas: `near` draws from all rows
@@ -120,20 +110,12 @@ class BatchProgram(LoopProgram):
         return rounds
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
-        roles, fastmath = self.live_roles(Checking.OWNERS), self._fastmath(Checking.OWNERS)
-        checks = self.checks_parts(bound, Checking.OWNERS)
-        key = make, len(arguments[-1]), checks, bool(fastmath)
-        if key in self._functions:
-            return self._functions[key]
-        function = make(make_step(*self._live(bound), fastmath))
-        self._keep_on_disk(function, bound, make.__name__, roles, checks, fastmath)
-        try:
-            with self._compiling():
-                function.compile(tuple(map(typeof, arguments)))
-        except Exception as error:  # Numba raises many kinds, not all of them its own
-            raise explain(error, plain_function(self.body)) from error
-        self._functions[key] = function
-        return function
+        return self._run_code(
+            bound,
+            lambda live, views, fastmath: make(make_step(live, views, fastmath)),
+            lambda code: code.compile(tuple(map(typeof, arguments))),
+            (make.__name__, len(arguments[-1])),
+        )
 
 
 def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from strads.bodies.analysis import BodyAnalysis, analyse_body
+from strads.bodies.analysis import BodyAnalysis, TableKind, analyse_body
 from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
@@ -57,7 +57,7 @@ class LoopProgram:
         self._may_reorder = fastmath
         self.cast = Cast.of(bound, self.facts, by_element=by_element)
         self._recorders: dict[bool, Recorder] = {}
-        self._workers: dict[tuple[Any, ...], Worker] = {}
+        self._codes: dict[tuple[Any, ...], Any] = {}
         self._live_bodies: dict[tuple[bool, bool], Any] = {}
         self._with_outcomes: LoopProgram | None = None
         self._by_element: LoopProgram | None = None
@@ -70,13 +70,19 @@ class LoopProgram:
         finally:
             self.compile_seconds += time.perf_counter() - start
 
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Convert errors of compiling: Numba raises many kinds, not all of them its own."""
+        try:
+            yield
+        except Exception as error:
+            raise explain(error, plain_function(self.body)) from error
+
     # -- analysis ------------------------------------------------------------------------------------------
 
     def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
-        try:
+        with self._explaining():
             facts = self._facts(bound)
-        except Exception as error:  # Numba raises many kinds, not all of them its own
-            raise explain(error, plain_function(self.body)) from error
         for position, argument in bound.tables().items():
             if argument.table is None and position in facts.written:
                 raise ArgumentError(
@@ -92,11 +98,19 @@ class LoopProgram:
                 )
         return facts
 
-    def _facts(self, bound: BoundArguments) -> BodyAnalysis:
-        kinds = [item.kind if isinstance(item, TableArgument) else None for item in bound.arguments]
-        body, floats, tuples = plain_function(self.body), bound.float_scalars(), bound.tuples()
-        integers = bound.integer_scalars()
-        return analyse_body(body, kinds, bound.same, floats, tuples, random=bound.random(), integers=integers)
+    def _facts(self, bound: BoundArguments, batch: TableKind | None = None) -> BodyAnalysis:
+        """Analyse the body; `batch` is the kind of its first parameter's rows, which are then the last argument."""
+        arguments = bound.arguments[: None if batch is None else -1]
+        return analyse_body(
+            plain_function(self.body),
+            [item.kind if isinstance(item, TableArgument) else None for item in arguments],
+            bound.same[: len(arguments)],
+            bound.float_scalars(),
+            bound.tuples(),
+            batch=batch,
+            random=bound.random(),
+            integers=bound.integer_scalars(),
+        )
 
     def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance chooses outcomes of undecided branches; None if that is no use."""
@@ -177,10 +191,8 @@ class LoopProgram:
 
     def compile_scratch_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the recorder that computes with copies of real rows."""
-        try:
+        with self._explaining():
             return self._recorder(bound, indices, scratch=True)
-        except Exception as error:  # Numba raises many kinds, not all of them its own
-            raise explain(error, plain_function(self.body)) from error
 
     def explain(self, bound: BoundArguments, index: int) -> None:
         """Run a failed task in the interpreter, to raise the error with its line."""
@@ -202,24 +214,50 @@ class LoopProgram:
         CompileError
             With the offending line first.
         """
-        owned = executable.ownership
-        blocks = () if owned is None else tuple(owned.block_of)
-        in_loop_order = executable.in_loop_order
-        dtype = executable.indices.dtype if isinstance(executable.indices, np.ndarray) else executable.indices is None
-        checks = self.live_roles(checking), self.checks_parts(bound, checking), self.is_near(checking)
-        fastmath = self._fastmath(checking)
-        key = (executable.plan.locks is not None, dtype, blocks, checks, bool(fastmath))
-        if key not in self._workers:
-            try:
-                with self._compiling():
-                    live = self._live(bound, checking, in_loop_order=in_loop_order)
-                    worker = make_worker(*live, locked=key[0], fastmath=fastmath)
-                    self._keep_on_disk(worker, bound, "worker", *key[:2], checks, fastmath)
-                    compile_worker(worker, executable, storages)
-            except Exception as error:  # Numba raises many kinds, not all of them its own
-                raise explain(error, plain_function(self.body)) from error
-            self._workers[key] = worker
-        return self._workers[key]
+        indices, owned = executable.indices, executable.ownership
+        dtype = indices.dtype if isinstance(indices, np.ndarray) else indices is None
+        locked, blocks = executable.plan.locks is not None, () if owned is None else tuple(owned.block_of)
+        worker: Worker = self._run_code(
+            bound,
+            lambda live, views, fastmath: make_worker(live, views, locked=locked, fastmath=fastmath),
+            lambda code: compile_worker(code, executable, storages),
+            ("worker", locked, dtype, blocks),
+            checking,
+            in_loop_order=executable.in_loop_order,
+        )
+        return worker
+
+    def _run_code(
+        self,
+        bound: BoundArguments,
+        make: Callable[[Any, tuple[Any | None, ...], set[str] | bool], Any],
+        compile_it: Callable[[Any], object],
+        kind: tuple[Any, ...],
+        checking: Checking = Checking.OWNERS,
+        *,
+        in_loop_order: bool = False,
+    ) -> Any:
+        """Make and compile code for runs, or return what was compiled from the same inputs.
+
+        Parameters
+        ----------
+        make
+            Makes it of the task over live views, the constructors of the views, and the fast-math flags.
+        compile_it
+            Compiles it for the types of its arguments.
+        kind
+            Everything else that `make` and `compile_it` depend on.
+        """
+        roles, fastmath = self.live_roles(checking, in_loop_order=in_loop_order), self._fastmath(checking)
+        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking)
+        key = *inputs, bool(fastmath)
+        if key not in self._codes:
+            with self._explaining(), self._compiling():
+                code = make(*self._live(bound, roles, checking), fastmath)
+                self._keep_on_disk(code, bound, *inputs, fastmath)
+                compile_it(code)
+            self._codes[key] = code
+        return self._codes[key]
 
     def _keep_on_disk(self, function: Any, bound: BoundArguments, *inputs: Any) -> None:
         """Cache on disk a function made from the body, its arguments' views and other inputs."""
@@ -227,10 +265,10 @@ class LoopProgram:
         keep_on_disk(function, type(self).__name__, self._fingerprint, str(bound.float_dtype), views, *inputs)
 
     def _live(
-        self, bound: BoundArguments, checking: Checking = Checking.OWNERS, *, in_loop_order: bool = False
+        self, bound: BoundArguments, roles: tuple[Role, ...], checking: Checking
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
-        roles, checks_parts = self.live_roles(checking, in_loop_order=in_loop_order), self.checks_parts(bound, checking)
+        checks_parts = self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking)
         key = checks_parts, bool(fastmath)
         if key not in self._live_bodies:

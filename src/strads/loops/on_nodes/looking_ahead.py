@@ -120,7 +120,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         return Ahead(tasks, {}, seconds, nothing, alone, checks_all=True)
     if in_order and program.cast.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
-    one_thread = may_be_alone and in_order and tasks.team.size == 1 and not bound.sums_floats
+    is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
+    one_thread = is_single and in_order
     if one_thread and program.rounds_alike(bound):
         alone = alone or ONE_THREAD
     foresight = None
@@ -135,6 +136,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole)
             return kept and replace(kept, keeps_order=True)
         foresight = Foresight(middle, known_of(spec, tasks, in_order=in_order), tasks.record_spread)
+        one_thread |= is_single and foresight.keeps_order
         if not (is_trial or options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(foresight, in_order=in_order)
             if plan is not None:
@@ -153,6 +155,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         alone = alone or ONE_THREAD
     if is_same and may_be_alone and tasks.is_checked_in_run(changes=spec.changes):
         return known(nothing, alone, checks_all=True)
+    if one_thread and alone == FIRST_CALL:
+        alone = ONE_THREAD  # the next call would only check the indices again
     keep = not (alone and may_be_alone)
     room = None if program.cast.near else memory.get(largest(memory))  # records are kept if rows are dealt anew
     if is_trial:

@@ -69,6 +69,6 @@ def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
     return SparseRecords(whole.tables, offsets, whole.rows[entries], whole.tags[entries])
 
 
-def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> SparseRecords:
+def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> UniformRecords:
     """Return the records of tasks that touch nothing."""
-    return SparseRecords(tables, np.zeros(tasks + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8))
+    return UniformRecords(tables, (), (), np.empty((tasks, 0), np.int32), checked=True)

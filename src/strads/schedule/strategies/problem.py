@@ -186,7 +186,7 @@ class Problem:
         groups = min(groups, self.tasks)
         shares = np.arange(groups + 1, dtype=np.int64)
         bounds = shares * self.tasks // max(groups, 1)
-        if self.columns is None and groups > 0:
+        if self.columns is None and groups > 1:
             before = np.arange(self.tasks + 1) + self.found.offsets
             bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
         return None, bounds.astype(np.int64)

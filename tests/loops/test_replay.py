@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import strads
-from strads.loops.on_nodes import preparation
+from strads.loops.on_nodes import planning
 
 PRIME = 1_000_003
 
@@ -195,7 +195,7 @@ def test_large_loop_is_serializable(hot_pairs):
 
 def test_a_planted_conflict_is_noticed(hot_pairs, monkeypatch):
     """Without its precedence the same plan runs conflicting jobs together, and the replay differs."""
-    build = preparation.build_plan
+    build = planning.build_plan
 
     def without_precedence(*arguments, **options):
         plan = build(*arguments, **options)
@@ -208,7 +208,7 @@ def test_a_planted_conflict_is_noticed(hot_pairs, monkeypatch):
             **by_row_block(plan),
         )
 
-    monkeypatch.setattr(preparation, "build_plan", without_precedence)
+    monkeypatch.setattr(planning, "build_plan", without_precedence)
     with pytest.raises(AssertionError):
         check_often(slow_mix, hot_pairs, [(64, 1), (64, 1)])
 

@@ -242,12 +242,12 @@ def best_chunks(problem: Problem) -> Chunks | None:
 
 
 def sampled_chunks(
-    part: Problem, records: SparseRecords, begin: int, tasks: int
+    part: Problem, records: SparseRecords, begin: int, tasks: int, worthwhile: float
 ) -> tuple[NDArray[np.int64] | None, float]:
     """Return bounds of chunks for a loop of which a part has been recorded, and the parallelism within the part.
 
     None and 0 if the part does not tell: its runs are not of one length, and not short; or it is one chain, or chunks
-    touch too many ranges of rows.
+    touch too many ranges of rows, or so many rows that they could not have a `worthwhile` parallelism.
     """
     runs = _runs(part)
     inner = runs[1:-1]
@@ -258,7 +258,7 @@ def sampled_chunks(
     best, best_size = 0.0, 0
     for size in sizes_to_try(part, tasks) if len(runs) > 1 else ():
         bounds = _cut(runs if is_short else inner, size)
-        ranges = ranges_of(records, bounds)
+        ranges = ranges_of(records, bounds, 2 / worthwhile)
         found = None if ranges is None else chunks_of_ranges(bounds, ranges)
         if found is not None and found.parallelism > best:
             best, best_size = found.parallelism, size

@@ -57,7 +57,7 @@ def foreseen_chunks(
     None if they would be levels or hardly run together, or if the runs of tasks that wait for each other, such as the
     rows of a grid, are not all of one length in the part.
     """
-    bounds, gain = sampled_chunks(part, records, begin, tasks)
+    bounds, gain = sampled_chunks(part, records, begin, tasks, worthwhile)
     if bounds is None or gain < worthwhile:
         return None
     return bounds if gain >= ENOUGH or gain >= best_window(part)[1] else None

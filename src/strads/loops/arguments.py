@@ -104,16 +104,6 @@ class TableArgument:
         """Return the storage behind the argument's view: that of its rows and, for a map, its index."""
         return storage if self.index is None else Keyed(storage, *self.index.arrays)
 
-    def row_name(self, row: int) -> str:
-        """The user's name for a row: its key in a map, else its number."""
-        return f"row {row}" if self.index is None else f"key {self.index.keys[row]}"
-
-    def row_names(self, rows: Sequence[int]) -> str:
-        """The user's names for several rows."""
-        if self.index is None:
-            return f"rows {list(rows)}"
-        return f"keys {[int(self.index.keys[row]) for row in rows]}"
-
 
 @dataclass(frozen=True)
 class AccumulatorArgument:

@@ -3,9 +3,9 @@
 import weakref
 
 from strads.dds import dvector
+from strads.dds.arguments import table_of
 from strads.engine.minibatch.data_parallel import Aggregation
 from strads.errors import ArgumentError
-from strads.loops.arguments import table_of
 
 _registered: "weakref.WeakKeyDictionary[dvector, Aggregation]" = weakref.WeakKeyDictionary()
 

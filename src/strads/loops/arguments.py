@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.values import Size
 from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
+from strads.dds.arguments import map_of, table_of
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
 from strads.errors import ArgumentError
@@ -320,40 +321,6 @@ def bind_arguments(
 
 def _rows_of(batches: BatchArgument | None) -> list[TableArgument]:
     return [] if batches is None or isinstance(batches.rows, range) else [batches.rows]
-
-
-def table_of(value: Any) -> dvector | None:
-    """Return the table behind an argument (for a map, that of its values); None if there is none."""
-    table = value.table if isinstance(value, Relaxed | Readonly | KeyedTable) else value
-    if isinstance(table, KeyedTable):
-        table = table.table
-    return table if isinstance(table, dvector) else None
-
-
-def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of arguments that share memory but are not the same table: a table and a view of it."""
-    found = []
-    memory = [_memory_of(argument) for argument in arguments]
-    tables = [table_of(argument) for argument in arguments]
-    for second, own in enumerate(memory):
-        for first in range(second if own is not None else 0):
-            same = tables[first] is not None and tables[first] is tables[second]
-            if memory[first] is not None and not same and np.may_share_memory(memory[first], own):
-                found.append((first, second))
-    return tuple(found)
-
-
-def _memory_of(argument: Any) -> NDArray[Any] | None:
-    """Return the array behind an argument, if it is in this process."""
-    table = table_of(argument)
-    memory = argument if table is None else table.memory
-    return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None
-
-
-def map_of(value: Any) -> KeyedTable | None:
-    """Return the map behind an argument, or None."""
-    table = value.table if isinstance(value, Relaxed | Readonly) else value
-    return table if isinstance(table, KeyedTable) else None
 
 
 def check_call(body: Callable[..., Any], arguments: Sequence[Any], first: str = "the loop index") -> None:

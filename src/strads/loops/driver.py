@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
+from strads.dds.arguments import map_of, overlaps, table_of
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
-from strads.loops.arguments import check_call, map_of, overlaps, table_of
+from strads.loops.arguments import check_call
 from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.dealing import deal_anew

@@ -14,8 +14,8 @@ import numpy as np
 from numba import typeof
 
 from strads.dds import Accumulator, HashIndex, dvector
+from strads.dds.arguments import map_of, table_of
 from strads.dds.user_functions import digest
-from strads.loops.arguments import map_of, table_of
 from strads.rng.numbers import RandomNumbers
 
 _numbers: "weakref.WeakKeyDictionary[dvector | HashIndex, int]" = weakref.WeakKeyDictionary()

@@ -6,11 +6,11 @@ from typing import Any
 
 from strads.bodies.functions import fingerprint
 from strads.checkpoints import Load, Operator, Save, perform
-from strads.dds import Accumulator, KeyedTable
+from strads.dds import Accumulator
+from strads.dds.arguments import map_of, table_of
 from strads.engine.ps.profile import StalenessProfile
 from strads.engine.statistics import NodeStatistics
 from strads.errors import CheckpointError
-from strads.loops.arguments import table_of
 from strads.loops.statistics import LoopStatistics, SyncStatistics
 from strads.rng.numbers import RandomNumbers
 
@@ -41,8 +41,7 @@ def perform_loop(
     pack, unpack
         As in `Operator`.
     """
-    bases = [getattr(argument, "table", argument) for argument in arguments]  # of hints and maps
-    tables = {id(table): table for base in bases if (table := table_of(base)) is not None}
+    tables = {id(table): table for argument in arguments if (table := table_of(argument)) is not None}
     small = {id(value): value for value in arguments if isinstance(value, Accumulator | RandomNumbers)}
 
     def signature() -> Any:
@@ -58,11 +57,10 @@ def _described(argument: Any, roots: list[Any]) -> Any:
 
     When a map gets other keys, it gets another table.
     """
-    base = argument if isinstance(argument, KeyedTable) else getattr(argument, "table", argument)
-    table = table_of(base)
+    table, keyed = table_of(argument), map_of(argument)
     if table is not None:
         place = next((number for number, root in enumerate(roots) if root is table.root), None)
-        keys = (base.index.keys, getattr(base, "offsets", None)) if isinstance(base, KeyedTable) else ()
+        keys = () if keyed is None else (keyed.index.keys, getattr(keyed, "offsets", None))
         return type(argument).__name__, table.shape, table.dtype, table.is_ragged, place, keys
     if isinstance(argument, Accumulator | RandomNumbers):
         return type(argument).__name__, argument.small_state(), getattr(argument, "seed", 0)

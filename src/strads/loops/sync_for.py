@@ -12,12 +12,13 @@ from strads.checkpoints import current_session
 from strads.cluster import Cluster, Runtime
 from strads.cluster.cores import check_count
 from strads.dds import Accumulator, KeyedTable, at_start, dvector
+from strads.dds.arguments import overlaps, table_of
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
-from strads.loops.arguments import check_call, overlaps, table_of
+from strads.loops.arguments import check_call
 from strads.loops.async_for import check_node_threads
 from strads.loops.driver import count_call, mark_written, reference
 from strads.loops.keys import content_key, kind_key

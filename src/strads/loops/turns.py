@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from strads.dds import Accumulator
-from strads.dds.hints import Snapshot
-from strads.loops.arguments import table_of
+from strads.dds.arguments import table_of
 from strads.rng.numbers import RandomNumbers
 
 _locks: "weakref.WeakKeyDictionary[Any, threading.RLock]" = weakref.WeakKeyDictionary()
@@ -37,4 +36,4 @@ def _locks_of(arguments: tuple[Any, ...]) -> list[Any]:
 def _shared(argument: Any) -> Any | None:
     if isinstance(argument, Accumulator | RandomNumbers):
         return argument
-    return table_of(argument.table if isinstance(argument, Snapshot) else argument)
+    return table_of(argument)

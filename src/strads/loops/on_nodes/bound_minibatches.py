@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.functions import plain_function
 from strads.cluster import Node, ThreadTeam
+from strads.dds.arguments import table_of
 from strads.dds.shard import Shard, complete
 from strads.engine.minibatch.data_parallel import Aggregation, Parameter
 from strads.engine.plans.executor import zero_totals
@@ -22,7 +23,6 @@ from strads.loops.arguments import (
     TableArgument,
     bind_arguments,
     read_only,
-    table_of,
 )
 from strads.loops.batches import BatchProgram, as_parameters, touched_rows
 from strads.loops.keys import content_key

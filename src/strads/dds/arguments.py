@@ -1,0 +1,44 @@
+"""What lies behind the arguments of a loop: the table, the map, and the memory."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strads.dds._keyed import KeyedTable
+from strads.dds.dvector import dvector
+from strads.dds.hints import Readonly, Relaxed, Snapshot
+from strads.dds.ragged import RaggedArray
+
+
+def map_of(argument: Any) -> KeyedTable | None:
+    """Return the map that is an argument, or that its hint is for; None if there is none."""
+    base = argument.table if isinstance(argument, Relaxed | Readonly | Snapshot) else argument
+    return base if isinstance(base, KeyedTable) else None
+
+
+def table_of(argument: Any) -> dvector | None:
+    """Return the table behind an argument (for a map, that of its values); None if there is none."""
+    hinted = argument.table if isinstance(argument, Relaxed | Readonly | Snapshot) else argument
+    table = hinted.table if isinstance(hinted, KeyedTable) else hinted
+    return table if isinstance(table, dvector) else None
+
+
+def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of arguments that share memory but are not the same table: a table and a view of it."""
+    found = []
+    memory, tables = list(map(_memory_of, arguments)), list(map(table_of, arguments))
+    for second, own in enumerate(memory):
+        for first in range(second if own is not None else 0):
+            same = tables[first] is not None and tables[first] is tables[second]
+            if memory[first] is not None and not same and np.may_share_memory(memory[first], own):
+                found.append((first, second))
+    return tuple(found)
+
+
+def _memory_of(argument: Any) -> NDArray[Any] | None:
+    """Return the array behind an argument, if it is in this process."""
+    table = table_of(argument)
+    memory = argument if table is None else table.memory
+    return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None

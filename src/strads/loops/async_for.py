@@ -96,7 +96,7 @@ def async_for(
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     interpreted = mode == "python"
-    options = LoopOptions(strategy, int(seed), bool(fastmath), order, keep_records=interpreted)
+    options = LoopOptions(strategy, int(seed), bool(fastmath), order, interpreted=interpreted)
     if runtime.is_local or interpreted:
         team = runtime.team(threads)
         options = replace(options, threads=team.size, team=team)
@@ -113,7 +113,6 @@ def async_for(
                 loop_indices,
                 options,
                 record_order=record_order,
-                interpreted=interpreted,
                 remembers=not has_session(),
             )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.analysis import BodyAnalysis, TableKind
 from strads.bodies.functions import plain_function
+from strads.dds.ragged import offsets_of
 from strads.engine.minibatch.minibatches import Runner, make_runner, make_step, make_task
 from strads.engine.minibatch.rounds import Rounds, SharedTable, make_rounds
 from strads.engine.views.roles import Checking, Role
@@ -20,7 +21,8 @@ from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import explain_failure
 from strads.schedule.minibatches import TouchedRows
-from strads.schedule.records.access import AccessRecords, UniformRecords
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.parts import as_sparse
 
 
 class BatchProgram(LoopProgram):
@@ -154,25 +156,17 @@ def touched_rows(
     parts
         Number of parts that these are processed in, because records are large: the same on all nodes.
     """
-    found: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
+    counts: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
+    rows: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
     for begin, end in pairwise(np.linspace(numbers.start, numbers.stop, parts + 1).astype(int).tolist()):
-        records = record(LoopIndices.of(range(begin, end)))
-        for task in range(end - begin):
-            for table in range(tables):
-                found[table].append(_rows_of(records, task, table))
-    return [_compressed(numbers.start, rows) for rows in found]
-
-
-def _rows_of(records: AccessRecords, task: int, table: int) -> NDArray[np.int64]:
-    if isinstance(records, UniformRecords):
-        rows = records.rows[task][np.array(records.access_tables, np.int64) == table]
-    else:
-        accesses = slice(records.offsets[task], records.offsets[task + 1])
-        rows = records.rows[accesses][records.tags[accesses] >> 1 == table]
-    return np.unique(rows).astype(np.int64)
-
-
-def _compressed(first: int, rows: list[NDArray[np.int64]]) -> TouchedRows:
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(part) for part in rows], out=offsets[1:])
-    return TouchedRows(first, offsets, np.concatenate([*rows, np.empty(0, np.int64)]))
+        records = as_sparse(record(LoopIndices.of(range(begin, end))))
+        minibatch = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
+        for table in range(tables):
+            own, size = records.tags >> 1 == table, records.tables[table].rows
+            found = np.unique(minibatch[own] * size + records.rows[own])  # each row once
+            counts[table].append(np.bincount(found // max(size, 1), minlength=records.tasks))
+            rows[table].append(found % max(size, 1))
+    return [
+        TouchedRows(numbers.start, offsets_of(np.concatenate(counts[table])), np.concatenate(rows[table]))
+        for table in range(tables)
+    ]

@@ -6,7 +6,7 @@ There is only one code path: the nodes of a cluster, or this process as the only
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +27,7 @@ from strads.loops.keys import content_key, contents, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.looking_ahead import TOO_EARLY
+from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
@@ -95,7 +96,9 @@ class _Call:
     arguments: tuple[Any, ...]
     indices: LoopIndices
     options: LoopOptions
+    record_order: bool
     remembers: bool  # whether what happened in earlier calls affects the order
+    start: float  # when it began
 
     def __post_init__(self) -> None:
         self.overlaps = overlaps(self.arguments)
@@ -112,7 +115,6 @@ def run_loop(
     options: LoopOptions,
     *,
     record_order: bool,
-    interpreted: bool = False,
     remembers: bool = True,
 ) -> LoopStatistics:
     """Run a loop on all nodes of a cluster; other arguments and what it raises are those of `async_for`.
@@ -123,34 +125,31 @@ def run_loop(
     start = time.perf_counter()
     arguments = tuple(map(at_start, arguments))
     check_call(body, arguments)
-    call = _Call(cluster, body, arguments, indices, options, remembers)
-    statistics = _run_call(call, start, record_order=record_order, interpreted=interpreted)
+    statistics = _run_call(_Call(cluster, body, arguments, indices, options, record_order, remembers, start))
     count_call(arguments)
     return statistics
 
 
-def _run_call(call: _Call, start: float, *, record_order: bool, interpreted: bool) -> LoopStatistics:
+def _run_call(call: _Call) -> LoopStatistics:
     with _prepared(call) as (kept, is_new):
-        if interpreted:
-            return _interpreted(call, kept, is_new, start, record_order)
         try:
-            return _compiled(call, kept, is_new, start, record_order)
+            return _execute(call, kept, is_new)
         except AccessPatternError:
-            if is_new and not _runs_alone(call):
+            if call.options.interpreted or (is_new and not _runs_alone(call)):
                 raise
     # Tables are restored. The rows may have been those of an earlier call: record again, or let one job own all rows.
     with _prepared(call, wanders=True) as (kept, is_new):
-        return _compiled(call, kept, is_new, start, record_order)
+        return _execute(call, kept, is_new)
 
 
-def _compiled(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_order: bool) -> LoopStatistics:
-    cluster, arguments, indices, options, facts = call.cluster, call.arguments, call.indices, call.options, kept.facts
-    results = _run(call, kept, record_order)
-    _add_sums(arguments, facts, results)
+def _execute(call: _Call, kept: _KeptLoop, is_new: bool) -> LoopStatistics:
+    facts, options = kept.facts, call.options
+    results = _run(call, kept)
+    add_sums(call.arguments, facts.plan.jobs, results)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
     return LoopStatistics(
-        tasks=len(indices),
-        seconds=time.perf_counter() - start,
+        tasks=len(call.indices),
+        seconds=time.perf_counter() - call.start,
         compile_seconds=max(result.compile_seconds for result in results) + (facts.compile_seconds if is_new else 0.0),
         reconnaissance_seconds=facts.reconnaissance_seconds if is_new else 0.0,
         planning_seconds=facts.planning_seconds + copied if is_new else 0.0,
@@ -158,10 +157,10 @@ def _compiled(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_o
         execution_seconds=max(result.seconds for result in results),
         strategy=facts.plan.strategy,
         parallelism=facts.plan.parallelism,
-        threads=cluster.size * (options.threads or cluster.threads),
+        threads=1 if options.interpreted else call.cluster.size * (options.threads or call.cluster.threads),
         plan=facts.plan,
         nodes=tuple(result.statistics for result in results),
-        order=_order(facts, indices, results) if record_order else None,
+        order=_order(facts, call.indices, results) if call.record_order else None,
     )
 
 
@@ -173,29 +172,6 @@ def _order(facts: LoopFacts, indices: LoopIndices, results: list[NodeResult]) ->
     """
     sequences = [result.sequence for result in results if result.sequence is not None]
     return indices.at(sequences[0] if sequences else facts.plan.order)
-
-
-def _interpreted(call: _Call, kept: _KeptLoop, is_new: bool, start: float, record_order: bool) -> LoopStatistics:
-    facts = kept.facts
-    begin = time.perf_counter()
-    try:
-        call.cluster.run(run_in_interpreter, kept.name, call.arguments)
-    finally:
-        mark_written(call.cluster, call.arguments, facts.written)
-    return LoopStatistics(
-        tasks=len(call.indices),
-        seconds=time.perf_counter() - start,
-        compile_seconds=facts.compile_seconds if is_new else 0.0,
-        reconnaissance_seconds=facts.reconnaissance_seconds if is_new else 0.0,
-        planning_seconds=facts.planning_seconds if is_new else 0.0,
-        copy_seconds=0.0,
-        execution_seconds=time.perf_counter() - begin,
-        strategy=facts.plan.strategy,
-        parallelism=facts.plan.parallelism,
-        threads=1,
-        plan=facts.plan,
-        order=call.indices.at(facts.plan.order) if record_order else None,
-    )
 
 
 @contextmanager
@@ -274,7 +250,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
 
 def _runs_alone(call: _Call) -> bool:
     """Whether a loop whose tasks leave their recorded rows may run as one job."""
-    return call.options.strategy == "auto" and not call.options.keep_records
+    return call.options.strategy == "auto" and not call.options.interpreted
 
 
 def _retire_outdated(call: _Call) -> _KeptLoop | None:
@@ -305,14 +281,16 @@ def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
     kept.deal = call.deal
 
 
-def _run(call: _Call, kept: _KeptLoop, record_order: bool) -> list[NodeResult]:
+def _run(call: _Call, kept: _KeptLoop) -> list[NodeResult]:
     cluster, arguments, facts = kept.cluster, call.arguments, kept.facts
     references = tuple(
         reference(cluster, argument, facts.bounds.get(position)) for position, argument in enumerate(arguments)
     )
     held = contents(arguments, facts.aligned)
     try:
-        return cluster.run(run, kept.name, references, held, call.options.team, record_order)
+        if call.options.interpreted:
+            return cluster.run(run_in_interpreter, kept.name, references)
+        return cluster.run(run, kept.name, references, held, call.options.team, call.record_order)
     except BaseException as error:
         if not isinstance(error, NodeFailure):
             try:
@@ -330,11 +308,11 @@ def count_call(arguments: tuple[Any, ...]) -> None:
         numbers.calls += 1
 
 
-def _add_sums(arguments: tuple[Any, ...], facts: LoopFacts, results: list[NodeResult]) -> None:
-    """Add up the jobs' partial sums, in the order of the jobs."""
+def add_sums(arguments: tuple[Any, ...], parts: int, results: Sequence[NodeResult | SyncResult]) -> None:
+    """Add up the partial sums of accumulators, of which there are `parts`, in their order."""
     for position, argument in enumerate(arguments):
         if isinstance(argument, Accumulator):
-            totals = zero_totals(facts.plan.jobs, argument.dtype)
+            totals = zero_totals(parts, argument.dtype)
             for result in results:
                 own = result.jobs >= 0
                 totals[result.jobs[own], 0] += result.totals[position][own]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,18 +10,17 @@ import numpy as np
 
 from strads import cluster
 from strads.checkpoints import current_session
-from strads.cluster import Cluster, Runtime
+from strads.cluster import Runtime
 from strads.cluster.cores import check_count
-from strads.dds import Accumulator, KeyedTable, at_start, dvector
+from strads.dds import KeyedTable, at_start, dvector
 from strads.dds.arguments import overlaps, table_of
 from strads.dds.sent_functions import sent_to
-from strads.engine.plans.executor import zero_totals
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
 from strads.loops.arguments import check_call
 from strads.loops.async_for import check_node_threads
-from strads.loops.driver import count_call, mark_written, reference
+from strads.loops.driver import add_sums, count_call, mark_written, reference
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
@@ -114,43 +114,43 @@ def sync_for(
         check_node_threads(threads, runtime.threads)
     each = runtime.threads if threads is None else cluster.check_threads(threads)
     size, count = check_count("batch_size", batch_size), _count_workers(workers, rules, runtime.cluster.size, each)
-    minibatches = Minibatches(rows, size, count, None if seed is None else int(seed))
+    call = SyncCall(
+        body,
+        range(int(data)) if isinstance(data, int | np.integer) else data,
+        arguments,
+        Minibatches(rows, size, count, None if seed is None else int(seed)),
+        rules,
+        recon=bool(recon),
+        fastmath=bool(fastmath),
+        team=runtime.team(threads) if runtime.is_local else None,
+    )
 
     def run() -> SyncStatistics:
         with turn((*arguments, data)):
-            return _run(runtime, data, body, arguments, minibatches, rules, bool(recon), bool(fastmath), threads)
+            return _run(runtime, call)
 
     if current_session() is None:
         return run()
-    chosen = minibatches, repr(rules), bool(recon), bool(fastmath)
+    chosen = call.minibatches, repr(rules), call.recon, call.fastmath
     given = (*arguments, data)
     return perform_loop("sync_for", run, body, given, chosen, pack_sync, partial(unpack_sync, rules=rules))
 
 
-def _run(
-    runtime: Runtime,
-    data: Any,
-    body: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    minibatches: Minibatches,
-    rules: Consistency,
-    recon: bool,
-    fastmath: bool,
-    threads: int | None,
-) -> SyncStatistics:
+def _run(runtime: Runtime, call: SyncCall) -> SyncStatistics:
     """Run the loop."""
     start = time.perf_counter()
-    arguments = tuple(map(at_start, arguments))
-    call = _call(runtime, data, body, arguments, minibatches, rules, recon, fastmath, threads)
+    call = replace(call, arguments=tuple(map(at_start, call.arguments)))
     results: list[SyncResult] = []
+    sent = _sent(runtime, call)
     try:
-        results = runtime.run(run_minibatches, call)
+        results = runtime.run(run_minibatches, sent)
     finally:
         # After a failure it is unknown what has changed.
-        mark_written(runtime.cluster, arguments, results[0].written if results else range(len(arguments)))
-    _add_sums(arguments, minibatches.workers, results)
-    count_call(arguments)
-    return _statistics(minibatches, rules, arguments, results, time.perf_counter() - start)
+        positions = results[0].written if results else range(len(call.arguments))
+        mark_written(runtime.cluster, call.arguments, positions)
+    add_sums(call.arguments, call.minibatches.workers, results)
+    count_call(call.arguments)
+    return _statistics(call, results, time.perf_counter() - start)
 
 
 def _count_workers(workers: int | None, rules: Consistency, nodes: int, threads: int) -> int:
@@ -183,76 +183,44 @@ def _check_seed(seed: Any) -> None:
         raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more, or None")
 
 
-def _call(
-    runtime: Runtime,
-    data: Any,
-    body: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    minibatches: Minibatches,
-    rules: Consistency,
-    recon: bool,
-    fastmath: bool,
-    threads: int | None,
-) -> SyncCall:
-    """Return the description of a call for the nodes."""
-    nodes: Cluster = runtime.cluster
-    tables = [*map(table_of, arguments), data if isinstance(data, dvector) else None]
+def _sent(runtime: Runtime, call: SyncCall) -> SyncCall:
+    """Return a call as it is sent to the nodes: with references to tables, and what identifies them."""
+    given = (*call.arguments, call.data)
+    tables = list(map(table_of, given))
     aggregations = {position: aggregation_of(table) for position, table in enumerate(tables[:-1]) if table is not None}
     for position, aggregation in aggregations.items():
-        if callable(aggregation) and not rules.in_order:
+        if callable(aggregation) and not call.consistency.in_order:
             raise ArgumentError(
                 f"argument {position + 1} after the minibatch has an aggregation that needs the changes of a whole "
-                f'round, but {rules} has no rounds: use BSP() or Hybrid(), or register "average" or "sum"'
+                f'round, but {call.consistency} has no rounds: use BSP() or Hybrid(), or register "average" or "sum"'
             )
-    if isinstance(data, int | np.integer):
-        data = range(int(data))
-    passed, rows = arguments, data
+    passed, rows, nodes = call.arguments, call.data, runtime.cluster
     if not runtime.is_local:
-        passed = tuple(reference(nodes, argument) for argument in arguments)
-        if isinstance(data, dvector):
-            rows = reference(nodes, data, minibatches.row_bounds(nodes.size))
-    return SyncCall(
-        sent_to(nodes, body, compiled=True),
-        rows,
-        passed,
-        tuple(map(kind_key, (*arguments, data))),
-        tuple(None if table is None else content_key(table) for table in tables),
-        overlaps((*arguments, data)),
-        aggregations,
-        minibatches,
-        rules,
-        recon,
-        fastmath,
-        runtime.team(threads) if runtime.is_local else None,
+        passed = tuple(reference(nodes, argument) for argument in passed)
+        if isinstance(rows, dvector):
+            rows = reference(nodes, rows, call.minibatches.row_bounds(nodes.size))
+    return replace(
+        call,
+        body=sent_to(nodes, call.body, compiled=True),
+        data=rows,
+        arguments=passed,
+        kinds=tuple(map(kind_key, given)),
+        contents=tuple(None if table is None else content_key(table) for table in tables),
+        overlaps=overlaps(given),
+        aggregations=aggregations,
     )
 
 
-def _add_sums(arguments: tuple[Any, ...], workers: int, results: list[SyncResult]) -> None:
-    """Add up the threads' partial sums, in their order."""
-    for position, argument in enumerate(arguments):
-        if isinstance(argument, Accumulator):
-            totals = zero_totals(workers, argument.dtype)
-            for result in results:
-                totals[:, 0] += result.totals[position]
-            argument.add(totals[:, 0].sum().item())
-
-
-def _statistics(
-    minibatches: Minibatches,
-    rules: Consistency,
-    arguments: tuple[Any, ...],
-    results: list[SyncResult],
-    seconds: float,
-) -> SyncStatistics:
+def _statistics(call: SyncCall, results: list[SyncResult], seconds: float) -> SyncStatistics:
     times = [result.times[worker] for result in results for worker in sorted(result.times)]
     histograms: dict[int, Any] = {}
     for result in results:
         for position, histogram in result.histograms.items():
             histograms[position] = histograms.get(position, 0) + histogram
     return SyncStatistics(
-        batches=minibatches.count,
-        workers=minibatches.workers,
-        consistency=rules,
+        batches=call.minibatches.count,
+        workers=call.minibatches.workers,
+        consistency=call.consistency,
         seconds=seconds,
         compile_seconds=max(result.compile_seconds for result in results),
         reconnaissance_seconds=max(result.reconnaissance_seconds for result in results),

@@ -1,8 +1,8 @@
 """A `sync_for` bound to a node: its tables, its minibatches, and the rows that these touch."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,15 +62,15 @@ class SyncCall:
     body: Callable[..., Any]
     data: Any
     arguments: tuple[Any, ...]
-    kinds: tuple[Any, ...]
-    contents: tuple[Any, ...]
-    overlaps: tuple[tuple[int, int], ...]
-    aggregations: dict[int, Aggregation]
     minibatches: Minibatches
     consistency: Consistency
     recon: bool
     fastmath: bool
     team: ThreadTeam | None = None
+    kinds: tuple[Any, ...] = ()
+    contents: tuple[Any, ...] = ()
+    overlaps: tuple[tuple[int, int], ...] = ()
+    aggregations: Mapping[int, Aggregation] = field(default_factory=dict)
 
 
 class BoundMinibatches:

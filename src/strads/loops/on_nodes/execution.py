@@ -1,5 +1,6 @@
 """Node program `run`: one execution of this node's part of a prepared loop."""
 
+import time
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -93,8 +94,9 @@ def run(
     )
 
 
-def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> None:
+def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> NodeResult:
     """Execute a prepared loop in the interpreter, on one thread, with every access checked."""
+    start = time.perf_counter()
     loop: NodeLoop = node.store[name]
     bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
     before = _snapshot(bound, program, {})
@@ -105,16 +107,19 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Non
         if isinstance(argument, AccumulatorArgument)
     }
     summing = replace(bound, arguments=tuple(sums.get(p, argument) for p, argument in enumerate(bound.arguments)))
+    plan = loop.part.plan
     try:
-        indices, plan = loop.spec.indices, loop.part.plan
-        checked = program.body, summing, program.cast, indices, plan, loop.records, loop.pools
+        checked = program.body, summing, program.cast, loop.spec.indices, plan, loop.records, loop.pools
         run_checked(*checked, exact=not loop.outcomes)
     except BaseException:
         for rows, values in before:
             rows[...] = values
         raise
-    for position, argument in sums.items():
-        arguments[position].add(argument.accumulator.value)
+    seconds = time.perf_counter() - start
+    statistics = NodeStatistics(node.rank, node.comm.hosts[node.rank], plan.tasks, 0, 0, seconds, 0.0, 0.0, 0)
+    jobs = np.arange(min(plan.jobs, 1))  # where all tasks have added to one sum
+    totals = {position: np.full(len(jobs), argument.accumulator.value) for position, argument in sums.items()}
+    return NodeResult(jobs, totals, None, statistics, seconds, 0.0, 0.0)
 
 
 class _Call:

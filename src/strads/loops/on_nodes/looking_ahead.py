@@ -99,7 +99,7 @@ def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
 def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> Ahead | None:
     """Look ahead; with `is_trial`, None is returned if a task fails."""
     node, bound, options = whole.node, whole.bound, spec.options
-    is_local = node.size == 1 and not options.keep_records
+    is_local = node.size == 1 and not options.interpreted
     may_be_alone = is_local and options.strategy == "auto"
     in_order = options.order == "sequential"
     if in_order and is_local and not bound.sums_floats:
@@ -225,7 +225,7 @@ def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]
     found: dict[int, NDArray[Any]] = {}
     for position in tasks.program.cast.with_role(Role.ALIGNED):
         storage = tasks.bound.tables()[position].storage
-        if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.keep_records:
+        if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.interpreted:
             continue
         shape = (len(spec.indices), *storage.shape[1:])
         old = None if outdated is None else outdated.aligned.get(position, (None, None))[1]

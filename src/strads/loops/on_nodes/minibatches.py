@@ -26,7 +26,8 @@ class SyncResult:
     """The result of a `sync_for` on one node; positions are those of the arguments."""
 
     written: frozenset[int]
-    totals: dict[int, NDArray[Any]]
+    jobs: NDArray[np.int64]  # numbers of the workers
+    totals: dict[int, NDArray[Any]]  # position of an accumulator → its sum in each of them; 0 for those of other nodes
     times: dict[int, WorkerTimes]  # by replica
     histograms: dict[int, NDArray[np.int64]]  # clock differentials, by table
     compile_seconds: float
@@ -50,6 +51,7 @@ def run_minibatches(node: Node, call: SyncCall) -> SyncResult:
     sent = node.comm.traffic.since(traffic)
     return SyncResult(
         loop.program.facts.written,
+        np.arange(call.minibatches.workers),
         {position: totals[:, 0].copy() for position, totals in loop.totals.items()},
         times,
         histograms,

@@ -78,7 +78,7 @@ def _prepare(
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             position = largest(memory)
             aligned[position] = spec.contents[position], memory.pop(position)
-        kept = together if (spec.options.keep_records and not ahead.checks_all) or is_dealt(plan) else None
+        kept = together if (spec.options.interpreted and not ahead.checks_all) or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
             bounds=bounds,

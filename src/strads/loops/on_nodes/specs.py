@@ -51,7 +51,7 @@ class LoopOptions:
     seed: int = 0
     fastmath: bool = True
     order: str = "any"
-    keep_records: bool = False
+    interpreted: bool = False
     micro_sync: bool = False
     job_order: str = "heaviest"
     threads: int | None = None

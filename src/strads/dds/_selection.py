@@ -10,7 +10,7 @@ from strads.dds._layout import Layout, numbers
 from strads.dds._node_tables import Selection
 from strads.dds._spread import Spread
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray, offsets_of, read_only
 from strads.errors import ArgumentError, InputError
 
 
@@ -52,13 +52,6 @@ def row_numbers(index: Any, length: int) -> NDArray[np.int64]:
     if outside.any():
         row_number(rows[outside][0], length)
     return np.where(rows < 0, rows + length, rows).astype(np.int64)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def readable(storage: Storage) -> Storage:

@@ -1,11 +1,12 @@
-"""What lies behind the arguments of a loop: the table, the map, and the memory."""
+"""What lies behind the arguments of a loop: the table, the map, and the memory; and that a loop has changed it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.cluster import Cluster
 from strads.dds._keyed import KeyedTable
 from strads.dds.dvector import dvector
 from strads.dds.hints import Readonly, Relaxed, Snapshot
@@ -42,3 +43,13 @@ def _memory_of(argument: Any) -> NDArray[Any] | None:
     table = table_of(argument)
     memory = argument if table is None else table.memory
     return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None
+
+
+def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterable[int]) -> None:
+    """Mark the tables that a loop has, or may have, changed, on the nodes that store them."""
+    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
+    for table in written.values():
+        if cluster.is_local:
+            table.mark_written()
+        elif table.is_distributed:
+            table.written_on_nodes()

@@ -20,14 +20,13 @@ from strads.dds._selection import (
     assign_remote,
     checked_index,
     read,
-    read_only,
     read_remote,
     readable,
 )
 from strads.dds._storage import Storage, as_storage
 from strads.dds.creation import Seed, Shape, check_shape, normal_array, uniform_array
 from strads.dds.operators import Operators
-from strads.dds.ragged import RaggedArray
+from strads.dds.ragged import RaggedArray, read_only
 from strads.errors import ArgumentError, InputError, StradsError
 
 _FETCHED_BYTES = 4 << 20

@@ -132,6 +132,18 @@ class RaggedArray:
         return [row.tolist() for row in self]
 
 
+def read_only(raw: Any) -> Any:
+    """Return a read-only view of an array, or of each array of a tuple.
+
+    Code compiled for such arrays cannot write them: if the analysis of a body misses a write, it does not compile.
+    """
+    if isinstance(raw, tuple):
+        return tuple(map(read_only, raw))
+    view = raw.view()
+    view.flags.writeable = False
+    return view
+
+
 def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where rows of these lengths start, and where the last one ends: shape (rows + 1,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)

@@ -2,7 +2,7 @@
 
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,19 @@ from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.values import Size
-from strads.dds import Accumulator, HashIndex, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap, dvector
+from strads.dds import (
+    Accumulator,
+    HashIndex,
+    KeyedTable,
+    RaggedArray,
+    Readonly,
+    Relaxed,
+    accumulator,
+    dmultimap,
+    dvector,
+)
 from strads.dds.arguments import map_of, table_of
+from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
 from strads.errors import ArgumentError
@@ -120,6 +131,10 @@ class AccumulatorArgument:
         """Dtype of the jobs' partial sums."""
         return np.dtype(np.float64 if isinstance(self.accumulator.value, float) else np.int64)
 
+    def empty(self) -> "AccumulatorArgument":
+        """Return another sum of the same type, of nothing."""
+        return replace(self, accumulator=accumulator(self.dtype.type(0).item()))
+
     @property
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
@@ -207,37 +222,31 @@ class BoundArguments:
         """Equal keys compile to the same code."""
         return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype, self.overlaps
 
+    def scalars(self) -> dict[int, Any]:
+        """Position → number, bool, None, or tuple of them."""
+        return {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
+
     def float_scalars(self) -> frozenset[int]:
         """Positions of floating-point scalars, and of tuples that contain one."""
-        return frozenset(
-            position
-            for position, argument in enumerate(self.arguments)
-            if type(argument) is ScalarArgument and _has_float(argument.value)
-        )
+        return frozenset(position for position, value in self.scalars().items() if _has_float(value))
 
     def integer_scalars(self) -> frozenset[int]:
         """Positions of bools, and of integers that compiled code holds signed, or unsigned with less than 64 bits."""
-        return frozenset(
-            position
-            for position, argument in enumerate(self.arguments)
-            if type(argument) is ScalarArgument
-            and (isinstance(argument.value, bool) or _is_integer(np.asarray(argument.value).dtype))
-        )
+        scalars = self.scalars().items()
+        return frozenset(i for i, value in scalars if isinstance(value, bool) or _is_integer(np.asarray(value).dtype))
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
         """Return the arguments with some tables relaxed: each lane works on a replica of them."""
-        relaxed = (
-            replace(argument, relaxed=True)
-            if position in positions and isinstance(argument, TableArgument)
-            else argument
-            for position, argument in enumerate(self.arguments)
-        )
-        return replace(self, arguments=tuple(relaxed))
+        return self.exchanged({p: replace(a, relaxed=True) for p, a in self.tables().items() if p in positions})
+
+    def exchanged(self, others: Mapping[int, Argument]) -> "BoundArguments":
+        """Return the arguments with some of them exchanged for others."""
+        return replace(self, arguments=tuple(others.get(p, argument) for p, argument in enumerate(self.arguments)))
 
     @property
     def sums_floats(self) -> bool:
         """Whether the body accumulates floats: then the bits of the sum depend on which job runs which task."""
-        return any(isinstance(a, AccumulatorArgument) and a.dtype.kind == "f" for a in self.arguments)
+        return any(a.dtype.kind == "f" for a in self.sums().values())
 
     @property
     def has_floats(self) -> bool:
@@ -248,8 +257,7 @@ class BoundArguments:
 
     def tuples(self) -> dict[int, Any]:
         """Position → structure of a tuple of numbers: for each item None, or the same for a nested tuple."""
-        values = {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
-        return {position: _form(value) for position, value in values.items() if isinstance(value, tuple)}
+        return {position: _form(value) for position, value in self.scalars().items() if isinstance(value, tuple)}
 
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether the first size of each pair is at most the second."""
@@ -263,7 +271,7 @@ class BoundArguments:
         argument = self.arguments[of]
         if kind == "axis" and isinstance(argument, TableArgument):
             return len(argument.storage) if rest[0] == 0 else argument.dense.shape[rest[0]]
-        value = argument.value if type(argument) is ScalarArgument else None
+        value = self.scalars().get(of)
         return int(value) if isinstance(value, numbers.Integral) else unknown
 
     def random(self) -> frozenset[int]:
@@ -274,11 +282,27 @@ class BoundArguments:
         """Position → table argument."""
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
 
-    def by_key(self, storages: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the storages of all arguments; those of maps include the index."""
+    def sums(self) -> dict[int, AccumulatorArgument]:
+        """Position → accumulator."""
+        return {i: a for i, a in enumerate(self.arguments) if isinstance(a, AccumulatorArgument)}
+
+    def storages(self, of_table: Callable[[int, TableArgument], Any], of_sums: Mapping[int, Any]) -> tuple[Any, ...]:
+        """Return what compiled code is passed for each argument; for maps, it includes the index.
+
+        Parameters
+        ----------
+        of_table
+            Returns the storage of a table, given its position.
+        of_sums
+            That of each accumulator, by position.
+        """
         return tuple(
-            argument.by_key(storage) if isinstance(argument, TableArgument) else storage
-            for argument, storage in zip(self.arguments, storages, strict=True)
+            argument.by_key(of_table(position, argument))
+            if isinstance(argument, TableArgument)
+            else of_sums[position]
+            if isinstance(argument, AccumulatorArgument)
+            else argument.value
+            for position, argument in enumerate(self.arguments)
         )
 
 
@@ -345,15 +369,6 @@ def _check_map(name: str, keyed: KeyedTable) -> None:
             f"numbers. Pass {name}.table, np.asarray({name}.offsets) and {name}.rows_of(keys, must_exist=True): the "
             "values of row r are table[offsets[r]] to table[offsets[r + 1] - 1]"
         )
-
-
-def read_only(raw: Any) -> Any:
-    """Return arrays that compiled code cannot write: if the analysis misses a write, the body does not compile."""
-    if isinstance(raw, tuple):
-        return tuple(map(read_only, raw))
-    view = raw.view()
-    view.flags.writeable = False
-    return view
 
 
 def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any], first: str) -> list[str]:

@@ -18,6 +18,7 @@ from strads.loops.steps import pack_async, perform_loop, unpack_async
 from strads.loops.turns import turn
 from strads.schedule.choice import STRATEGIES
 
+_STRATEGIES = ("auto", *STRATEGIES)
 _MODES = ("compiled", "python")
 _ORDERS = ("any", "sequential")
 
@@ -131,11 +132,16 @@ def check_node_threads(threads: int | None, of_node: int) -> None:
 
 
 def _check_options(strategy: str, order: str, mode: str, seed: int) -> None:
-    if strategy not in ("auto", *STRATEGIES):
-        raise ArgumentError(f"strategy={strategy!r} is unknown; choose one of auto, {', '.join(STRATEGIES)}")
-    if order not in _ORDERS:
-        raise ArgumentError(f"order={order!r} is unknown; choose one of {', '.join(_ORDERS)}")
-    if mode not in _MODES:
-        raise ArgumentError(f"mode={mode!r} is unknown; choose one of {', '.join(_MODES)}")
+    for name, value, known in (("strategy", strategy, _STRATEGIES), ("order", order, _ORDERS), ("mode", mode, _MODES)):
+        if value not in known:
+            raise ArgumentError(f"{name}={value!r} is unknown; choose one of {', '.join(known)}")
+    check_seed(seed)
+
+
+def check_seed(seed: object, *, may_be_none: bool = False) -> None:
+    """Reject what is no seed."""
+    if seed is None and may_be_none:
+        return
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more")
+        also = ", or None" if may_be_none else ""
+        raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more{also}")

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numba import typeof
-from numpy.typing import NDArray
 
 from strads.bodies.analysis import BodyAnalysis, TableKind
 from strads.bodies.functions import plain_function
-from strads.dds.ragged import offsets_of
 from strads.engine.minibatch.minibatches import Runner, make_runner, make_step, make_task
 from strads.engine.minibatch.rounds import Rounds, SharedTable, make_rounds
 from strads.engine.views.roles import Checking, Role
@@ -20,17 +17,13 @@ from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import explain_failure
-from strads.schedule.minibatches import TouchedRows
-from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.parts import as_sparse
 
 
 class BatchProgram(LoopProgram):
     """A minibatch body, compiled for one combination of argument types."""
 
     _chunk = 64  # each is many rows
-    _is_checked = False
-    _indices_are_unchecked = False
+    _is_checkable: bool | None = None  # whether indices are checked before a run; None: not known yet
 
     def _facts(self, bound: BoundArguments, batch: TableKind | None = None) -> BodyAnalysis:
         batches = bound.arguments[-1]
@@ -63,55 +56,43 @@ class BatchProgram(LoopProgram):
         """Whether rows are indexed by values that have not been checked."""
         facts = self.facts
         unfit = facts.volatile_parts or not bound.fit(facts.volatile_fits)
-        return bool(self._indices_are_unchecked or facts.volatile_reads or unfit)
+        return bool(self._is_checkable is False or facts.volatile_reads or unfit)
 
     def may_stop_half_way(self, bound: BoundArguments) -> bool:
         """Whether something that was not checked beforehand may stop a run."""
-        return self._indices_are_unchecked or not self.is_certain(bound)
+        return self._is_checkable is False or not self.is_certain(bound)
 
     def compile_check(self, bound: BoundArguments) -> bool:
         """Compile the index check before a run; False if each access of the run has to be checked instead.
 
         This is the case for a body that uses a table as a whole, as in `np.dot(w, x)`.
         """
-        if self._is_checked:
-            return not self._indices_are_unchecked
-        self._is_checked = True
-        try:
-            self.compile_recorder(bound, LoopIndices.of(0))
-        except StradsError:
-            if any(role.is_recorded for role in self.cast.roles):
-                self._is_checked = False
-                raise
-            self._indices_are_unchecked = True
-        return not self._indices_are_unchecked
+        if self._is_checkable is None:
+            try:
+                self.compile_recorder(bound, LoopIndices.of(0))
+            except StradsError:
+                if any(role.is_recorded for role in self.cast.roles):
+                    raise
+                self._is_checkable = False
+            else:
+                self._is_checkable = True
+        return self._is_checkable
 
     def runner(self, bound: BoundArguments, storages: tuple[Any, ...]) -> Runner:
-        """Compile the loop of a thread over minibatches; compiling again is free.
-
-        Raises
-        ------
-        CompileError
-            With the offending line first.
-        """
+        """Compile the loop of a thread over minibatches; compiling again is free."""
         arguments = (np.zeros(0, np.int64), 0, 0, 0, np.zeros(1, np.int64), storages)
         runner: Runner = self._compiled(make_runner, bound, arguments)
         return runner
 
     def rounds(self, bound: BoundArguments, tables: tuple[SharedTable, ...], storages: tuple[Any, ...]) -> Rounds:
-        """Compile the rounds of a thread, given the storages of all workers; compiling again is free.
-
-        Raises
-        ------
-        CompileError
-            With the offending line first.
-        """
+        """Compile the rounds of a thread, given the storages of all workers; compiling again is free."""
         flags = np.zeros(1, np.int64)
         arguments = (np.zeros((1, 0), np.int64), 0, 1, tables, flags, flags, storages)
         rounds: Rounds = self._compiled(make_rounds, bound, arguments)
         return rounds
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
+        """Raise `CompileError` for a body that Numba cannot compile, with the offending line first."""
         return self._run_code(
             bound,
             lambda live, views, fastmath: make(make_step(live, views, fastmath)),
@@ -122,13 +103,11 @@ class BatchProgram(LoopProgram):
 
 def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:
     """Make threads work on replicas of the written tables, like relaxed tables; or record the accesses to them."""
-    arguments = tuple(
-        replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
-        if isinstance(item, TableArgument)
-        else item
-        for item in bound.arguments
-    )
-    return replace(bound, arguments=arguments)
+    as_replica = {
+        position: replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
+        for position, item in bound.tables().items()
+    }
+    return bound.exchanged(as_replica)
 
 
 def _check_parameter(argument: TableArgument) -> None:
@@ -138,35 +117,3 @@ def _check_parameter(argument: TableArgument) -> None:
             f"the body writes {argument.name!r}, a table of {kind}: sync_for adds up the changes of replicas, so it "
             "needs rows of numbers"
         )
-
-
-def touched_rows(
-    record: Callable[[LoopIndices], AccessRecords], tables: int, numbers: range, parts: int
-) -> list[TouchedRows]:
-    """Return the rows of each table that minibatches touch.
-
-    Parameters
-    ----------
-    record
-        Runs reconnaissance over some minibatches (a collective).
-    tables
-        Number of recorded tables.
-    numbers
-        Numbers of this node's minibatches.
-    parts
-        Number of parts that these are processed in, because records are large: the same on all nodes.
-    """
-    counts: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
-    rows: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
-    for begin, end in pairwise(np.linspace(numbers.start, numbers.stop, parts + 1).astype(int).tolist()):
-        records = as_sparse(record(LoopIndices.of(range(begin, end))))
-        minibatch = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
-        for table in range(tables):
-            own, size = records.tags >> 1 == table, records.tables[table].rows
-            found = np.unique(minibatch[own] * size + records.rows[own])  # each row once
-            counts[table].append(np.bincount(found // max(size, 1), minlength=records.tasks))
-            rows[table].append(found % max(size, 1))
-    return [
-        TouchedRows(numbers.start, offsets_of(np.concatenate(counts[table])), np.concatenate(rows[table]))
-        for table in range(tables)
-    ]

@@ -6,7 +6,7 @@ There is only one code path: the nodes of a cluster, or this process as the only
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
-from strads.dds.arguments import map_of, overlaps, table_of
+from strads.dds.arguments import map_of, mark_written, overlaps, table_of
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
@@ -106,6 +106,10 @@ class _Call:
         self.key = fingerprint(self.body), self.options, kinds, self.overlaps
         self.deal = _deal_of(self.arguments)
 
+    def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
+        """Return the arguments as they are sent, of tables laid out by these bounds."""
+        return tuple(reference(self.cluster, a, bounds.get(position)) for position, a in enumerate(self.arguments))
+
 
 def run_loop(
     cluster: Cluster,
@@ -180,11 +184,13 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
 
     With `wanders` it is always prepared again: tasks have left the rows that were recorded in an earlier call.
     """
-    _drop_dead()
+    for dead in [kept for kept in _kept.copy() if kept.cluster.closed]:
+        _drop(dead)
     kept = None if wanders else _find(call)
     is_new = kept is None
     if kept is None:
-        kept = _prepare(call, wanders=wanders or _has_wandered(call))
+        did_before = call.remembers and any(other.wanders for other in _kept.copy() if other.key == call.key)
+        kept = _prepare(call, wanders=wanders or did_before)
     try:
         if kept.facts.is_dealt and kept.deal != call.deal:
             _deal_anew(call, kept)
@@ -192,10 +198,6 @@ def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop
     finally:
         with _keeping:
             kept.users -= 1
-
-
-def _has_wandered(call: _Call) -> bool:
-    return call.remembers and any(kept.wanders for kept in _kept.copy() if kept.key == call.key)
 
 
 def _find(call: _Call) -> _KeptLoop | None:
@@ -215,22 +217,29 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
-    replaces = None if outdated is None else outdated.name
-    # A loop that has run in sequence continues to do so. Whether its rows change in each call is unknown: only once
-    # they have been the same in two calls is reconnaissance worthwhile.
-    deciding = None if outdated is None else contents(arguments, outdated.facts.deciding)
-    changes = call.remembers and outdated is not None and outdated.contents != deciding
-    in_sequence = call.remembers and outdated is not None and outdated.facts.stays_in_sequence
-    alone = "so it ran before its rows changed" if in_sequence and call.options.strategy == "auto" else ""
-    if wanders and _runs_alone(call):
-        alone = "a task has left the rows that were recorded for it"
-    held = {position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None}
-    name, body = cluster.new_name(), sent_to(cluster, call.body, compiled=True)
-    is_first = outdated is None and not wanders
-    loop = name, body, call.indices, call.options, call.overlaps, held
+    changes = in_sequence = False
+    if outdated is not None and call.remembers:
+        # A loop that has run in sequence continues to do so. Whether its rows change in each call is unknown: only once
+        # they have been the same in two calls is reconnaissance worthwhile.
+        changes = outdated.contents != contents(arguments, outdated.facts.deciding)
+        in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
     leaves_rows = wanders and _runs_alone(call)
-    spec = LoopSpec(*loop, alone, leaves_rows, is_first, changes, call.deal, replaces)
-    references = tuple(reference(cluster, argument) for argument in arguments)
+    alone = "so it ran before its rows changed" if in_sequence else ""
+    spec = LoopSpec(
+        cluster.new_name(),
+        sent_to(cluster, call.body, compiled=True),
+        call.indices,
+        call.options,
+        call.overlaps,
+        contents={position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None},
+        alone="a task has left the rows that were recorded for it" if leaves_rows else alone,
+        leaves_rows=leaves_rows,
+        is_first=outdated is None and not wanders,
+        changes=changes,
+        deal=call.deal,
+        replaces=None if outdated is None else outdated.name,
+    )
+    references = call.references({})
     try:
         replies = cluster.run(prepare, spec, references)
     except (BodyIndexError, BodyKeyError) as error:
@@ -240,7 +249,9 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     held = contents(arguments, facts.deciding)
-    kept = _KeptLoop(cluster, name, call.key, call.indices, tables, facts, held, wanders, changes, call.deal, users=1)
+    kept = _KeptLoop(
+        cluster, spec.name, call.key, call.indices, tables, facts, held, wanders, changes, call.deal, users=1
+    )
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
@@ -271,9 +282,8 @@ def _deal_of(arguments: tuple[Any, ...]) -> Deal:
 
 
 def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
-    references = tuple(reference(call.cluster, argument) for argument in call.arguments)
     try:
-        results = call.cluster.run(deal_anew, kept.name, references, call.deal, call.options.team)
+        results = call.cluster.run(deal_anew, kept.name, call.references({}), call.deal, call.options.team)
     except BaseException:
         _drop(kept)  # some nodes may have the new plan, others the old one
         raise
@@ -283,9 +293,7 @@ def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
 
 def _run(call: _Call, kept: _KeptLoop) -> list[NodeResult]:
     cluster, arguments, facts = kept.cluster, call.arguments, kept.facts
-    references = tuple(
-        reference(cluster, argument, facts.bounds.get(position)) for position, argument in enumerate(arguments)
-    )
+    references = call.references(facts.bounds)
     held = contents(arguments, facts.aligned)
     try:
         if call.options.interpreted:
@@ -319,16 +327,6 @@ def add_sums(arguments: tuple[Any, ...], parts: int, results: Sequence[NodeResul
             argument.add(totals[:, 0].sum().item())
 
 
-def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterable[int]) -> None:
-    """Mark the tables that a loop has, or may have, changed, on the nodes that store them."""
-    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
-    for table in written.values():
-        if cluster.is_local:
-            table.mark_written()
-        elif table.is_distributed:
-            table.written_on_nodes()
-
-
 def reference(cluster: Cluster, argument: Any, bounds: Any = None) -> Any:
     """Return the reference to an argument in messages to the nodes; the argument itself in a single process."""
     table, keyed = table_of(argument), map_of(argument)
@@ -349,11 +347,6 @@ def _drop(kept: _KeptLoop) -> None:
             _kept.remove(kept)
     if not kept.cluster.closed:
         kept.cluster.discard(kept.name)
-
-
-def _drop_dead() -> None:
-    for kept in [kept for kept in _kept.copy() if kept.cluster.closed]:
-        _drop(kept)
 
 
 def _drop_with(table: "weakref.ref[dvector]", kept: list[_KeptLoop] = _kept, keeping: Any = _keeping) -> None:

@@ -330,12 +330,7 @@ class LoopProgram:
         return self.facts.is_certain and bound.fit(self.facts.volatile_fits)
 
 
-def find_program(body: Callable[..., Any], bound: BoundArguments, *, fastmath: bool) -> LoopProgram:
-    """Return the compiled program for a body and argument types; programs are kept for the next call."""
-    return find_kept(LoopProgram, body, bound, fastmath)
-
-
-def find_kept(kind: type[Program], body: Callable[..., Any], bound: BoundArguments, fastmath: bool) -> Program:
+def find_program(kind: type[Program], body: Callable[..., Any], bound: BoundArguments, fastmath: bool) -> Program:
     """Return the compiled program of a kind, reusing that of an earlier call if there is one."""
     key = (kind, fingerprint(body), bound.type_key, fastmath)
     program = _programs.pop(key, None) or kind(body, bound, fastmath=fastmath)

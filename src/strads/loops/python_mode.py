@@ -24,20 +24,13 @@ from strads.engine.views.checked import (
 )
 from strads.engine.views.roles import Role
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
-from strads.loops.arguments import BoundArguments, RandomArgument, TableArgument
+from strads.loops.arguments import AccumulatorArgument, BoundArguments, RandomArgument, TableArgument
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.rng.numbers import NumbersOfTask
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.pools import Pools
-
-
-class _Ignored:
-    """An accumulator whose sum is not needed."""
-
-    def add(self, amount: Any) -> None:
-        """Add nothing."""
 
 
 def _arguments(
@@ -67,8 +60,8 @@ def _arguments(
             numbers = NumbersOfTask(key, one, drawn)
             result.append(numbers)
             others.append(numbers)
-        elif hasattr(argument, "accumulator"):
-            result.append(_Ignored() if private else argument.accumulator)
+        elif isinstance(argument, AccumulatorArgument):
+            result.append(argument.empty().accumulator if private else argument.accumulator)
         else:
             result.append(argument.value)
     return result, [*tables.values(), *others]

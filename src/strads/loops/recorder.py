@@ -9,6 +9,7 @@ from numba import typeof
 from numpy.typing import NDArray
 
 from strads.bodies.code_cache import is_on_disk
+from strads.dds.ragged import read_only
 from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS
 from strads.engine.views import recording
 from strads.engine.views.ghost_records import fill_of
@@ -16,7 +17,7 @@ from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
 from strads.engine.views.near import NearRecorded, group_token
 from strads.engine.views.recorded_rows import SCRATCH_FULL
 from strads.errors import ArgumentError, BodyError
-from strads.loops.arguments import AccumulatorArgument, BoundArguments, ScalarArgument, TableArgument, read_only
+from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import TableShape
@@ -160,25 +161,22 @@ class Recorder:
                 raise TaskFailed(int(log.state[TASK])) from error
 
     def _storages(self, bound: BoundArguments, log: Log, copies: Copies) -> tuple[Any, ...]:
-        storages: dict[int, Any] = {}
-        for position, argument in enumerate(bound.arguments):
-            if isinstance(argument, ScalarArgument):
-                storages[position] = argument.value
-            elif isinstance(argument, AccumulatorArgument):
-                storages[position] = argument.dtype.type(0)
-            elif self.cast.roles[position].is_recorded:
-                same = bound.same[position]
-                storages[position] = storages.get(same) or self._recording_storage(
-                    same, argument, self.cast.tag(position), log, copies
-                )
-            elif self.cast.roles[position].is_relaxed:
-                tag = SILENT | 2 * (len(self.cast.table_of) + position)
-                storages[position] = self._recording_storage(position, argument, tag, log, copies)
-            else:
-                storages[position] = read_only(argument.raw)
-        for position, group in self.cast.near.items():
-            storages[position] = NearRecorded(storages[position], group_token(group))
-        return bound.by_key([storages[position] for position in range(len(bound.arguments))])
+        cast, recorded = self.cast, dict[int, Any]()
+
+        def storage(position: int, argument: TableArgument) -> Any:
+            found, same = read_only(argument.raw), bound.same[position]
+            if cast.roles[position].is_recorded:
+                if same not in recorded:
+                    recorded[same] = self._recording_storage(same, argument, cast.tag(position), log, copies)
+                found = recorded[same]
+            elif cast.roles[position].is_relaxed:
+                tag = SILENT | 2 * (len(cast.table_of) + position)
+                found = self._recording_storage(position, argument, tag, log, copies)
+            return NearRecorded(found, group_token(cast.near[position])) if position in cast.near else found
+
+        return bound.storages(
+            storage, {position: argument.dtype.type(0) for position, argument in bound.sums().items()}
+        )
 
     def _recording_storage(
         self, position: int, argument: TableArgument, tag: int, log: Log, copies: Copies

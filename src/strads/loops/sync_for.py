@@ -13,14 +13,14 @@ from strads.checkpoints import current_session
 from strads.cluster import Runtime
 from strads.cluster.cores import check_count
 from strads.dds import KeyedTable, at_start, dvector
-from strads.dds.arguments import overlaps, table_of
+from strads.dds.arguments import mark_written, overlaps, table_of
 from strads.dds.sent_functions import sent_to
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
 from strads.loops.arguments import check_call
-from strads.loops.async_for import check_node_threads
-from strads.loops.driver import add_sums, count_call, mark_written, reference
+from strads.loops.async_for import check_node_threads, check_seed
+from strads.loops.driver import add_sums, count_call, reference
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
@@ -108,7 +108,7 @@ def sync_for(
         raise ArgumentError(f"consistency={consistency!r}: give an object such as strads.BSP() or strads.Hybrid()")
     rows = _check_data(data)
     check_call(body, arguments, "the minibatch")
-    _check_seed(seed)
+    check_seed(seed, may_be_none=True)
     runtime = cluster.current()
     if not runtime.is_local:
         check_node_threads(threads, runtime.threads)
@@ -176,11 +176,6 @@ def _check_data(data: Any) -> int:
             raise ArgumentError(f"data={data}: give a dvector, a range, or a number of rows, 0 or more")
         return int(data)
     return len(data)
-
-
-def _check_seed(seed: Any) -> None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-        raise ArgumentError(f"seed={seed!r}: give a whole number, 0 or more, or None")
 
 
 def _sent(runtime: Runtime, call: SyncCall) -> SyncCall:

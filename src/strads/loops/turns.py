@@ -28,12 +28,7 @@ def turn(arguments: tuple[Any, ...]) -> Iterator[None]:
 
 def _locks_of(arguments: tuple[Any, ...]) -> list[Any]:
     """Return the locks of the arguments, in an order that is the same for all threads."""
-    shared = {id(found): found for argument in arguments if (found := _shared(argument)) is not None}
+    tables = (a if isinstance(a, Accumulator | RandomNumbers) else table_of(a) for a in arguments)
+    shared = {id(table): table for table in tables if table is not None}
     with _adding:
         return [_locks.setdefault(shared[key], threading.RLock()) for key in sorted(shared)]
-
-
-def _shared(argument: Any) -> Any | None:
-    if isinstance(argument, Accumulator | RandomNumbers):
-        return argument
-    return table_of(argument)

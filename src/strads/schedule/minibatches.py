@@ -1,10 +1,14 @@
 """Minibatches: their rows, the worker of each, and the order in which they are processed (thesis §7.1.3)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.parts import as_sparse
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,28 @@ class TouchedRows:
         places = numbers - self.first
         parts = [self.rows[self.offsets[place] : self.offsets[place + 1]] for place in places]
         return parts[0] if len(parts) == 1 else np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))
+
+
+def touched_rows(parts: Iterable[AccessRecords], tables: int, first: int) -> list[TouchedRows]:
+    """Return the rows of each table that minibatches touch.
+
+    Parameters
+    ----------
+    parts
+        Records of consecutive minibatches, which are large: each is only looked at once.
+    tables
+        Number of recorded tables.
+    first
+        Number of the first minibatch.
+    """
+    counts: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
+    rows: list[list[NDArray[np.int64]]] = [[] for _ in range(tables)]
+    for records in map(as_sparse, parts):
+        minibatch = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
+        for table in range(tables):
+            own, size = records.tags >> 1 == table, max(records.tables[table].rows, 1)
+            found = np.unique(minibatch[own] * size + records.rows[own])  # each row once
+            counts[table].append(np.bincount(found // size, minlength=records.tasks))
+            rows[table].append(found % size)
+    ends = [np.cumsum(np.concatenate([np.zeros(1, np.int64), *of_table])) for of_table in counts]
+    return [TouchedRows(first, *of_table) for of_table in zip(ends, map(np.concatenate, rows), strict=True)]

@@ -30,7 +30,7 @@ def bind(
     """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
     with COMPILING:
-        program = find_program(spec.body, bound, fastmath=spec.options.fastmath)
+        program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
         chosen = program.with_outcomes(bound) if outcomes else None
         return bound, chosen or program
 
@@ -68,14 +68,7 @@ def bring_what_is_read(
 
     A run that checks every access reads tables in place which are otherwise copied into plan order.
     """
-    everywhere = (
-        Role.READ,
-        Role.CHECKED,
-        Role.SEGMENTED,
-        Role.OFFSETS,
-        Role.RELAXED,
-        Role.CHECKED_RELAXED,
-    )
+    everywhere = (Role.READ, Role.CHECKED, Role.SEGMENTED, Role.OFFSETS, Role.RELAXED, Role.CHECKED_RELAXED)
     in_run = {position for position, role in enumerate(program.live_roles(checking)) if role in everywhere}
     in_run -= program.cast.table_of.keys()  # rows of recorded tables travel with the jobs
     wanted = in_run.union(program.cast.with_role(*everywhere))

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,22 @@ from numpy.typing import NDArray
 from strads.bodies.functions import plain_function
 from strads.cluster import Node, ThreadTeam
 from strads.dds.arguments import table_of
+from strads.dds.ragged import read_only
 from strads.dds.shard import Shard, complete
 from strads.engine.minibatch.data_parallel import Aggregation, Parameter
 from strads.engine.plans.executor import zero_totals
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
-from strads.loops.arguments import (
-    AccumulatorArgument,
-    BatchArgument,
-    ScalarArgument,
-    TableArgument,
-    bind_arguments,
-    read_only,
-)
-from strads.loops.batches import BatchProgram, as_parameters, touched_rows
+from strads.loops.arguments import BatchArgument, TableArgument, bind_arguments
+from strads.loops.batches import BatchProgram, as_parameters
+from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import TableRef
-from strads.loops.program import find_kept
+from strads.loops.program import find_program
 from strads.schedule.consistency import Consistency
-from strads.schedule.minibatches import Minibatches, TouchedRows
+from strads.schedule.minibatches import Minibatches, TouchedRows, touched_rows
 
 _KEPT, _MAX_KEPT = "checked minibatches", 8
 _RECORDED_AT_A_TIME = 4096  # minibatches
@@ -97,18 +93,14 @@ class BoundMinibatches:
         values = values_of(node, call.arguments)
         self.bound = as_parameters(bind_arguments(call.body, values, batches, call.overlaps), recorded=call.recon)
         with COMPILING:
-            self.program = find_kept(BatchProgram, call.body, self.bound, call.fastmath)
+            self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
             self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
             self.program.used = True
             self.is_checkable = self.program.compile_check(self.bound)
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
         self.workers = range(first, last)
         self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())
-        self.totals = {
-            position: zero_totals(call.minibatches.workers, argument.dtype)
-            for position, argument in enumerate(self.bound.arguments)
-            if isinstance(argument, AccumulatorArgument)
-        }
+        self.totals = {p: zero_totals(call.minibatches.workers, a.dtype) for p, a in self.bound.sums().items()}
         self._check()
 
     @property
@@ -162,14 +154,13 @@ class BoundMinibatches:
             if program is self.program and found_key == key:
                 return found
         table_of = self.program.cast.table_of
+        tasks = NodeTasks(self.node, self.team, self.program, self.bound, self.shards, LoopIndices.of(self.numbers))
         count = len(set(table_of.values()))
+        # On all nodes the same number of parts, as recording is a collective.
         parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
-        rows = touched_rows(
-            lambda indices: NodeTasks(self.node, self.team, self.program, self.bound, self.shards, indices).record(),
-            count,
-            self.numbers,
-            parts,
-        )
+        cuts = np.linspace(0, len(self.numbers), parts + 1).astype(int).tolist()
+        records = (tasks.part(range(begin, end)).record() for begin, end in pairwise(cuts))
+        rows = touched_rows(records, count, self.numbers.start)
         touched = {position: rows[table] for position, table in table_of.items()}
         self.node.comm.barrier()  # all nodes cache it or none: a cached result means no part in a collective
         if not self.program.facts.volatile:
@@ -189,18 +180,15 @@ class BoundMinibatches:
 
     def storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
         """Return the storages behind views, given an array (1, rows, …) for each written table."""
-        return self.bound.by_key([self._storage(position, replicas) for position in range(len(self.bound.same))])
+        written, roles = self.program.facts.written, self.program.cast.roles
 
-    def _storage(self, position: int, replicas: dict[int, NDArray[Any]]) -> Any:
-        argument = self.bound.arguments[position]
-        if isinstance(argument, ScalarArgument):
-            return argument.value
-        if isinstance(argument, AccumulatorArgument):
-            return self.totals[position]
-        replica = replicas.get(self.bound.same[position])
-        if replica is None or position not in self.program.facts.written:
-            return read_only(argument.raw if replica is None else replica[0])
-        return replica if self.program.cast.roles[position].is_relaxed else replica[0]
+        def storage(position: int, argument: TableArgument) -> Any:
+            replica = replicas.get(self.bound.same[position])
+            if replica is None or position not in written:
+                return read_only(argument.raw if replica is None else replica[0])
+            return replica if roles[position].is_relaxed else replica[0]
+
+        return self.bound.storages(storage, self.totals)
 
     def parameter(self, position: int, touched: TouchedRows | None) -> Parameter:
         """Describe a written table to the engine."""

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam, Traffic
-from strads.dds import accumulator
+from strads.dds.ragged import read_only
 from strads.dds.shard import Shard
 from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
@@ -19,17 +18,12 @@ from strads.engine.views.live import Guarded
 from strads.engine.views.near import Near, group_token
 from strads.engine.views.roles import Checking, Role
 from strads.errors import StradsError
-from strads.loops.arguments import (
-    AccumulatorArgument,
-    BoundArguments,
-    ScalarArgument,
-    TableArgument,
-    read_only,
-)
+from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram
 from strads.loops.python_mode import run_checked
@@ -101,19 +95,13 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
     before = _snapshot(bound, program, {})
     # Separate sums: an error also leaves accumulators unchanged.
-    sums = {
-        position: replace(argument, accumulator=accumulator(argument.dtype.type(0).item()))
-        for position, argument in enumerate(bound.arguments)
-        if isinstance(argument, AccumulatorArgument)
-    }
-    summing = replace(bound, arguments=tuple(sums.get(p, argument) for p, argument in enumerate(bound.arguments)))
+    sums = {position: argument.empty() for position, argument in bound.sums().items()}
     plan = loop.part.plan
     try:
-        checked = program.body, summing, program.cast, loop.spec.indices, plan, loop.records, loop.pools
+        checked = program.body, bound.exchanged(sums), program.cast, loop.spec.indices, plan, loop.records, loop.pools
         run_checked(*checked, exact=not loop.outcomes)
     except BaseException:
-        for rows, values in before:
-            rows[...] = values
+        restore(before)
         raise
     seconds = time.perf_counter() - start
     statistics = NodeStatistics(node.rank, node.comm.hosts[node.rank], plan.tasks, 0, 0, seconds, 0.0, 0.0, 0)
@@ -142,8 +130,7 @@ class _Call:
             for position in self.program.cast.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
             if self.bound.same[position] == position
         }
-        sums = {p: a for p, a in enumerate(self.bound.arguments) if isinstance(a, AccumulatorArgument)}
-        self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in sums.items()}
+        self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in self.bound.sums().items()}
         ownership = loop.executable.ownership
         self.claiming: Claiming = UNCLAIMED
         if ownership is not None:
@@ -151,15 +138,7 @@ class _Call:
 
     # -- storages ------------------------------------------------------------------------------------------
 
-    def _storages(self) -> tuple[Any, ...]:
-        return self.bound.by_key([self._storage(position) for position in range(len(self.bound.arguments))])
-
-    def _storage(self, position: int) -> Any:
-        argument = self.bound.arguments[position]
-        if isinstance(argument, ScalarArgument):
-            return argument.value
-        if isinstance(argument, AccumulatorArgument):
-            return self.totals[position]
+    def _storage(self, position: int, argument: TableArgument) -> Any:
         first = self.bound.same[position]
         if first in self.replicas:
             return self.replicas[first].storage
@@ -186,7 +165,7 @@ class _Call:
 
     def compile(self) -> float:
         """Compile the worker; returns the seconds taken."""
-        self.storages = self._storages()
+        self.storages = self.bound.storages(self._storage, self.totals)
         make = lambda: self.program.worker(self.bound, self.loop.executable, self.storages, self.loop.checking)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
@@ -228,7 +207,8 @@ class _Call:
         finally:
             comm.hold = None
             comm.flush()
-        self._note_written()
+        for position in self.program.facts.written & self.tasks.shards.keys():
+            self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
         loop.seconds = execution.seconds
         if node.size == 1:
             loop.before = None  # with several nodes, another may still fail
@@ -238,15 +218,10 @@ class _Call:
         """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""
         if loop.checking is not Checking.ALL or self.node.size > 1:  # where recording takes all nodes
             return
-        for rows, values in loop.before or ():
-            rows[...] = values
+        restore(loop.before)
         if loop.failure is not None:
             raise loop.failure
         self.tasks.record()
-
-    def _note_written(self) -> None:
-        for position in self.program.facts.written & self.tasks.shards.keys():
-            self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
 
 
 def _snapshot(

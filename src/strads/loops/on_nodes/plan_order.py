@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds import RaggedArray
-from strads.dds.ragged import offsets_of
+from strads.dds.ragged import offsets_of, read_only
 from strads.dds.shard import fetch_rows
 from strads.engine.plans.gather import gather_ragged, gather_rows, gather_segments
 from strads.engine.views.live import Aligned, Offsets, Segmented
 from strads.engine.views.roles import Role
-from strads.loops.arguments import TableArgument, read_only
+from strads.loops.arguments import TableArgument
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import NodeLoop, Segments
 

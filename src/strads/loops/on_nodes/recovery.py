@@ -1,6 +1,9 @@
 """Node program `recover`: makes tables consistent again, with rows at home, after an aborted run."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.dds.shard import Shard
@@ -28,13 +31,18 @@ def recover(node: Node, name: str, failed_run: int) -> None:
         loop.before, loop.arrived = None, None
     shards = shards_of(node, loop.tables)
     undone = node.comm.allgather(loop.before is not None)
-    for rows, values in loop.before or ():
-        rows[...] = values
+    restore(loop.before)
     if not any(undone) and node.size > 1:
         _bring_home(node, loop, shards)
     for shard in shards.values():
         shard.is_complete = False
     loop.before, loop.arrived = None, None
+
+
+def restore(before: list[tuple[NDArray[Any], NDArray[Any]]] | None) -> None:
+    """Give rows their old values, if any were kept."""
+    for rows, values in before or ():
+        rows[...] = values
 
 
 def _bring_home(node: Node, loop: NodeLoop, shards: dict[int, Shard]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from strads import cluster
 from strads.cluster import Node, ThreadTeam
+from strads.dds.ragged import read_only
 from strads.models._blas_threads import one_blas_thread
 from strads.models.arrays import Array
 from strads.models.kernels.softmax import dense_rows, sparse_rows
@@ -58,14 +59,15 @@ class _Block:
 
     def evaluate(self, coefficients: NDArray[np.floating], wants_curvature: bool) -> tuple[Any, ...]:
         """Return the fields of `Evaluation` for these rows; the gradient's memory is used again by the next call."""
-        W, intercept = _read_only(coefficients[:-1]), _read_only(coefficients[-1])
-        samples = _read_only(self.codes), _read_only(self.weights)
+        # Arrays may be read-only or not, but one kernel is to compute all: two compiled apart could round differently.
+        W, intercept = read_only(coefficients[:-1]), read_only(coefficients[-1])
+        samples = read_only(self.codes), read_only(self.weights)
         size = len(intercept) if wants_curvature else 0
         out = self.gradient[:-1], self.gradient[-1], np.zeros((size, size))
         if isinstance(self.rows, tuple):
-            sums = sparse_rows(*map(_read_only, self.rows), *samples, W, intercept, *out)
+            sums = sparse_rows(*map(read_only, self.rows), *samples, W, intercept, *out)
         else:
-            sums = dense_rows(_read_only(self.rows), *samples, W, intercept, *out)
+            sums = dense_rows(read_only(self.rows), *samples, W, intercept, *out)
         return (*sums, self.gradient, out[-1])
 
     def weighted_sums(self) -> Array:
@@ -75,16 +77,6 @@ class _Block:
             each = np.repeat(self.weights, np.diff(indptr)) * values
             return np.bincount(columns, each, len(self.gradient) - 1).astype(np.float64)
         return np.asarray(self.weights.astype(self.rows.dtype) @ self.rows, np.float64)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: users' and received arrays may be one or the other, but one kernel is to compute all.
-
-    Two that are compiled separately could round differently.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class RowBlocks:

@@ -110,6 +110,24 @@ def test_a_first_call_does_not_wait_for_a_plan_that_takes_longer(monkeypatch):
     assert found == [("sequential", True), ("wavefront", False), ("wavefront", False)]
 
 
+@pytest.mark.parametrize("fastmath", [True, False])
+def test_one_thread_checks_the_indices_of_a_loop_in_order_once(monkeypatch, fastmath):
+    def body(k, x, sources):
+        x[k] = x[sources[k]] + 1.0
+
+    monkeypatch.setattr(choice, "SMALLEST_PART", 512)
+    n = 8000
+    sources = strads.dvector(np.random.default_rng(0).integers(0, np.maximum(np.arange(n) // 2, 1)))
+    x = zeros(n, "f8")
+    for call in range(2):
+        expected = sequential(body, n, x, sources)[0]
+        stats = async_for(n, body, x, sources, threads=1, order="sequential", fastmath=fastmath)
+        assert np.array_equal(x.to_numpy(), expected)
+        assert stats.strategy == "sequential"
+        assert "one thread could only follow its order" in stats.plan.reason
+        assert (stats.reconnaissance_seconds > 0) == (call == 0)
+
+
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_what_the_middle_of_a_loop_tells_holds_on_nodes_too(order, monkeypatch):
     def body(k, x, sources, total):

@@ -124,7 +124,7 @@ class Plain(Side):
 
     def run(self, order: Any, tables: dict[str, Any] | None = None, plan: Any = None) -> None:
         tables = self.tables if tables is None else tables
-        pools = {} if plan is None else plan.details.get("near", {})
+        pools = {} if plan is None else plan.details.near
         jobs = [] if plan is None else np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
         arguments = [tables[a.name] for a in self.case.args]
         with warnings.catch_warnings(), np.errstate(all="raise"):

@@ -25,7 +25,7 @@ class Drawing:
     def __init__(self, plan: Plan, body: Callable[..., Any], plain: list[Any]):
         names = list(inspect.signature(getattr(body, "py_func", body)).parameters)[1:]
         self.near: dict[int, Pools] = {
-            p: plan.details["near"][name] for p, name in enumerate(names) if name in plan.details.get("near", {})
+            p: plan.details.near[name] for p, name in enumerate(names) if name in plan.details.near
         }
         self.job = np.repeat(np.arange(plan.jobs), np.diff(plan.offsets))
         self.plain = [a.view(Table) if p in self.near else a for p, a in enumerate(plain)]

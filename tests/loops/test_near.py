@@ -221,7 +221,7 @@ def test_a_plan_of_buckets_is_made_anew_every_few_calls():
     for _ in range(6):
         assert run_or_refuse(range(TASKS), both_ends, *given, strategy="buckets") is None
         stats = async_for(range(TASKS), both_ends, *given, strategy="buckets")
-        pools.append(stats.plan.details["near"]["C"].rows.tolist())
+        pools.append(stats.plan.details.near["C"].rows.tolist())
         assert stats.reconnaissance_seconds == 0
     assert "a new plan every 4 calls" in stats.plan.explain()
     assert pools[0] == pools[1] != pools[2] == pools[3] != pools[4]
@@ -240,7 +240,7 @@ def test_rows_are_dealt_anew_every_few_calls():
         stats = async_for(range(TASKS), one_more, *given)
         plans.append(stats.plan)
         assert stats.reconnaissance_seconds == 0 or len(plans) == 1
-    pools = [plan.details["near"]["C"].rows.tolist() for plan in plans]
+    pools = [plan.details.near["C"].rows.tolist() for plan in plans]
     assert pools[0] == pools[3] != pools[4] == pools[7] != pools[8]
     assert all(sorted(rows) == list(range(ITEMS)) for rows in pools)
     assert "rows are dealt to other blocks every 4 calls" in plans[0].explain()
@@ -261,7 +261,7 @@ def test_each_row_of_a_block_has_its_share():
     weights = np.arange(ITEMS) % 5
     stats = async_for(range(len(pairs)), count_draws, pairs, C, even, by_weight, rng, strads.weights(weights))
     assert stats.strategy == "rotation"
-    pools, expected = stats.plan.details["near"]["C"], np.zeros((2, ITEMS))
+    pools, expected = stats.plan.details.near["C"], np.zeros((2, ITEMS))
     for job, tasks in enumerate(np.diff(stats.plan.offsets)):
         rows = pools.rows[pools.low[job] : pools.high[job]]
         expected[0, rows] += 20 * tasks / len(rows)

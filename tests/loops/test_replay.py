@@ -221,7 +221,7 @@ def check_often(*arguments):
 
 def by_row_block(plan):
     """The plan's jobs in the order of their row block: those that run together share it."""
-    jobs = np.argsort(np.asarray(plan.details["cells"])[:, 0], kind="stable")
+    jobs = np.argsort(np.asarray(plan.details.cells)[:, 0], kind="stable")
     pieces = [plan.order[plan.offsets[job] : plan.offsets[job + 1]] for job in jobs]
     lengths = [len(piece) for piece in pieces]
     return {"permutation": np.concatenate(pieces), "offsets": np.cumsum([0, *lengths], dtype=np.int64)}

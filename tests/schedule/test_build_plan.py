@@ -94,7 +94,7 @@ def test_rotations_do_not_depend_on_threads(tables: int) -> None:
     records = uniform([5000] * tables, range(tables), rng.integers(0, 5000, (40_000, tables)))
     plan = build_plan(records, threads=64)
     assert plan.strategy == "rotation"
-    assert set(plan.details["blocks"].values()) == {{1: 32, 2: 32, 3: 8}[tables]}
+    assert set(plan.details.blocks.values()) == {{1: 32, 2: 32, 3: 8}[tables]}
     assert same(plan, build_plan(records, threads=1))
 
 
@@ -147,7 +147,7 @@ def test_three_tables_give_stages_of_disjoint_jobs() -> None:
     records = uniform([200, 100, 300], [0, 1, 2], rng.integers(0, 100, (20_000, 3)))
     plan = build_plan(records, threads=2)
     assert plan.strategy == "rotation"
-    cells = plan.details["cells"]
+    cells = plan.details.cells
     for stage in range(64):
         for axis in range(3):
             blocks = cells[plan.stage == stage, axis]
@@ -158,7 +158,7 @@ def test_large_rows_make_more_blocks() -> None:
     records = ratings(50_000, 48_000, 17_700)
     wide = tuple(type(t)(t.name, t.rows, 512) for t in records.tables)
     plan = build_plan(type(records)(wide, (0, 1), (True, True), records.rows), threads=2)
-    assert plan.details["blocks"] == {"W": 47, "H": 47}
+    assert plan.details.blocks == {"W": 47, "H": 47}
 
 
 def test_one_table_has_one_stage() -> None:
@@ -198,10 +198,10 @@ def test_equal_columns_count_once() -> None:
 def test_graph_edges_make_buckets() -> None:
     plan = build_plan(edges(50_000, 2000), threads=2)
     assert plan.strategy == "buckets"
-    assert plan.details["blocks"] == {"W": 32}
+    assert plan.details.blocks == {"W": 32}
     assert plan.jobs == 32 * 33 // 2
     assert plan.parallelism > 8
-    assert "rotation" in plan.details["rejected"]
+    assert "rotation" in plan.details.rejected
 
 
 def test_buckets_of_a_small_graph_exactly() -> None:
@@ -230,9 +230,9 @@ def test_a_giant_component_is_split_into_batches() -> None:
     records = scattered(20_000, 60_000, 9)
     plan = build_plan(records, threads=2)
     assert plan.strategy == "components"
-    assert plan.details["batches"] > 1
+    assert plan.details.batches > 1
     barriers = np.flatnonzero(np.diff(plan.offsets) == 0)
-    assert len(barriers) == plan.details["batches"] - 1
+    assert len(barriers) == plan.details.batches - 1
     assert plan.parallelism > 3
     verify_plan(plan, records)
 
@@ -249,7 +249,7 @@ def test_dense_sharing_runs_in_sequence_and_under_locks_if_they_are_asked_for() 
     records = sparse([100], loop)
     alone = build_plan(records, threads=2)
     assert (alone.strategy, alone.jobs) == ("sequential", 1)
-    assert set(alone.details["rejected"]) == {
+    assert set(alone.details.rejected) == {
         "independent",
         "rotation",
         "buckets",
@@ -412,7 +412,7 @@ def test_tables_that_are_indexed_alike_rotate_together() -> None:
     records = UniformRecords(tables, tuple(range(4)), (True,) * 4, rows)
     plan = build_plan(records, threads=2)
     assert plan.strategy == "rotation"
-    assert plan.details["cells"].shape[1] == 1
+    assert plan.details.cells.shape[1] == 1
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
 

@@ -53,7 +53,7 @@ def test_barriers_of_batches_are_replaced() -> None:
     records = scattered(20_000, 60_000, 9)
     plan = build_plan(records, threads=2)
     laned = plan.with_lanes(2)
-    assert laned.jobs == 3 * plan.details["batches"]
+    assert laned.jobs == 3 * plan.details.batches
     verify_plan(laned, records)
 
 

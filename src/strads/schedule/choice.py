@@ -28,10 +28,10 @@ def in_sequence(problem: Problem) -> Plan:
     """One job runs the loop in its order. Applies to every loop."""
     looked_at = min(problem.tasks, ENOUGH_TASKS)
     row, sharing = problem.busiest_row_of(looked_at)
-    reason = ALONE
-    if row >= 0:
-        reason += f" ({sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)})"
-    return one_job(problem, "sequential", reason)
+    if row < 0:
+        return one_job(problem, "sequential", ALONE)
+    bottleneck = f"{sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)}"
+    return one_job(problem, "sequential", f"{ALONE} ({bottleneck})").with_details(bottleneck=bottleneck)
 
 
 STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
@@ -143,11 +143,11 @@ def _gain(problem: Problem, plan: Plan, share: float, of_task: float | None) -> 
     alone = problem.tasks * (problem.nanoseconds_in(None) if of_task is None else of_task)
     jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size
     # Of a part of the loop, it is not known how near to each other the tasks of a job are, unless they are random.
-    is_known = share == 1 or plan.details.get("batches", 1) != 1
+    is_known = share == 1 or plan.details.batches != 1
     reordered = problem.tasks * problem.nanoseconds_in(plan.order) if is_known else alone
     together = reordered / min(plan.parallelism, 2.0) + jobs * JOB_NS / 2
-    gain = plan.details.get("gain")
-    return min(alone / together, gain) if isinstance(gain, float) else alone / together
+    gain = plan.details.gain
+    return alone / together if gain is None else min(alone / together, gain)
 
 
 def _is_enough(plan: Plan, gain: float) -> bool:
@@ -162,7 +162,7 @@ def _is_enough(plan: Plan, gain: float) -> bool:
 def _why(plan: Plan, gain: float) -> str:
     if plan.parallelism >= WORTHWHILE > gain:
         return f"{plan.jobs:,} jobs would cost more than a parallelism of {plan.parallelism:.1f} gains"
-    bottleneck = plan.details.get("bottleneck")
+    bottleneck = plan.details.bottleneck
     return f"its parallelism would be only {plan.parallelism:.1f}" + (f": {bottleneck}" if bottleneck else "")
 
 
@@ -175,4 +175,4 @@ def one_job(problem: Problem, strategy: str, reason: str) -> Plan:
 
 def with_rejected(plan: Plan, rejected: dict[str, str]) -> Plan:
     """Note why other strategies were rejected."""
-    return replace(plan, details={**plan.details, "rejected": rejected})
+    return plan.with_details(rejected=rejected)

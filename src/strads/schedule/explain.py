@@ -23,15 +23,12 @@ def explain(plan: "Plan") -> str:
     ]
     if len(filled):
         lines.append(f"work of a job: heaviest {filled.max():,}, median {int(np.median(filled)):,}")
-    lines += _blocks(plan) + _locks(plan) + _notes(plan) + _rejected(plan)
+    details = plan.details
+    if details.blocks:
+        lines.append("blocks: " + ", ".join(f"{count} of {name}" for name, count in details.blocks.items()))
+    lines += [*_locks(plan), *details.notes, *details.notes_on_near]
+    lines += [f"not {strategy}: {why}" for strategy, why in details.rejected.items()]
     return "\n".join(lines)
-
-
-def _blocks(plan: "Plan") -> list[str]:
-    blocks = plan.details.get("blocks")
-    if not isinstance(blocks, dict):
-        return []
-    return ["blocks: " + ", ".join(f"{count} of {name}" for name, count in blocks.items())]
 
 
 def _locks(plan: "Plan") -> list[str]:
@@ -42,15 +39,3 @@ def _locks(plan: "Plan") -> list[str]:
         lines.append(f"locks: {plan.locks.count:,}; the result depends on timing")
         lines.append("for the same result in every run: strategy='auto', with rng.near(table) for rows drawn at random")
     return lines
-
-
-def _notes(plan: "Plan") -> list[str]:
-    notes = plan.details.get("notes")
-    return list(notes) if isinstance(notes, list) else []
-
-
-def _rejected(plan: "Plan") -> list[str]:
-    rejected = plan.details.get("rejected")
-    if not isinstance(rejected, dict):
-        return []
-    return [f"not {strategy}: {why}" for strategy, why in rejected.items()]

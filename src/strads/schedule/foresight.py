@@ -4,7 +4,7 @@ Asked before the loop is recorded, to save the records, and when it is planned f
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -55,8 +55,7 @@ class OneJob:
     @classmethod
     def after(cls, trial: Plan, reason: str) -> "OneJob":
         """Take over the reasons of an attempt to plan some of the tasks."""
-        rejected = trial.details.get("rejected")
-        return cls(reason, dict(rejected) if isinstance(rejected, dict) else {})
+        return cls(reason, dict(trial.details.rejected))
 
 
 class Foresight:
@@ -154,7 +153,7 @@ class Foresight:
         plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share, alone=alone)
         if plan.strategy != "sequential":
             return None
-        cause = plan.reason.removeprefix(ALONE).strip(" ()") or "they share rows"
+        cause = plan.details.bottleneck or "they share rows"
         reason = f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
         return OneJob.after(plan, reason)
 
@@ -178,4 +177,4 @@ def foreseen_plan(problem: Problem, foresight: Foresight | None) -> Plan | None:
     if found is None:
         return None
     plan = one_job(problem, "sequential", f"{ALONE}: {found.reason}")
-    return replace(plan, details={**plan.details, "rejected": found.rejected})
+    return plan.with_details(rejected=found.rejected)

@@ -1,12 +1,18 @@
 """A plan: which tasks of a loop run concurrently, in which order, under which conditions (decision 3)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strads.schedule.passes.parallel import index_dtype
+
+if TYPE_CHECKING:
+    from strads.schedule.records.pools import Pools
+    from strads.schedule.strategies.dealing import Deck
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,54 @@ class RowLocks:
     count: int
     offsets: NDArray[np.int64]  # (tasks + 1,)
     ids: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Details:
+    """What else is known about a plan; empty where its strategy does not provide it.
+
+    Attributes
+    ----------
+    work : (jobs,)
+        The planner's estimate of the work of each job.
+    gain
+        Estimated speed-up of two threads over one.
+    bottleneck
+        What keeps jobs from running together.
+    batches
+        Number of random batches of the tasks.
+    blocks, bounds
+        Of tables, by name: the number of blocks that their rows are cut into, and the bounds of these: (blocks + 1,).
+    cells : (jobs, axes)
+        Block of each axis of the grid that a job of a rotation works on.
+    members, axis_of
+        If blocks are dealt: for each axis, the block of each fine block, and the axis of each table, by name. `bounds`
+        are those of the fine blocks.
+    deck
+        What plans of other deals can be made from.
+    is_dealt
+        Whether another deal gives another plan, made from the records.
+    near
+        Rows that jobs draw by `near`, by name of the table.
+    notes, notes_on_near, rejected
+        Lines for `explain`; the last ones by strategy.
+    """
+
+    work: NDArray[np.int64] | None = None
+    gain: float | None = None
+    bottleneck: str = ""
+    batches: int = 1
+    blocks: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    cells: NDArray[np.int32] | None = None
+    members: tuple[NDArray[np.int32], ...] = ()
+    axis_of: Mapping[str, int] = field(default_factory=dict)
+    deck: "Deck | None" = None
+    is_dealt: bool = False
+    near: Mapping[str, "Pools"] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    notes_on_near: tuple[str, ...] = ()
+    rejected: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,7 +95,7 @@ class Plan:
     successors: NDArray[np.int32]
     parallelism: float  # total work / work on the longest chain of jobs
     locks: RowLocks | None = None
-    details: dict[str, object] = field(default_factory=dict)  # shown by `explain`, e.g. blocks per table
+    details: Details = field(default_factory=Details)
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
     starts: NDArray[np.int64] | None = None  # (jobs,): loop position of a job's first task, if others follow in turn
 
@@ -68,14 +122,17 @@ class Plan:
     @property
     def work(self) -> NDArray[np.int64]:
         """Work of each job: the planner's estimate, else the number of its tasks; shape (jobs,)."""
-        measured = self.details.get("work")
-        return measured if isinstance(measured, np.ndarray) else np.diff(self.offsets)
+        return np.diff(self.offsets) if self.details.work is None else self.details.work
 
     def explain(self) -> str:
         """Describe, in several lines, which strategy was chosen, why, and what parallelism it gives."""
         from strads.schedule.explain import explain
 
         return explain(self)
+
+    def with_details(self, **changes: Any) -> "Plan":
+        """Return the same plan with other details."""
+        return replace(self, details=replace(self.details, **changes))
 
     def listed(self) -> "Plan":
         """Return the same plan with the tasks of all jobs in one list, instead of only the first of each job."""

@@ -52,7 +52,7 @@ def build_plan(
     strategy
         "independent", "rotation", "buckets", "components", "colouring", "wavefront", "sequential", "locked", or "auto":
         one of them that two threads run faster than one, else "sequential"; locks are used only on request. The
-        reasons why others were rejected are in `details["rejected"]`.
+        reasons why others were rejected are in `details.rejected`.
     seed
         Seed of the random batches of `components`.
     parallel
@@ -76,10 +76,7 @@ def build_plan(
     Returns
     -------
     Plan
-        Deterministic, except under locks: the result is that of one serial order, whatever the timing. Its
-        `details` hold, where the strategy provides them: `work` of each job; by table name, the number of `blocks`
-        and their `bounds`; `cells`, the blocks of each job of a rotation; `batches`; `rejected`; and for
-        `near` the `deck`, from which other plans can be dealt.
+        Deterministic, except under locks: the result is that of one serial order, whatever the timing.
 
     Raises
     ------

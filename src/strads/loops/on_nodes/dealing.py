@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from strads.cluster import Node, ThreadTeam
-from strads.loops.on_nodes.placing import NEAR, Part, executable_plan, notes_on_pools, placed_on_nodes, pools_of
+from strads.loops.on_nodes.placing import Part, executable_plan, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
-from strads.schedule.strategies.dealing import Deal, deck_of
+from strads.schedule.strategies.dealing import Deal
 
 
 def deal_anew(
@@ -34,9 +34,8 @@ def deal_anew(
         near = pools_of(tasks, loop.records, plan)
         filled, found = np.diff(plan.offsets) > 0, facts
         if all(np.all(of_group.sizes[filled] > 0) for of_group in near):  # else the old deal remains
-            plan.details["rejected"] = facts.plan.details.get("rejected")
-            notes = [note for note in _notes(facts.plan) if not note.startswith(NEAR)]
-            plan.details["notes"] = [*notes, *notes_on_pools(tasks, plan, near)]
+            old, new = facts.plan.details, notes_on_pools(tasks, plan, near)
+            plan = plan.with_details(rejected=old.rejected, notes=old.notes, notes_on_near=new)
             plan, bounds, parts = placed_on_nodes(tasks, loop.spec.options, plan, loop.records, near)
             found = loop.facts = replace(facts, plan=plan, bounds=bounds)
     mine = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
@@ -45,16 +44,10 @@ def deal_anew(
     return found
 
 
-def _notes(plan: Plan) -> list[str]:
-    found = plan.details.get("notes")
-    return found if isinstance(found, list) else []
-
-
 def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan:
     """Return the plan of another deal: from the deck, or from the records."""
-    deck = deck_of(old)
-    if deck is not None:
-        return deck.deal(deal)
+    if old.details.deck is not None:
+        return old.details.deck.deal(deal)
     assert loop.records is not None
     return build_plan(
         loop.records,

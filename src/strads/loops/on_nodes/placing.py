@@ -21,7 +21,6 @@ from strads.schedule.strategies.dealing import DEAL_EVERY, is_dealt
 from strads.schedule.strategies.lanes import with_barriers, with_lanes
 
 _STRETCH = 1 << 16  # tasks
-NEAR = "rng.near"
 
 Part = tuple[NodePlan, Ownership | None, tuple[Pools, ...]]
 # The plan as it will be run, the preferred layout of tables, and each node's part.
@@ -57,7 +56,7 @@ def placed_on_nodes(
     if plan is not original:
         near = tuple(merged(found, original, plan) for found in near)
     groups = zip(near, cast.near_tables(), strict=True)
-    plan.details["near"] = {records.tables[t].name: found for found, tables in groups for t in sorted(tables)}
+    plan = plan.with_details(near={records.tables[t].name: found for found, tables in groups for t in sorted(tables)})
     if assignment is None:
         owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
         return plan, {}, [(NodePlan(plan, None, np.arange(plan.jobs), (), ()), owned, near)]
@@ -126,7 +125,7 @@ def pools_of(tasks: NodeTasks, records: AccessRecords, plan: Plan) -> tuple[Pool
     return tuple(pools(plan, records, tables, weights.get(group)) for group, tables in groups)
 
 
-def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> list[str]:
+def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> tuple[str, ...]:
     """Describe from which rows jobs draw, and how often these change."""
     lines, program, bound = list[str](), tasks.program, tasks.bound
     for group, found in enumerate(near):
@@ -142,5 +141,5 @@ def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> list[
         else:
             of = f"the rows that tasks of the job touch, {many}; "
             of += f"a new plan every {DEAL_EVERY} calls" if is_dealt(plan) else "they are the same in every call"
-        lines.append(f"{NEAR} draws rows of {names}{weighted} from {of}")
-    return lines
+        lines.append(f"rng.near draws rows of {names}{weighted} from {of}")
+    return tuple(lines)

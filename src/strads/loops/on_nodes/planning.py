@@ -27,7 +27,7 @@ def plan_loop(
     tasks, options = ahead.tasks, spec.options
     plan, alone = _plan(spec, ahead, records, copy_in_order)
     near, plan = _pools(tasks, records, plan, options.strategy)
-    plan.details["notes"] = [*_notes(spec, ahead), *notes_on_pools(tasks, plan, near)]
+    plan = plan.with_details(notes=_notes(spec, ahead), notes_on_near=notes_on_pools(tasks, plan, near))
     return placed_on_nodes(tasks, options, plan, records, near, everything=ahead.checks_all), alone
 
 
@@ -55,8 +55,7 @@ def _plan(
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         return _one_job(records, ONE_THREAD.reason), ONE_THREAD
     if alone:
-        details = {**plan.details, "rejected": ahead.rejected}
-        plan = replace(plan, reason=f"{ALONE}: {alone.reason}", details=details)
+        plan = replace(plan, reason=f"{ALONE}: {alone.reason}").with_details(rejected=ahead.rejected)
     elif ahead.keeps_order:
         plan = replace(plan, reason=f"{plan.reason}; {KEPT}")
     return plan, alone
@@ -87,7 +86,7 @@ def _pools(tasks: NodeTasks, records: AccessRecords, plan: Plan, strategy: str) 
     return pools_of(tasks, records, plan), plan
 
 
-def _notes(spec: LoopSpec, ahead: Ahead) -> list[str]:
+def _notes(spec: LoopSpec, ahead: Ahead) -> tuple[str, ...]:
     """Describe what is recorded or checked in an unusual way, and why."""
     program, arguments = ahead.tasks.program, ahead.tasks.bound.arguments
     facts = program.facts
@@ -109,4 +108,4 @@ def _notes(spec: LoopSpec, ahead: Ahead) -> list[str]:
     elif guarded:
         where = describe(plain_function(program.body).__code__.co_filename, facts.volatile_line)
         notes.append(f"checked in the run: rows of {guarded}, chosen by values that the loop changes at {where}")
-    return notes
+    return tuple(notes)

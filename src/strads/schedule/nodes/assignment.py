@@ -59,9 +59,9 @@ def assign(
     the grid of blocks). Other plans are split by stage into parts of equal work. Row locks do not span nodes: a
     locked plan runs on node 0.
     """
-    if plan.strategy == "rotation" and "members" in plan.details:
+    if plan.strategy == "rotation" and plan.details.members:
         return _assign_dealt(plan, records, bounds, nodes)
-    if plan.strategy == "rotation" and "cells" in plan.details:
+    if plan.strategy == "rotation" and plan.details.cells is not None:
         return _assign_rotation(plan, records, bounds, nodes)
     node_of = _balanced(plan, nodes)
     complete = sorted(whole) if plan.strategy == "sequential" else []
@@ -71,9 +71,8 @@ def assign(
 
 
 def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
-    cells, cuts = plan.details["cells"], plan.details["bounds"]
-    assert isinstance(cells, np.ndarray)
-    assert isinstance(cuts, dict)
+    cells, cuts = plan.details.cells, plan.details.bounds
+    assert cells is not None
     numbers = {shape.name: number for number, shape in enumerate(records.tables)}
     tables = [numbers[name] for name in cuts]
     pinned = int(np.argmax([records.tables[t].rows * records.tables[t].row_bytes for t in tables]))
@@ -100,11 +99,8 @@ def _assign_dealt(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.in
 
     So neither the layout of the tables nor the node of a task changes when rows are dealt anew.
     """
-    cells, cuts, members, axis_of = (plan.details[name] for name in ("cells", "bounds", "members", "axis_of"))
-    assert isinstance(cells, np.ndarray)
-    assert isinstance(cuts, dict)
-    assert isinstance(members, tuple)
-    assert isinstance(axis_of, dict)
+    grid, cells, cuts, members = plan.details, plan.details.cells, plan.details.bounds, plan.details.members
+    assert cells is not None
     numbers = {shape.name: number for number, shape in enumerate(records.tables)}
     blocks = [int(member.max()) + 1 for member in members]
     stays = [len(member) == count for member, count in zip(members, blocks, strict=True)]
@@ -113,7 +109,7 @@ def _assign_dealt(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.in
     node_of_block = _equal_work(cells[:, pinned], plan.work, blocks[pinned], nodes)
     found: dict[int, NDArray[np.int64]] = {}
     parts = []
-    for name, axis in axis_of.items():
+    for name, axis in grid.axis_of.items():
         cut, member, table = list(cuts.values())[axis], members[axis], numbers[name]
         fine = len(member)
         home = (np.arange(fine) * nodes // fine).astype(np.int32)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 
 EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers in which all nodes take part; jobs that no node runs
 _START, _END = -1, -1  # no job before, or none after: from or to the home node of the rows
@@ -288,7 +288,7 @@ def _node_plan(
         successor_offsets=successor_offsets,
         successors=successors,
         locks=None if len(tasks) == 0 else plan.locks,
-        details={},
+        details=Details(),
         lane=None if lane is None else np.maximum(lane, -1).astype(np.int32),
     )
     return NodePlan(part, tasks, numbers, departures, arrivals)

@@ -115,29 +115,26 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node:
 
 def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | None:
     """Return the bounds of the blocks of a table, if the plan has any under its name."""
-    cuts, names = plan.details.get("bounds"), [shape.name for shape in records.tables]
-    if not isinstance(cuts, dict) or names.count(names[table]) > 1:
-        return None
-    return cuts.get(names[table])
+    names = [shape.name for shape in records.tables]
+    return plan.details.bounds.get(names[table]) if names.count(names[table]) == 1 else None
 
 
 def _dealt(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int32] | None:
     """Return the block of each row of a table whose blocks are sets of fine ones: a job has all of its block."""
-    axis_of, members, cuts = (plan.details.get(name) for name in ("axis_of", "members", "bounds"))
-    axis = axis_of.get(records.tables[table].name) if isinstance(axis_of, dict) else None
-    if axis is None or not isinstance(members, tuple) or not isinstance(cuts, dict):
+    axis = plan.details.axis_of.get(records.tables[table].name)
+    if axis is None:
         return None
-    return block_lookup(list(cuts.values())[axis], members[axis]).astype(np.int32)
+    return block_lookup(list(plan.details.bounds.values())[axis], plan.details.members[axis]).astype(np.int32)
 
 
 def _cells(
     plan: Plan, records: AccessRecords, sparse: SparseRecords, table: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the block of each job of a rotation, if it contains all rows of the table that the job touches."""
-    cells, cuts, cut = plan.details.get("cells"), plan.details.get("bounds"), _cut(plan, records, table)
-    if cut is None or not isinstance(cells, np.ndarray) or not isinstance(cuts, dict) or "members" in plan.details:
+    cells, cut = plan.details.cells, _cut(plan, records, table)
+    if cut is None or cells is None or plan.details.members:
         return None
-    block = cells[:, list(cuts).index(records.tables[table].name)]
+    block = cells[:, list(plan.details.bounds).index(records.tables[table].name)]
     low, high = cut[block].astype(np.int64), cut[block + 1].astype(np.int64)
     first, end = np.full(plan.jobs, np.iinfo(np.int64).max), np.zeros(plan.jobs, np.int64)
     _extent(sparse.offsets, sparse.rows, sparse.tags, plan.order, plan.offsets, table, first, end)

@@ -111,16 +111,14 @@ def _blocks(
     plan: Plan, records: AccessRecords, tables: frozenset[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the rows and offsets of all blocks, and the block of each job, if the tables rotate together."""
-    axis_of, members, cells = (plan.details.get(name) for name in ("axis_of", "members", "cells"))
-    if not isinstance(axis_of, dict) or not isinstance(members, tuple) or not isinstance(cells, np.ndarray):
+    grid, cells = plan.details, plan.details.cells
+    if not grid.members or cells is None:
         return None
-    axes = {axis_of.get(records.tables[table].name) for table in tables}
-    cuts = plan.details["bounds"]
-    assert isinstance(cuts, dict)
+    axes = {grid.axis_of.get(records.tables[table].name) for table in tables}
     axis = axes.pop()
     if axes or axis is None:
         return None
-    cut, member = list(cuts.values())[axis], members[axis]
+    cut, member = list(grid.bounds.values())[axis], grid.members[axis]
     by_block = np.argsort(member, kind="stable")
     sizes = np.diff(cut)[by_block]
     rows = np.arange(cut[-1]) + np.repeat(cut[:-1][by_block] - np.cumsum(sizes) + sizes, sizes)

@@ -8,7 +8,7 @@ from strads.errors import PlanError
 from strads.schedule.passes.counting_sort import group_by_key
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, dealt, generator, most_blocks
@@ -145,10 +145,11 @@ def buckets(problem: Problem) -> Plan:
     stage = _first_fit(sets, max(blocks, 1))
     priority = np.argsort(stage, kind="stable")
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
-    details: dict[str, object] = {
-        "blocks": {name: int(member.max()) + 1 for name, member in zip(names, members, strict=True)},
-        **({"dealt": True} if problem.near else {"bounds": dict(zip(names, cuts, strict=True))}),
-    }
+    details = Details(
+        blocks={name: int(member.max()) + 1 for name, member in zip(names, members, strict=True)},
+        bounds={} if problem.near else dict(zip(names, cuts, strict=True)),
+        is_dealt=bool(problem.near),
+    )
     stages = int(stage.max(initial=-1)) + 1
     reason = (
         f"each task touches at most {width} row{'s' * (width > 1)} of {' and '.join(names) or 'no table'}: "

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.passes.parallel import index_dtype
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.row_ranges import RowRanges, as_touches, ranges_of
 from strads.schedule.records.touches import Touches, is_write, span
@@ -370,7 +370,7 @@ def plan_in_loop_order(chunks: Chunks) -> Plan:
         np.maximum.accumulate(chunks.level),
         *_precedence(chunks.sources, chunks.targets, len(chunks.level)),
         parallelism=chunks.parallelism,
-        details={"gain": chunks.parallelism, "work": chunks.work},
+        details=Details(gain=chunks.parallelism, work=chunks.work),
     )
 
 
@@ -395,6 +395,6 @@ def plan_of_chunks(chunks: Chunks, strategy: str, reason: str) -> Plan:
         chunks.level[job_to_chunk],
         *_precedence(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
         parallelism=chunks.parallelism,
-        details={"gain": chunks.parallelism, "work": chunks.work[job_to_chunk]},
+        details=Details(gain=chunks.parallelism, work=chunks.work[job_to_chunk]),
         starts=chunks.bounds[job_to_chunk],
     )

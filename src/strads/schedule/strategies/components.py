@@ -8,7 +8,7 @@ from strads.schedule.passes.counting_sort import count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
 from strads.schedule.strategies.problem import Problem
@@ -191,4 +191,4 @@ def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: 
             f"into up to {max(sizes)} jobs, with barriers between batches"
         )
         precedence = barriers(sizes, after_last=False)
-    return problem.plan("components", reason, groups, stage, precedence, {"batches": stages})
+    return problem.plan("components", reason, groups, stage, precedence, Details(batches=stages))

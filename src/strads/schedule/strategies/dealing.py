@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.strategies.precedence import chain, parallelism
 
 GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
@@ -79,28 +79,22 @@ class Deck:
             np.searchsorted(stages, stage[priority]).astype(np.int32),
             *precedence,
             parallelism=parallelism(sizes, precedence),
-            details={
-                "blocks": dict(zip(names, self.blocks, strict=True)),
-                "bounds": self.cuts,
-                "cells": cells,
-                "members": members,
-                "axis_of": self.axis_of,
-                "deck": self,
-                "bottleneck": bottleneck(names, self.blocks),
-                "work": sizes,
-            },
+            details=Details(
+                blocks=dict(zip(names, self.blocks, strict=True)),
+                bounds=self.cuts,
+                cells=cells,
+                members=members,
+                axis_of=self.axis_of,
+                deck=self,
+                bottleneck=bottleneck(names, self.blocks),
+                work=sizes,
+            ),
         )
-
-
-def deck_of(plan: Plan) -> Deck | None:
-    """Return the deck that a plan was dealt from, or None."""
-    found = plan.details.get("deck")
-    return found if isinstance(found, Deck) else None
 
 
 def is_dealt(plan: Plan) -> bool:
     """Whether another deal gives another plan."""
-    return "dealt" in plan.details or deck_of(plan) is not None
+    return plan.details.is_dealt or plan.details.deck is not None
 
 
 def most_blocks(rows: int) -> int:

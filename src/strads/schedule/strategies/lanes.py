@@ -80,7 +80,7 @@ def with_barriers(plan: Plan) -> Plan:
         successor_offsets=precedence.successor_offsets,
         successors=precedence.successors,
         parallelism=parallelism(work, precedence),
-        details={**{key: value for key, value in plan.details.items() if key != "cells"}, "work": work},
+        details=replace(plan.details, cells=None, work=work),
     )
 
 
@@ -100,7 +100,6 @@ def _merged(
     if plan.permutation is not None or np.any(np.diff(sequence) < 0):
         order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
     precedence = barriers(sizes, after_last=True)
-    details = {key: value for key, value in plan.details.items() if key != "cells"}
     return replace(
         plan,
         reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
@@ -112,7 +111,7 @@ def _merged(
         successors=precedence.successors,
         parallelism=parallelism(work, precedence),
         locks=_moved_locks(plan.locks, positions),
-        details={**details, "work": work},
+        details=replace(plan.details, cells=None, work=work),
         lane=lane,
     )
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.passes.parallel import index_dtype
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.records.touches import Touches, is_write, span
 from strads.schedule.strategies.precedence import Precedence
 from strads.schedule.strategies.problem import Problem
@@ -115,7 +115,7 @@ def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
         f"them alone, and so on, {base:,} levels in all: the result is that of the sequential loop"
     )
     groups = order, offsets.astype(np.int64)
-    return problem.plan("wavefront", reason, groups, stage, _all_before(jobs_of_stage), {"gain": gain})
+    return problem.plan("wavefront", reason, groups, stage, _all_before(jobs_of_stage), Details(gain=gain))
 
 
 def _all_before(sizes: NDArray[np.int64]) -> Precedence:

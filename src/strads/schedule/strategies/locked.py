@@ -58,7 +58,7 @@ def locked(problem: Problem) -> Plan:
         reason += f" ({sharing} of {problem.tasks} tasks share {problem.row_name(row)})"
     reason += "; the result depends on timing, that of any other strategy does not"
     stage = np.zeros(jobs, np.int32)
-    plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), {"locks": locks.count}, locks)
+    plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), locks=locks)
     return replace(plan, parallelism=min(plan.parallelism, lock_parallelism(problem)))
 
 

@@ -1,6 +1,6 @@
 """The loop as every strategy sees it, and how groups of tasks become a plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.plan import Details, Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import HANDOVER, TASK, nanoseconds_per_task
 from strads.schedule.records.touches import Touches, span
@@ -158,7 +158,7 @@ class Problem:
         groups: Groups,
         stage: NDArray[np.integer],
         precedence: Precedence,
-        details: dict[str, object] | None = None,
+        details: Details | None = None,
         locks: RowLocks | None = None,
         *,
         work: NDArray[np.int64] | None = None,
@@ -178,7 +178,7 @@ class Problem:
             *precedence,
             parallelism=parallelism(work, precedence),
             locks=locks,
-            details={**(details or {}), "work": work},
+            details=replace(details or Details(), work=work),
         )
 
     def contiguous_groups(self, groups: int) -> Groups:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from strads.errors import PlanError
 from strads.schedule.passes.counting_sort import group_by_key
 from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
-from strads.schedule.plan import Plan
+from strads.schedule.plan import Details, Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, most_blocks, reason_of
@@ -83,12 +83,12 @@ def rotation(problem: Problem) -> Plan:
     copy_in_order = problem.copy_in_order if taken else None
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, copy_in_order)
     names = [problem.tables[problem.column_tables[column]].name for column in columns]
-    details: dict[str, object] = {
-        "blocks": dict(zip(names, shape, strict=True)),
-        "bounds": dict(zip(names, cuts, strict=True)),
-        "cells": cells,
-        "bottleneck": bottleneck(names, shape),
-    }
+    details = Details(
+        blocks=dict(zip(names, shape, strict=True)),
+        bounds=dict(zip(names, cuts, strict=True)),
+        cells=cells,
+        bottleneck=bottleneck(names, shape),
+    )
     reason = reason_of(names, shape, np.unique(stage, return_counts=True)[1])
     compact = np.unique(stage[priority], return_inverse=True)[1]
     return problem.plan("rotation", reason, groups, compact, precedence, details)

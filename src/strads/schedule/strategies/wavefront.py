@@ -30,7 +30,7 @@ from strads.schedule.strategies.problem import Problem
 def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
     """Follow the dependences of the loop in its order; applies to every loop.
 
-    The estimated speed-up of two threads over one is in `details["gain"]`.
+    The estimated speed-up of two threads over one is in `details.gain`.
 
     Raises
     ------

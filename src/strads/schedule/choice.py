@@ -14,7 +14,7 @@ from strads.schedule.strategies.independent import independent
 from strads.schedule.strategies.locked import locked
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
-from strads.schedule.strategies.rotation import ENOUGH, rotation
+from strads.schedule.strategies.rotation import ENOUGH_OF_GRID, rotation
 from strads.schedule.strategies.wavefront import wavefront
 
 ALONE = "one job runs the loop in its order"
@@ -155,7 +155,7 @@ def _is_enough(plan: Plan, gain: float) -> bool:
     if plan.strategy == "independent":
         return True
     if plan.strategy == "rotation":
-        return plan.parallelism >= ENOUGH
+        return plan.parallelism >= ENOUGH_OF_GRID
     return gain >= WORTHWHILE and plan.parallelism >= 1.5
 
 

@@ -19,7 +19,7 @@ SAMPLES = 8  # stretches that are examined
 NEXT = 8  # chunks that are looked at whether they conflict with one
 SHORT = 4  # runs of at most this average length do not affect where chunks are cut
 STRETCH = 8192  # consecutive tasks that are examined
-ENOUGH = 4.0  # parallelism of chunks at which finer ones are not tried
+ENOUGH_OF_CHUNKS = 4.0  # parallelism of chunks at which finer ones are not tried
 LONG, PARTS = 1 << 20, 16  # from LONG tasks on, one of PARTS parts of the loop is sampled
 MOST_EDGES = 64  # dependences of a chunk, on average
 MOST_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
@@ -262,7 +262,7 @@ def sampled_chunks(
         found = None if ranges is None else chunks_of_ranges(bounds, ranges)
         if found is not None and found.parallelism > best:
             best, best_size = found.parallelism, size
-        if best >= ENOUGH:
+        if best >= ENOUGH_OF_CHUNKS:
             break
     if best_size == 0:
         return None, 0.0
@@ -300,7 +300,7 @@ def _coarsest(
             break
         if best is None or found.parallelism > best.parallelism:
             best, best_size = found, size
-        if best.parallelism >= ENOUGH:
+        if best.parallelism >= ENOUGH_OF_CHUNKS:
             break
     return best, best_size
 

@@ -15,7 +15,14 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import RowRanges, as_touches, ranges_of
-from strads.schedule.strategies.chunks import ENOUGH, Chunks, chunks_of_ranges, cut_evenly, plan_of_chunks, sizes_to_try
+from strads.schedule.strategies.chunks import (
+    ENOUGH_OF_CHUNKS,
+    Chunks,
+    chunks_of_ranges,
+    cut_evenly,
+    plan_of_chunks,
+    sizes_to_try,
+)
 from strads.schedule.strategies.problem import Problem
 
 MOST_COLOURS = 16  # with more, few chunks have the same
@@ -70,8 +77,8 @@ def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDA
     """Return bounds of chunks for a loop of which a part has been recorded; None if colouring would not do for it."""
     for size in sizes_to_try(part, tasks):
         bounds = cut_evenly(0, part.tasks, size)
-        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH))
-        if chunks is not None and chunks.parallelism >= ENOUGH:
+        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH_OF_CHUNKS))
+        if chunks is not None and chunks.parallelism >= ENOUGH_OF_CHUNKS:
             return cut_evenly(0, tasks, size)
     return None
 
@@ -79,7 +86,7 @@ def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDA
 def colouring_of_ranges(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Plan | None:
     """Plan a loop by the ranges of rows that its chunks touch; None if that leaves too little parallelism."""
     chunks = coloured(bounds, ranges)
-    return None if chunks is None or chunks.parallelism < ENOUGH else _plan(chunks)
+    return None if chunks is None or chunks.parallelism < ENOUGH_OF_CHUNKS else _plan(chunks)
 
 
 def colouring(problem: Problem) -> Plan:
@@ -93,10 +100,10 @@ def colouring(problem: Problem) -> Plan:
     records, best = as_sparse(problem.records), None
     for size in sizes_to_try(problem, problem.tasks) or [1]:
         bounds = cut_evenly(0, problem.tasks, size)
-        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH))
+        chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH_OF_CHUNKS))
         if chunks is not None and (best is None or chunks.parallelism > best.parallelism):
             best = chunks
-        if best is not None and best.parallelism >= ENOUGH:
+        if best is not None and best.parallelism >= ENOUGH_OF_CHUNKS:
             break
     if best is None:
         raise PlanError("consecutive tasks touch rows that are far apart, or too many chunks of them share rows")

@@ -15,7 +15,7 @@ from strads.schedule.strategies.problem import Problem
 
 MOST_JOBS = 32  # of a batch
 SMALLEST_BATCH = 512  # tasks, so that a barrier costs little compared with the batch
-ENOUGH = 8  # parallelism of a batch: smaller ones would only add barriers
+ENOUGH_OF_BATCH = 8  # parallelism of a batch: smaller ones would only add barriers
 WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
 
 
@@ -149,9 +149,9 @@ def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     balance = _balance(find(np.sort(shuffled[: problem.tasks // batches]))[1])
     if balance <= WORTH_BARRIERS:
         batches = 1
-    while batches > 1 and balance >= ENOUGH:
+    while batches > 1 and balance >= ENOUGH_OF_BATCH:
         larger = problem.tasks // (batches // 2)
-        if _balance(find(np.sort(shuffled[:larger]))[1]) < ENOUGH:  # in loop order, rows are closer together
+        if _balance(find(np.sort(shuffled[:larger]))[1]) < ENOUGH_OF_BATCH:  # in loop order, rows are closer together
             break
         batches //= 2
     if batches == 1:

@@ -17,7 +17,7 @@ from strads.schedule.strategies.problem import Problem
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
-ENOUGH = 2.0  # parallelism with which no other strategy is considered
+ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
 MOST_KEYS = 65_536  # so that the job of a task fits uint16
 
 
@@ -79,7 +79,7 @@ def rotation(problem: Problem) -> Plan:
     first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
     precedence = chain(cells + first_block[:-1], int(first_block[-1]))
     # The copy_in_order may overwrite the records: allowed only if no other strategy will need them.
-    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH
+    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH_OF_GRID
     copy_in_order = problem.copy_in_order if taken else None
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, copy_in_order)
     names = [problem.tables[problem.column_tables[column]].name for column in columns]

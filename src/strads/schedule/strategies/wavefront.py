@@ -14,7 +14,7 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.row_ranges import RowRanges
 from strads.schedule.strategies.chunks import (
-    ENOUGH,
+    ENOUGH_OF_CHUNKS,
     best_chunks,
     chunks_of_ranges,
     is_one_chain,
@@ -38,7 +38,7 @@ def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
         If that is less than `worthwhile`, which is known long before the plan would be complete.
     """
     chunked = None if worthwhile > 0 and is_one_chain(problem) else best_chunks(problem)
-    if chunked is not None and chunked.parallelism >= ENOUGH:
+    if chunked is not None and chunked.parallelism >= ENOUGH_OF_CHUNKS:
         return plan_of_chunks(chunked, "wavefront", kept_order(chunked))
     window, gain = best_window(problem)
     best = gain if chunked is None else max(gain, chunked.parallelism)
@@ -60,7 +60,7 @@ def foreseen_chunks(
     bounds, gain = sampled_chunks(part, records, begin, tasks, worthwhile)
     if bounds is None or gain < worthwhile:
         return None
-    return bounds if gain >= ENOUGH or gain >= best_window(part)[1] else None
+    return bounds if gain >= ENOUGH_OF_CHUNKS or gain >= best_window(part)[1] else None
 
 
 def wavefront_of_ranges(bounds: NDArray[np.int64], ranges: RowRanges, worthwhile: float) -> Plan | None:

@@ -491,3 +491,57 @@ def test_sweeps_that_read_both_ways_may_change_their_order(monkeypatch):
     monkeypatch.setattr(choice, "SMALLEST_PART", 1 << 10)
     u = strads.dvector(np.random.default_rng(0).random((82, 82)))
     assert "order is kept" not in async_for(80 * 80, sweep, u, threads=2).plan.explain()
+
+
+# -- plans that would serve one call ----------------------------------------------------------
+
+
+def exchange(k, source, target, low, high):
+    low[source[k]] += high[target[k]] % 7
+    high[target[k]] -= low[source[k]] % 5
+
+
+def edges(rng, n=20000, vertices=5000):
+    return rng.integers(0, vertices, n).astype("i4"), rng.integers(0, vertices, n).astype("i4")
+
+
+def exchanged(stats, *tables):
+    for k in stats.order.tolist():
+        exchange(k, *tables)
+    return tables[2:]
+
+
+@pytest.mark.nodes
+def test_a_loop_whose_data_change_in_each_call_is_not_planned_anew(runtime):
+    rng = np.random.default_rng(0)
+    tables = [*map(strads.dvector, edges(rng)), zeros(5000, "i8"), zeros(5000, "i8")]
+    found = []
+    for call in range(6):
+        if call in (1, 2, 5):
+            tables[0][:], tables[1][:] = edges(rng)
+        before = [table.to_numpy(copy=True) for table in tables]
+        stats = async_for(20000, exchange, *tables, record_order=True)
+        found.append(stats.strategy)
+        for table, expected in zip(tables[2:], exchanged(stats, *before), strict=True):
+            assert np.array_equal(table.to_numpy(), expected)
+        assert ("change from call to call" in stats.plan.explain()) == (call in (1, 2, 5))
+    planned = found[0]
+    assert planned != "sequential"
+    assert found == [planned, "sequential", "sequential", planned, planned, "sequential"]
+
+
+@pytest.mark.nodes
+def test_nor_is_a_loop_over_other_indices_in_each_call(runtime):
+    rng = np.random.default_rng(1)
+    tables = [*map(strads.dvector, edges(rng, 40000)), zeros(5000, "i8"), zeros(5000, "i8")]
+    chosen = [np.sort(rng.choice(40000, 20000 + call, replace=False)) for call in range(4)]
+    found = []
+    for indices in [*chosen, chosen[-1], chosen[-1]]:
+        before = [table.to_numpy(copy=True) for table in tables]
+        stats = async_for(indices, exchange, *tables, record_order=True)
+        found.append(stats.strategy)
+        for table, expected in zip(tables[2:], exchanged(stats, *before), strict=True):
+            assert np.array_equal(table.to_numpy(), expected)
+    planned = found[0]
+    assert planned != "sequential"
+    assert found == [planned, planned, "sequential", "sequential", planned, planned]

@@ -70,12 +70,11 @@ class BatchProgram(LoopProgram):
         if self._is_checkable is None:
             try:
                 self.compile_recorder(bound, LoopIndices.of(0))
+                self._is_checkable = True
             except StradsError:
                 if any(role.is_recorded for role in self.cast.roles):
                     raise
                 self._is_checkable = False
-            else:
-                self._is_checkable = True
         return self._is_checkable
 
     def runner(self, bound: BoundArguments, storages: tuple[Any, ...]) -> Runner:

@@ -53,6 +53,7 @@ class _KeptLoop:
     changes: bool  # whether the data that determine the rows changed since the previous call
     deal: Deal  # how rows are dealt to blocks
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
+    calls: int = 1
 
     def serves(self, call: "_Call") -> bool:
         """Whether the plan is valid for a call."""
@@ -209,6 +210,7 @@ def _find(call: _Call) -> _KeptLoop | None:
                     _kept.remove(kept)
                     _kept.append(kept)
                     kept.users += 1
+                    kept.calls += 1
                     return kept
     return None
 
@@ -217,10 +219,10 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
-    changes = in_sequence = False
+    changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
     if outdated is not None and call.remembers:
-        # A loop that has run in sequence continues to do so. Whether its rows change in each call is unknown: only once
-        # they have been the same in two calls is reconnaissance worthwhile.
+        # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
+        # reconnaissance worthwhile.
         changes = outdated.contents != contents(arguments, outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
     leaves_rows = wanders and _runs_alone(call)
@@ -248,15 +250,19 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    held = contents(arguments, facts.deciding)
-    kept = _KeptLoop(
-        cluster, spec.name, call.key, call.indices, tables, facts, held, wanders, changes, call.deal, users=1
-    )
+    found = facts, contents(arguments, facts.deciding), wanders, changes, call.deal
+    kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, users=1)
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
             _drop(idle)
     return kept
+
+
+def _has_new_indices(call: _Call) -> bool:
+    """Whether each call of a loop has had other indices so far: then a plan for these would serve one call, too."""
+    others = [kept for kept in _kept.copy() if kept.key == call.key]
+    return len(others) > 1 and all(kept.calls == 1 for kept in others)
 
 
 def _runs_alone(call: _Call) -> bool:
@@ -294,11 +300,11 @@ def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
 def _run(call: _Call, kept: _KeptLoop) -> list[NodeResult]:
     cluster, arguments, facts = kept.cluster, call.arguments, kept.facts
     references = call.references(facts.bounds)
-    held = contents(arguments, facts.aligned)
+    given = contents(arguments, facts.aligned), call.options.team, call.record_order
     try:
         if call.options.interpreted:
             return cluster.run(run_in_interpreter, kept.name, references)
-        return cluster.run(run, kept.name, references, held, call.options.team, call.record_order)
+        return cluster.run(run, kept.name, references, *given)
     except BaseException as error:
         if not isinstance(error, NodeFailure):
             try:

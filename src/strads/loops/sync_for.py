@@ -132,8 +132,8 @@ def sync_for(
     if current_session() is None:
         return run()
     chosen = call.minibatches, repr(rules), call.recon, call.fastmath
-    given = (*arguments, data)
-    return perform_loop("sync_for", run, body, given, chosen, pack_sync, partial(unpack_sync, rules=rules))
+    unpack = partial(unpack_sync, rules=rules)
+    return perform_loop("sync_for", run, body, (*arguments, data), chosen, pack_sync, unpack)
 
 
 def _run(runtime: Runtime, call: SyncCall) -> SyncStatistics:

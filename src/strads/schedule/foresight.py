@@ -15,7 +15,7 @@ from strads.schedule.passes.parallel import sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.cost import BYTES
-from strads.schedule.records.crowding import crowded_row, sample
+from strads.schedule.records.crowding import MOST_TABLES, crowded_row, sample, touched_by_tasks
 from strads.schedule.records.feeding import Feeding, feeding
 from strads.schedule.records.parts import as_sparse, as_uniform, chosen
 from strads.schedule.records.row_ranges import ranges_of
@@ -26,6 +26,8 @@ from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import foreseen_chunks
 
 PLANNED = 20.0  # nanoseconds of planning for an access
+RECORDED_AND_PLANNED = 40.0  # the same with recording it
+SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,24 @@ class OneJob:
     def after(cls, trial: Plan, reason: str) -> "OneJob":
         """Take over the reasons of an attempt to plan some of the tasks."""
         return cls(reason, dict(trial.details.rejected))
+
+
+def is_dear_once(some: AccessRecords, tasks: int) -> bool:
+    """Whether a plan that serves one call takes longer than two threads save, which is at most half of the loop.
+
+    `some`: records of some of the tasks. A short loop is planned in any case.
+    """
+    tables = touched_by_tasks(as_sparse(some)) % MOST_TABLES
+    return tasks >= SHORT and _nanoseconds(some, tables) < 2 * RECORDED_AND_PLANNED
+
+
+def _nanoseconds(records: AccessRecords, accessed: NDArray[np.integer]) -> float:
+    """Return the time of an access to one of these tables, as far as it depends on the length of rows.
+
+    If it is less than that of a planner's passes over its record, a plan takes longer than the loop.
+    """
+    row_bytes = np.array([table.row_bytes for table in records.tables])[accessed]
+    return float(row_bytes.mean()) / BYTES if len(row_bytes) else np.inf
 
 
 class Foresight:
@@ -102,12 +122,8 @@ class Foresight:
 
     @property
     def is_dear(self) -> bool:
-        """Whether a plan for a loop whose order counts takes longer than the loop.
-
-        That is, whether rows are so short that an access takes less time than a planner's passes over its record.
-        """
-        row_bytes = np.array([table.row_bytes for table in self._middle.tables])[self._middle.tags >> 1].mean()
-        return bool(row_bytes / BYTES < PLANNED) and self.keeps_order
+        """Whether a plan for a loop whose order counts takes longer than the loop."""
+        return _nanoseconds(self._middle, self._middle.tags >> 1) < PLANNED and self.keeps_order
 
     @cached_property
     def chunks_in_order(self) -> NDArray[np.int64] | None:

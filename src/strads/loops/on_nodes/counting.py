@@ -34,7 +34,7 @@ def hold_all_up(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | N
         return True
     if tasks.node.size > 1:  # records are together on node 0
         return any(tasks.node.comm.allgather(facts is not None and not facts.crowds_apart))
-    return tasks.find_crowded_row(ignoring=counters) is None
+    return tasks.find_crowded_row(tasks.sample(), counters) is None
 
 
 def _are_all(counters: frozenset[int], tasks: NodeTasks) -> bool:

@@ -13,7 +13,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.on_nodes.binding import COMPILING, bring_what_is_read, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
-from strads.schedule.foresight import Foresight, Loop
+from strads.schedule.foresight import Foresight, Loop, is_dear_once
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
@@ -24,19 +24,15 @@ _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
 @dataclass(frozen=True)
 class Alone:
-    """Why a loop has to run as one job.
-
-    `lasts`: also in later calls, and with more threads.
-    """
+    """Why a loop has to run as one job; `lasts`: also in later calls, and with more threads."""
 
     reason: str
     lasts: bool = True
 
 
 ONE_THREAD = Alone("one thread could only follow its order", lasts=False)
-FIRST_CALL = Alone(
-    "a first call, which takes less time than a plan would; if there is a second one, it makes a plan", lasts=False
-)
+FIRST_CALL = Alone("a first call, which takes less time than a plan would; a second one makes a plan", lasts=False)
+CHANGING = Alone("its rows or indices change from call to call, and a plan for one call would not pay", lasts=False)
 TOO_EARLY = Alone("tasks may need rows that only earlier tasks make possible")
 _ALL_ROWS = Alone("its order counts, and rng.near draws from all rows")
 
@@ -127,8 +123,12 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     foresight = None
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
-        reason = tasks.copies_too_much() or tasks.find_crowded_row()
-        alone = None if reason is None else Alone(reason)
+        reason = tasks.copies_too_much()
+        some = None if reason else tasks.sample()
+        reason = reason or tasks.find_crowded_row(some)
+        alone = Alone(reason) if reason else None
+        if spec.changes and not alone and some is not None and is_dear_once(some, len(tasks.indices)):
+            alone = CHANGING
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
         if not in_order and not is_trial and _feeds_by_element(tasks, middle):

@@ -184,16 +184,20 @@ class NodeTasks:
         """Record tasks from all over the loop; None if one fails."""
         return self.over(self.indices.every(spread(len(self.indices)))).record_some()
 
-    def find_crowded_row(self, ignoring: frozenset[int] = frozenset()) -> str | None:
-        """Name the written row that most tasks seem to touch; None if there is none, or if a task fails.
+    def sample(self) -> AccessRecords | None:
+        """Record a sample of the tasks; None if one fails."""
+        try:
+            return self.reconnaissance().sample()
+        except TaskFailed:
+            return None
+
+    def find_crowded_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
+        """Name the written row that most tasks of a sample touch; None if there is none, or no sample.
 
         Tables whose positions are in `ignoring` do not count.
         """
         numbers = frozenset(self.program.cast.table_of[position] for position in ignoring)
-        try:
-            return crowded_row(self.reconnaissance().sample(), numbers)
-        except TaskFailed:
-            return None
+        return None if some is None else crowded_row(some, numbers)
 
     def is_checked_in_run(self, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.

@@ -96,7 +96,7 @@ class LoopFacts:
     checks_all
         Whether nothing was recorded, and the run checks every access.
     is_put_off
-        Whether the first call runs in sequence only because planning takes longer: the next one is planned.
+        Whether this call runs in sequence only because planning takes longer: the next one is prepared anew.
     stays_in_sequence
         Whether one job runs the loop whatever the number of threads: then it does so when its rows change.
     crowds_apart

@@ -100,7 +100,7 @@ def _notes(spec: LoopSpec, ahead: Ahead) -> tuple[str, ...]:
     for position in sorted(facts.drawn):
         name = arguments[position].name
         notes.append(
-            f"rows of {name} are drawn, and known only when a call begins: each call records and plans anew; "
+            f"rows of {name} are drawn, and known only when a call begins: a plan serves one call; "
             f"with rng.near({name}) the plan would last"
         )
     counted = " and ".join(arguments[position].name for position in sorted(spec.counters))

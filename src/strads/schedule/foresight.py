@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from strads.schedule.choice import ALONE, WORTHWHILE, choose, middle_of, one_job, serves, spread
 from strads.schedule.passes.parallel import sequential
 from strads.schedule.plan import Plan
-from strads.schedule.records.access import AccessRecords, SparseRecords
+from strads.schedule.records.access import AccessRecords, SparseRecords, UniformRecords
 from strads.schedule.records.cost import BYTES
-from strads.schedule.records.crowding import MOST_TABLES, crowded_row, sample, touched_by_tasks
+from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import Feeding, feeding
-from strads.schedule.records.parts import as_sparse, as_uniform, chosen
+from strads.schedule.records.parts import as_sparse, as_uniform, chosen, merged
 from strads.schedule.records.row_ranges import ranges_of
 from strads.schedule.strategies.buckets import touch_few_rows
 from strads.schedule.strategies.colouring import colouring_of_ranges, foreseen_colouring
@@ -26,7 +26,7 @@ from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import foreseen_chunks
 
 PLANNED = 20.0  # nanoseconds of planning for an access
-RECORDED_AND_PLANNED = 40.0  # the same with recording it
+ROTATED, PLANNED_OTHERWISE = 6.0, 40.0  # of recording and planning one, in a rotation and in other plans
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 
@@ -60,22 +60,18 @@ class OneJob:
         return cls(reason, dict(trial.details.rejected))
 
 
-def is_dear_once(some: AccessRecords, tasks: int) -> bool:
-    """Whether a plan that serves one call takes longer than two threads save, which is at most half of the loop.
+def is_dear_once(some: AccessRecords, loop: Loop) -> bool:
+    """Whether a plan that serves one call takes longer than it saves with two threads.
 
-    `some`: records of some of the tasks. A short loop is planned in any case.
+    `some`: records of a sample of the tasks. A short loop is planned in any case.
     """
-    tables = touched_by_tasks(as_sparse(some)) % MOST_TABLES
-    return tasks >= SHORT and _nanoseconds(some, tables) < 2 * RECORDED_AND_PLANNED
-
-
-def _nanoseconds(records: AccessRecords, accessed: NDArray[np.integer]) -> float:
-    """Return the time of an access to one of these tables, as far as it depends on the length of rows.
-
-    If it is less than that of a planner's passes over its record, a plan takes longer than the loop.
-    """
-    row_bytes = np.array([table.row_bytes for table in records.tables])[accessed]
-    return float(row_bytes.mean()) / BYTES if len(row_bytes) else np.inf
+    part = merged(as_sparse(some))
+    problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
+    form = as_uniform(part)
+    rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
+    cost = each * (ROTATED if rotates else PLANNED_OTHERWISE)
+    saved = problem.nanoseconds_in(None) - problem.nanoseconds_per_task / 2
+    return loop.tasks >= SHORT and saved < cost
 
 
 class Foresight:
@@ -122,8 +118,12 @@ class Foresight:
 
     @property
     def is_dear(self) -> bool:
-        """Whether a plan for a loop whose order counts takes longer than the loop."""
-        return _nanoseconds(self._middle, self._middle.tags >> 1) < PLANNED and self.keeps_order
+        """Whether a plan for a loop whose order counts takes longer than the loop.
+
+        That is, whether rows are so short that an access takes less time than a planner's passes over its record.
+        """
+        row_bytes = np.array([table.row_bytes for table in self._middle.tables])[self._middle.tags >> 1].mean()
+        return bool(row_bytes / BYTES < PLANNED) and self.keeps_order
 
     @cached_property
     def chunks_in_order(self) -> NDArray[np.int64] | None:

@@ -45,10 +45,8 @@ class Ahead:
     ----------
     tasks
         The node's tasks, with the program that has recorded them.
-    memory
-        Memory for copies of tables in plan order, by position.
-    compile_seconds
-        Time that compiling took.
+    memory, compile_seconds
+        Memory for copies of tables in plan order, by position; the time that compiling took.
     records
         What was recorded; empty if that is not needed.
     alone
@@ -61,10 +59,10 @@ class Ahead:
         The error of the attempt to record it.
     keeps_order
         Whether tasks read elements that earlier ones wrote.
-    rejected
-        Why no strategy would do, if it was tried on a part of the loop.
-    foresight
-        What such parts told.
+    rejected, foresight
+        Why no strategy would do, if it was tried on a part of the loop; what such parts told.
+    checks_in_run
+        Whether rows change from call to call, and the run of one job could check all indices.
     """
 
     tasks: NodeTasks
@@ -78,6 +76,7 @@ class Ahead:
     keeps_order: bool = False
     rejected: dict[str, str] = field(default_factory=dict)
     foresight: Foresight | None = None
+    checks_in_run: bool = False
 
 
 def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
@@ -120,14 +119,15 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     one_thread = is_single and in_order
     if one_thread and program.rounds_alike(bound):
         alone = alone or ONE_THREAD
-    foresight = None
+    foresight, loop = None, known_of(spec, tasks, in_order=in_order)
+    checks_in_run = spec.changes and tasks.is_checked_in_run(len(spec.indices), changes=True)
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
         reason = tasks.copies_too_much()
         some = None if reason else tasks.sample()
         reason = reason or tasks.find_crowded_row(some)
         alone = Alone(reason) if reason else None
-        if spec.changes and not alone and some is not None and is_dear_once(some, len(tasks.indices)):
+        if checks_in_run and not alone and some is not None and is_dear_once(some, loop):
             alone = CHANGING
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
@@ -135,7 +135,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             del middle
             kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole)
             return kept and replace(kept, keeps_order=True)
-        foresight = Foresight(middle, known_of(spec, tasks, in_order=in_order), tasks.record_spread)
+        foresight = Foresight(middle, loop, tasks.record_spread)
         one_thread |= is_single and foresight.keeps_order
         if not (is_trial or options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(foresight, in_order=in_order)
@@ -148,12 +148,12 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             alone = FIRST_CALL
     del middle
     memory = _room_for_copies(spec, tasks)
-    known = partial(Ahead, tasks, memory, seconds, rejected=rejected, foresight=foresight)
+    known = partial(Ahead, tasks, memory, seconds, rejected=rejected, foresight=foresight, checks_in_run=checks_in_run)
     is_same = alone is not None  # with any number of threads, to the last bit
     if one_thread:
         is_same |= program.rounds_alike(bound)
         alone = alone or ONE_THREAD
-    if is_same and may_be_alone and tasks.is_checked_in_run(changes=spec.changes):
+    if is_same and may_be_alone and tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
         return known(nothing, alone, checks_all=True)
     if one_thread and alone == FIRST_CALL:
         alone = ONE_THREAD  # the next call would only check the indices again

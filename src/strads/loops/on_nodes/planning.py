@@ -39,7 +39,7 @@ def _plan(
     tasks, options, alone = ahead.tasks, spec.options, ahead.alone
     threads = tasks.node.size * tasks.team.size
     loop = known_of(spec, tasks, in_order=ahead.keeps_order or options.order == "sequential")
-    if spec.changes and options.strategy == "auto" and not alone and is_dear_once(sample(records), records.tasks):
+    if ahead.checks_in_run and options.strategy == "auto" and not alone and is_dear_once(sample(records), loop):
         alone = CHANGING  # as one node finds without records
     plan = ahead.plan or build_plan(
         records,

@@ -199,7 +199,7 @@ class NodeTasks:
         numbers = frozenset(self.program.cast.table_of[position] for position in ignoring)
         return None if some is None else crowded_row(some, numbers)
 
-    def is_checked_in_run(self, *, changes: bool) -> bool:
+    def is_checked_in_run(self, tasks: int, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
         Checks keep the compiler from vectorizing loops, but reconnaissance takes about as long as a run or, if tasks
@@ -207,10 +207,12 @@ class NodeTasks:
 
         Parameters
         ----------
+        tasks
+            Number of tasks of the whole loop.
         changes
             Whether the data that determine the rows change from call to call, as far as is known.
         """
-        program, bound, tasks = self.program, self.bound, len(self.indices)
+        program, bound = self.program, self.bound
         try:
             run = self.reconnaissance()
             accesses, copied = run.effort()

@@ -1,14 +1,12 @@
 """A quick test whether most tasks touch one row: then two threads would hardly ever run concurrently."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.parts import as_sparse, chosen
 
 CROWDED = 0.6  # of the tasks
 STRETCHES, STRETCH = 8, 64  # sampled ranges of consecutive tasks, spread over the loop
-MOST_TABLES = 128  # that tags can tell apart
 FEWEST, ACCESSES = 2, 1 << 15  # tasks of a range at least, and accesses about at most
 
 
@@ -31,16 +29,6 @@ def sample(records: AccessRecords) -> SparseRecords:
     return chosen(records, np.concatenate(tasks))
 
 
-def touched_by_tasks(records: SparseRecords) -> NDArray[np.int64]:
-    """Return the rows that tasks touch, each once for a task, as `row * 128 + table`; ascending."""
-    task = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
-    return np.unique(_numbered(records) * max(records.tasks, 1) + task) // max(records.tasks, 1)
-
-
-def _numbered(records: SparseRecords) -> NDArray[np.int64]:
-    return records.rows.astype(np.int64) * MOST_TABLES + (records.tags >> 1)
-
-
 def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:
     """Name the row that most tasks touch and some of them write; None if there is none.
 
@@ -49,12 +37,15 @@ def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) 
     if records.tasks == 0:
         return None
     sparse = as_sparse(records)
-    rows, counts = np.unique(touched_by_tasks(sparse), return_counts=True)
-    counts = np.where(np.isin(rows, _numbered(sparse)[(sparse.tags & 1) == 1]), counts, 0)
-    counts = np.where(np.isin(rows % MOST_TABLES, list(ignoring)), 0, counts)
+    task = np.repeat(np.arange(sparse.tasks), np.diff(sparse.offsets))
+    row = sparse.rows.astype(np.int64) * 128 + (sparse.tags >> 1)
+    touched = np.unique(row * sparse.tasks + task) // sparse.tasks  # a row once for each task
+    rows, counts = np.unique(touched, return_counts=True)
+    counts = np.where(np.isin(rows, row[(sparse.tags & 1) == 1]), counts, 0)
+    counts = np.where(np.isin(rows % 128, list(ignoring)), 0, counts)
     if counts.max(initial=0) <= CROWDED * sparse.tasks:
         return None
-    number, which = divmod(int(rows[np.argmax(counts)]), MOST_TABLES)
+    number, which = divmod(int(rows[np.argmax(counts)]), 128)
     share = counts.max() / sparse.tasks
     table = sparse.tables[which]
     return (

@@ -38,7 +38,12 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
     rows = np.ascontiguousarray(records.rows).reshape(-1)
     if len(set(records.access_tables)) == accesses:
         return SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags)
-    rows, counts = rows.copy(), np.full(tasks, accesses, np.int32)
+    return merged(SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags))
+
+
+def merged(records: SparseRecords) -> SparseRecords:
+    """Return records that have each row of a task once."""
+    rows, tags, counts = records.rows.copy(), records.tags.copy(), np.diff(records.offsets)
     kept = merge_repeated(counts, rows, tags)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return SparseRecords(records.tables, offsets, rows[:kept], tags[:kept])

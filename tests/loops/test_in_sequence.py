@@ -545,3 +545,15 @@ def test_nor_is_a_loop_over_other_indices_in_each_call(runtime):
     planned = found[0]
     assert planned != "sequential"
     assert found == [planned, planned, "sequential", "sequential", planned, planned]
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("tasks", [0, 1])
+def test_a_loop_of_no_or_one_task_may_change_its_data_in_each_call(runtime, tasks):
+    tables = [strads.dvector(np.arange(5)), strads.dvector(np.arange(5)), zeros(5, "i8"), zeros(5, "i8")]
+    for call in range(1, 4):
+        tables[0][0] = call
+        before = [table.to_numpy(copy=True) for table in tables]
+        stats = async_for(tasks, exchange, *tables, record_order=True)
+        for table, expected in zip(tables[2:], exchanged(stats, *before), strict=True):
+            assert np.array_equal(table.to_numpy(), expected)

@@ -65,13 +65,15 @@ def is_dear_once(some: AccessRecords, loop: Loop) -> bool:
 
     `some`: records of a sample of the tasks. A short loop is planned in any case.
     """
+    if loop.tasks < SHORT:
+        return False
     part = merged(as_sparse(some))
     problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
     form = as_uniform(part)
     rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
     cost = each * (ROTATED if rotates else PLANNED_OTHERWISE)
     saved = problem.nanoseconds_in(None) - problem.nanoseconds_per_task / 2
-    return loop.tasks >= SHORT and saved < cost
+    return saved < cost
 
 
 class Foresight:

@@ -23,6 +23,8 @@ def shortened(stretch: range, accesses: int) -> range:
 
 def sample(records: AccessRecords) -> SparseRecords:
     """Return the records of a sample of the tasks."""
+    if records.tasks == 0:
+        return as_sparse(records)
     stretches = some_tasks(records.tasks)
     first = chosen(records, np.array([stretch.start for stretch in stretches]))
     tasks = [np.asarray(shortened(*pair)) for pair in zip(stretches, np.diff(first.offsets).tolist(), strict=True)]

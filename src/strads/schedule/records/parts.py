@@ -55,7 +55,7 @@ def as_uniform(records: SparseRecords) -> AccessRecords:
     arity = int(records.offsets[1]) if tasks else 0
     tags = records.tags[:arity]
     if not np.array_equal(records.offsets, np.arange(tasks + 1) * arity) or np.any(
-        records.tags.reshape(tasks, -1) != tags
+        records.tags.reshape(tasks, arity) != tags
     ):
         return records
     tables, writes = tuple((tags >> 1).tolist()), tuple((tags & 1).astype(bool).tolist())

@@ -53,7 +53,7 @@ class _KeptLoop:
     changes: bool  # whether the data that determine the rows changed since the previous call
     deal: Deal  # how rows are dealt to blocks
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
-    calls: int = 1
+    calls: int = 1  # that it has served, including the running ones
 
     def serves(self, call: "_Call") -> bool:
         """Whether the plan is valid for a call."""

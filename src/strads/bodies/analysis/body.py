@@ -1,123 +1,25 @@
-"""The facts about a body on which recording, planning and compilation rely."""
+"""Finds the facts about a body, from what its accesses and decisions depend on."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision, Effects
+from strads.bodies.analysis.facts import BodyAnalysis
 from strads.bodies.analysis.held_rows import only_read_rows
 from strads.bodies.analysis.inlining import Branch, inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.numbers import Numbers
-from strads.bodies.analysis.outcomes import MOST_SETS, Outcomes, OutcomeSets, UndecidedBranches
+from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
 from strads.errors import ArgumentError
 
 AnyAccess = TypeVar("AnyAccess", Access, Decision)
-
-
-@dataclass(frozen=True)
-class BodyAnalysis:
-    """Facts about one body; arguments are numbered from 0, excluding the loop index.
-
-    An access is *fixed* if its row, and whether it happens, provably depend only on the loop index, scalars and tables
-    that the loop only reads. All others are *volatile*.
-
-    Attributes
-    ----------
-    written
-        Tables that the body writes or may write.
-    aligned
-        Tables that it only reads, and only as A[k].
-    segments
-        Tables A that it only reads, and only as A[p] with p in the range P[k]:P[k + 1], or as that slice → P.
-    offsets
-        Arrays P of that kind of which it reads only P[k] and P[k + 1].
-    by_element
-        Written tables of numbers with one-axis rows of which it accesses a few elements T[i, j], all of them fixed:
-        none in a loop, and no rows.
-    streamed
-        Tables that it reads at indices determined by the loop index and scalars alone, or as `segments`.
-    deciding
-        Arguments whose contents determine which rows are touched, or whether an index exists: if they change, a new
-        reconnaissance is needed.
-    volatile
-        Written tables (not relaxed) with a volatile access that no fixed access covers.
-    volatile_reads
-        Other tables with such an access.
-    volatile_parts, volatile_fits
-        Whether some index within a row or local container depends on such values, or is used only under a condition
-        that does, and sizes do not prove that the index exists; and, where they do, pairs of sizes of which the first
-        must not be the larger.
-    parts, fits
-        The same for all indices within rows and containers.
-    reads_count_as_writes
-        Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
-        reconnaissance logs every access as a write.
-    rounding_decides
-        Float arithmetic computes an index, or determines whether a row is touched: reconnaissance and run must round
-        identically, so sums may not be reordered.
-    is_certain
-        Nothing volatile determines what the body touches, or whether it ends: reconnaissance needs no real values, and
-        a run of a loop that it has accepted completes.
-    counters
-        Written tables to which it only adds integers.
-    existing
-        Tables of which every row that the body accesses certainly exists, by their sizes.
-    checked_in_loops
-        Tables with an access in a loop of the body to a row that may not exist.
-    volatile_line
-        First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
-    certain_share
-        The fraction of the places with an access to a conflicting table that every task reaches.
-    outcomes
-        Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
-        set.
-    repeats
-        Whether volatile conditions determine how often a task accesses a row that it certainly accesses.
-    drawn
-        Written tables (not relaxed) with rows chosen by random numbers, other than by `near`.
-    near
-        Written tables whose rows `near` draws, or that are indexed by such rows → number of their group. Accesses to
-        such rows are neither fixed nor volatile: the run draws among rows that the job owns.
-    weights
-        Number of a group → the table of weights that are used for it.
-    with_outcomes
-        The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
-    """
-
-    written: frozenset[int]
-    aligned: frozenset[int]
-    segments: Mapping[int, int]
-    offsets: frozenset[int]
-    by_element: frozenset[int]
-    streamed: frozenset[int]
-    deciding: frozenset[int]
-    volatile: frozenset[int]
-    volatile_reads: frozenset[int]
-    volatile_parts: bool
-    volatile_fits: frozenset[tuple[Size, Size]]
-    parts: bool
-    fits: frozenset[tuple[Size, Size]]
-    reads_count_as_writes: frozenset[int]
-    rounding_decides: bool
-    is_certain: bool
-    counters: frozenset[int] = frozenset()
-    existing: frozenset[int] = frozenset()
-    checked_in_loops: frozenset[int] = frozenset()
-    volatile_line: int = 0
-    certain_share: float = 1.0
-    outcomes: tuple[Outcomes, ...] = ()
-    repeats: bool = False
-    drawn: frozenset[int] = frozenset()
-    near: Mapping[int, int] = field(default_factory=dict)
-    weights: Mapping[int, int] = field(default_factory=dict)
-    with_outcomes: "BodyAnalysis | None" = None
 
 
 def analyse_body(

@@ -98,7 +98,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     may_be_alone = is_local and options.strategy == "auto"
     in_order = options.order == "sequential"
     if in_order and is_local and not bound.sums_floats:
-        whole = by_element(whole)
+        whole = _by_element(whole)
     program = whole.program
     try:
         _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
@@ -119,7 +119,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     one_thread = is_single and in_order
     if one_thread and program.rounds_alike(bound):
         alone = alone or ONE_THREAD
-    foresight, loop = None, known_of(spec, tasks, in_order=in_order)
+    foresight, loop = None, loop_of(spec, tasks, in_order=in_order)
     checks_in_run = spec.changes and tasks.is_checked_in_run(len(spec.indices), changes=True)
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
@@ -172,7 +172,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         return known(nothing, TOO_EARLY, checks_all=True, failure=error)
 
 
-def known_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
+def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     """Return what the planner has to know of a loop beside its records."""
     program, tables = tasks.program, tasks.bound.tables()
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
@@ -186,7 +186,7 @@ def largest(memory: dict[int, NDArray[Any]]) -> int:
     return max(memory, key=lambda position: memory[position].nbytes, default=-1)
 
 
-def by_element(tasks: NodeTasks) -> NodeTasks:
+def _by_element(tasks: NodeTasks) -> NodeTasks:
     """Return the tasks with a program that records elements of tables of rows, if possible: else grids are chains.
 
     Not on a cluster, where rows travel. As the order is fixed, the result is the same.
@@ -209,7 +209,7 @@ def _feeds_by_element(tasks: NodeTasks, middle: AccessRecords) -> bool:
     """
     if tasks.bound.sums_floats or not feeds_forward(middle):
         return False
-    finer = by_element(tasks)
+    finer = _by_element(tasks)
     sample = None if finer is tasks else finer.record_middle()
     return sample is not None and feeds_forward(sample)
 

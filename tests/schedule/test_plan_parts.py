@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from strads.schedule.passes.counting_sort import count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import sequential
+from strads.schedule.records.access import TableShape, UniformRecords
 from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
 from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain
+from strads.schedule.strategies.problem import Problem
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.integers(1, 40))
@@ -88,3 +90,21 @@ def test_grouping_is_stable(keys: list[int], chunks: int) -> None:
     expected = [task for key in wanted for task in range(len(keys)) if keys[task] == key]
     assert order.tolist() == expected
     assert np.diff(offsets).tolist() == [keys.count(int(key)) for key in wanted]
+
+
+@pytest.mark.parametrize("period", [1, 8, 512, 4096])
+def test_tables_of_long_loops_are_cut_by_the_accesses_of_some_tasks(period: int) -> None:
+    tasks, rows, blocks = 1 << 21, 1000, 32
+    random = np.random.default_rng(0)
+    # Stretches of tasks touch the lower and the upper half of the table in turn: a regular sample would see one half.
+    half = np.arange(tasks) // period % 2
+    touched = (random.integers(0, rows // 2, tasks) + rows // 2 * half).astype(np.int32)
+    records = UniformRecords((TableShape("x", rows, 4),), (0,), (True,), touched[:, None])
+    problems = [Problem.of(records, threads, 0, sequential) for threads in (1, 2, 5)]
+    work = problems[0].sampled_row_work
+    assert tasks / 8 < work.sum() < tasks / 2
+    assert all(np.array_equal(problem.sampled_row_work, work) for problem in problems)
+    cuts = equal_work_cuts(work, blocks)
+    assert len(cuts) == blocks + 1
+    loads = np.add.reduceat(problems[0].row_work, cuts[:-1])
+    assert loads.max() < 1.15 * tasks / blocks

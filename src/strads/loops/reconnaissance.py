@@ -114,7 +114,7 @@ class Reconnaissance:
         logs = [self._probe_stretch(tasks) for tasks in some_tasks(len(self.indices))]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
         rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
-        return SparseRecords(self.tables, offsets, rows, tags)
+        return SparseRecords(self.tables, offsets, rows, tags, checked=True)
 
     def _probe_stretch(self, stretch: range) -> Log:
         """Record the first tasks of a stretch, not many more accesses than a crowded row is looked for in."""
@@ -179,7 +179,7 @@ class Reconnaissance:
             append_records(log.counts, log.rows, log.tags, chunks[chunk].start, ends[chunk], offsets, rows, tags)
 
         self.team.for_each(append, len(recorded))
-        return SparseRecords(self.tables, offsets, rows, tags)
+        return SparseRecords(self.tables, offsets, rows, tags, checked=True)
 
     def _record_chunk(self, tasks: range, capacity: int, copies: Copies) -> Log:
         log, used = self._record(tasks.start, len(tasks), self._new_log(len(tasks), capacity), copies)

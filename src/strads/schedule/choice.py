@@ -1,6 +1,7 @@
 """Chooses among the strategies: which of them serve a loop, and which makes two threads faster than one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.rotation import ENOUGH_OF_GRID, rotation
 from strads.schedule.strategies.wavefront import wavefront
 
+RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
@@ -86,6 +88,17 @@ def serves(problem: Problem, strategy: str) -> bool:
     return True
 
 
+def is_evident(problem: Problem) -> bool:
+    """Whether a strategy is good enough that no times need to be estimated."""
+    return any(_is_enough(plan, plan.parallelism) for plan in _rated_by_parallelism(problem))
+
+
+def _rated_by_parallelism(problem: Problem) -> Iterator[Plan]:
+    for strategy in RATED_BY_PARALLELISM:
+        with suppress(PlanError):
+            yield STRATEGIES[strategy](problem)
+
+
 def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0, alone: float | None = None) -> Plan:
     """Return the first plan that is good enough, or the best.
 
@@ -138,7 +151,7 @@ def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
 
 def _gain(problem: Problem, plan: Plan, share: float, of_task: float | None) -> float:
     """Estimated speed-up of a plan on two threads over the sequential loop on one thread."""
-    if plan.strategy in ("independent", "rotation"):
+    if plan.strategy in RATED_BY_PARALLELISM:
         return plan.parallelism
     alone = problem.tasks * (problem.nanoseconds_in(None) if of_task is None else of_task)
     jobs = plan.jobs * (share if plan.strategy == "buckets" else 1.0)  # other strategies make jobs of a given size

@@ -4,14 +4,14 @@ Asked before the loop is recorded, to save the records, and when it is planned f
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.choice import ALONE, WORTHWHILE, choose, middle_of, one_job, serves, spread
-from strads.schedule.passes.parallel import sequential
+from strads.schedule.choice import ALONE, WORTHWHILE, choose, is_evident, middle_of, one_job, serves, spread
+from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords, UniformRecords
 from strads.schedule.records.cost import BYTES
@@ -19,7 +19,7 @@ from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.feeding import Feeding, feeding
 from strads.schedule.records.parts import as_sparse, as_uniform, chosen, merged
 from strads.schedule.records.row_ranges import ranges_of
-from strads.schedule.strategies.buckets import touch_few_rows
+from strads.schedule.strategies.buckets import MOST_ROWS, touch_few_rows
 from strads.schedule.strategies.colouring import colouring_of_ranges, foreseen_colouring
 from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.problem import Problem
@@ -41,10 +41,11 @@ class Loop:
     near: tuple[frozenset[int], ...]
     deal: Deal
     seed: int
+    parallel: Parallel = sequential
 
     def problem(self, part: AccessRecords) -> Problem:
         """Return the problem of planning only some of the tasks."""
-        return Problem.of(part, 2, self.seed, sequential, None, self.certain, self.near, self.deal)
+        return Problem.of(part, 2, self.seed, self.parallel, None, self.certain, self.near, self.deal)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Foresight:
     """
 
     def __init__(self, middle: AccessRecords, loop: Loop, record_spread: Callable[[], AccessRecords | None]):
-        self._middle: SparseRecords = as_sparse(middle)  # the cost model tells uniform records from others
+        self._recorded = middle
         self._loop = loop
         self._record_spread = record_spread
 
@@ -104,14 +105,31 @@ class Foresight:
         return cls(chosen(records, np.arange(middle.start, middle.stop)), loop, lambda: chosen(records, every))
 
     @cached_property
-    def _spread(self) -> SparseRecords | None:
+    def _middle(self) -> SparseRecords:
+        return as_sparse(self._recorded)  # the cost model tells uniform records from others
+
+    @cached_property
+    def _spread(self) -> AccessRecords | None:
         part = self._record_spread()
-        return None if part is None else as_sparse(part)
+        return None if part is None else as_uniform(part)
+
+    @property
+    def _accesses(self) -> float:
+        """Accesses of each task of the middle; infinite if tasks differ."""
+        return len(self._recorded.access_tables) if isinstance(self._recorded, UniformRecords) else np.inf
+
+    @cached_property
+    def _problem(self) -> Problem:
+        return self._loop.problem(self._middle)
+
+    @cached_property
+    def _of_spread(self) -> Problem | None:
+        return None if self._spread is None else self._loop.problem(self._spread)
 
     @cached_property
     def feeding(self) -> Feeding:
         """What tasks read of rows that others write."""
-        return feeding(self._middle)
+        return feeding(self._recorded)
 
     @cached_property
     def keeps_order(self) -> bool:
@@ -130,21 +148,21 @@ class Foresight:
     @cached_property
     def chunks_in_order(self) -> NDArray[np.int64] | None:
         """Bounds of chunks by whose ranges of rows a loop can be planned whose order counts; None if it cannot."""
-        problem = self._loop.problem(self._middle)
-        if problem.rows == 0 or serves(problem, "independent"):
+        if self._problem.rows == 0 or serves(self._problem, "independent"):
             return None
         begin = middle_of(self._loop.tasks).start
-        return foreseen_chunks(problem, self._middle, begin, self._loop.tasks, WORTHWHILE)
+        return foreseen_chunks(self._problem, self._middle, begin, self._loop.tasks, WORTHWHILE)
 
     @cached_property
     def colourable_chunks(self) -> NDArray[np.int64] | None:
         """Bounds of chunks for a colouring of a loop whose order does not count; None if that would not do."""
         if self.keeps_order or self._loop.near or self.feeding is Feeding.SELDOM:
             return None
-        problem = self._loop.problem(self._middle)
-        if problem.rows == 0 or touch_few_rows(problem):  # then blocks of rows make better jobs than blocks of tasks
+        if (
+            self._accesses <= MOST_ROWS or self._problem.rows == 0 or touch_few_rows(self._problem)
+        ):  # then blocks of rows make better jobs than blocks of tasks
             return None
-        bounds = foreseen_colouring(problem, self._middle, self._loop.tasks)
+        bounds = foreseen_colouring(self._problem, self._middle, self._loop.tasks)
         if bounds is None or self._spread is None:
             return None
         thin = np.unique(-(-bounds // spread(self._loop.tasks)))  # the bounds among the tasks of the spread
@@ -158,17 +176,19 @@ class Foresight:
     @cached_property
     def one_job(self) -> OneJob | None:
         """Why the loop has to run as one job; None if a plan may win."""
-        plan = _plan_in_order(self._middle, self._loop.certain)
+        if self._accesses <= MOST_ROWS and not self.keeps_order and self._of_spread and is_evident(self._of_spread):
+            return None
+        plan = _plan_in_order(self._middle, self._loop)
         if plan.strategy != "sequential":
             return None
         if self.keeps_order:
             reason = f"its order counts, and {self._middle.tasks:,} tasks of its middle can hardly run together"
             return OneJob.after(plan, reason)
-        if self._spread is None:
+        part = self._of_spread
+        if part is None:
             return None
-        part = as_uniform(self._spread)
-        share, alone = part.tasks / self._loop.tasks, self._loop.problem(self._middle).nanoseconds_in(None)
-        plan = choose(self._loop.problem(part), in_order=False, streams=self._loop.streams, share=share, alone=alone)
+        share, alone = part.tasks / self._loop.tasks, self._problem.nanoseconds_in(None)
+        plan = choose(part, in_order=False, streams=self._loop.streams, share=share, alone=alone)
         if plan.strategy != "sequential":
             return None
         cause = plan.details.bottleneck or "they share rows"
@@ -176,8 +196,8 @@ class Foresight:
         return OneJob.after(plan, reason)
 
 
-def _plan_in_order(part: SparseRecords, certain: float) -> Plan:
-    loop = Loop(part.tasks, in_order=True, streams=False, certain=certain, near=(), deal=(), seed=0)
+def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:
+    loop = replace(whole, tasks=part.tasks, in_order=True, streams=False, near=(), deal=(), seed=0)
     problem = loop.problem(part)
     plan = plan_of_crowd(problem) or foreseen_plan(problem, Foresight.of(part, loop))
     return plan or choose(problem, in_order=True, streams=False)

@@ -178,7 +178,7 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
     near, certain = tuple(program.cast.near_tables()), program.facts.certain_share
-    return Loop(len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed)
+    return Loop(len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed, tasks.team.for_each)
 
 
 def largest(memory: dict[int, NDArray[Any]]) -> int:

@@ -62,6 +62,7 @@ class SparseRecords:
     offsets: NDArray[np.int64]  # (tasks + 1,)
     rows: NDArray[np.integer]  # (accesses,)
     tags: NDArray[np.uint8] = field(repr=False)  # (accesses,): 2 * table + (1 if it writes)
+    checked: bool = False  # whether offsets and tags are known to be consistent, and every row to be inside its table
 
     @property
     def tasks(self) -> int:

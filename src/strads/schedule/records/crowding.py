@@ -26,9 +26,9 @@ def sample(records: AccessRecords) -> SparseRecords:
     if records.tasks == 0:
         return as_sparse(records)
     stretches = some_tasks(records.tasks)
-    first = chosen(records, np.array([stretch.start for stretch in stretches]))
+    first = as_sparse(chosen(records, np.array([stretch.start for stretch in stretches])))
     tasks = [np.asarray(shortened(*pair)) for pair in zip(stretches, np.diff(first.offsets).tolist(), strict=True)]
-    return chosen(records, np.concatenate(tasks))
+    return as_sparse(chosen(records, np.concatenate(tasks)))
 
 
 def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:

@@ -1,6 +1,7 @@
 """Access records of parts of a loop: concatenated from several nodes, or selected by task."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
     first = filled[0]
     if len(filled) == 1:
         return first
+    checked = all(part.checked for part in filled)
     uniform = [part for part in filled if isinstance(part, UniformRecords)]
     if len(uniform) == len(filled) and len({(part.access_tables, part.access_writes) for part in uniform}) == 1:
         rows = np.concatenate([part.rows for part in uniform])
-        return UniformRecords(first.tables, uniform[0].access_tables, uniform[0].access_writes, rows)
+        return replace(uniform[0], rows=rows, checked=checked)
     sparse = [as_sparse(part) for part in filled]
     lengths = np.concatenate([np.diff(part.offsets) for part in sparse])
     return SparseRecords(
@@ -26,6 +28,7 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([part.rows for part in sparse]),
         np.concatenate([part.tags for part in sparse]),
+        checked,
     )
 
 
@@ -36,9 +39,9 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
     tasks, accesses = records.rows.shape
     tags = np.tile(records.tags, tasks)
     rows = np.ascontiguousarray(records.rows).reshape(-1)
-    if len(set(records.access_tables)) == accesses:
-        return SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags)
-    return merged(SparseRecords(records.tables, np.arange(tasks + 1, dtype=np.int64) * accesses, rows, tags))
+    offsets = np.arange(tasks + 1, dtype=np.int64) * accesses
+    found = SparseRecords(records.tables, offsets, rows, tags, records.checked)
+    return found if len(set(records.access_tables)) == accesses else merged(found)
 
 
 def merged(records: SparseRecords) -> SparseRecords:
@@ -46,11 +49,15 @@ def merged(records: SparseRecords) -> SparseRecords:
     rows, tags, counts = records.rows.copy(), records.tags.copy(), np.diff(records.offsets)
     kept = merge_repeated(counts, rows, tags)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return SparseRecords(records.tables, offsets, rows[:kept], tags[:kept])
+    return replace(records, offsets=offsets, rows=rows[:kept], tags=tags[:kept])
 
 
-def as_uniform(records: SparseRecords) -> AccessRecords:
-    """Return records in uniform form if every task makes the same sequence of accesses, else as they are."""
+def as_uniform(records: AccessRecords) -> AccessRecords:
+    """Return records that have each row of a task once: uniform if every task makes the same accesses, else sparse."""
+    if isinstance(records, UniformRecords):
+        if len(set(records.access_tables)) == len(records.access_tables):
+            return records
+        records = as_sparse(records)
     tasks = records.tasks
     arity = int(records.offsets[1]) if tasks else 0
     tags = records.tags[:arity]
@@ -59,19 +66,18 @@ def as_uniform(records: SparseRecords) -> AccessRecords:
     ):
         return records
     tables, writes = tuple((tags >> 1).tolist()), tuple((tags & 1).astype(bool).tolist())
-    return UniformRecords(records.tables, tables, writes, records.rows.reshape(tasks, arity))
+    return UniformRecords(records.tables, tables, writes, records.rows.reshape(tasks, arity), records.checked)
 
 
-def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> SparseRecords:
+def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> AccessRecords:
     """Return the records of the given tasks, in the given order."""
     if isinstance(records, UniformRecords):
-        rows = records.rows[tasks]
-        return as_sparse(UniformRecords(records.tables, records.access_tables, records.access_writes, rows))
+        return replace(records, rows=records.rows[tasks])
     whole = records
     lengths = whole.offsets[tasks + 1] - whole.offsets[tasks]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     entries = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1][tasks] - offsets[:-1], lengths)
-    return SparseRecords(whole.tables, offsets, whole.rows[entries], whole.tags[entries])
+    return replace(whole, offsets=offsets, rows=whole.rows[entries], tags=whole.tags[entries])
 
 
 def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> UniformRecords:

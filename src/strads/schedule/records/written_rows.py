@@ -1,6 +1,6 @@
 """Which accesses can conflict: those to rows that some task writes (thesis §7.2.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -176,7 +176,8 @@ def _sparse(records: SparseRecords, threads: int, parallel: Parallel) -> Written
     rows = _plain(records.rows)
     tags = np.ascontiguousarray(records.tags, dtype=np.uint8)
     offsets = np.ascontiguousarray(records.offsets, dtype=np.int64)
-    check_sparse(SparseRecords(records.tables, offsets, rows, tags), rows, threads, parallel)
+    if not records.checked:
+        check_sparse(replace(records, offsets=offsets, rows=rows, tags=tags), rows, threads, parallel)
     counts = _tag_counts(tags)
     used = {t for t in range(len(records.tables)) if counts[2 * t + 1] > 0}
     first_row = _numbering(records.tables, used)

@@ -4,9 +4,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.parallel import TILE, Parallel, chunk_bounds, index_dtype
+from strads.schedule.passes.parallel import Parallel, chunk_bounds, index_dtype
 from strads.schedule.records.touches import Touches
 
+STRETCH = 512  # consecutive tasks that are counted or skipped together
 CACHE_BYTES = 512 * 1024  # a block of this size stays in a core's private cache
 
 
@@ -72,17 +73,24 @@ def _count_columns(
     arity: int,
     columns: NDArray[np.int64],
     base: NDArray[np.int64],
+    every: int,
     begin: int,
     end: int,
     counts: NDArray[np.integer],
 ) -> None:
-    """Count accesses of the tasks begin..end - 1 in `columns`; `base` (arity,) is each column's first row number."""
+    """Count accesses of the tasks begin..end - 1 in `columns`; `base` (arity,) is each column's first row number.
+
+    Of `every` consecutive stretches of tasks, one counts: which one follows no period that the loop could have.
+    """
     width = np.uint64(arity)
-    for tile in range(begin, end, TILE):
-        last = np.uint64(min(tile + TILE, end))
+    for stretch in range(begin // STRETCH, -(-end // STRETCH)):
+        group, position = divmod(np.uint64(stretch), np.uint64(every))
+        if (group * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)) % np.uint64(every) != position:
+            continue
+        start, last = np.uint64(max(stretch * STRETCH, begin)), np.uint64(min((stretch + 1) * STRETCH, end))
         for column in columns:
             first, offset = base[column], np.uint64(column)
-            for task in range(np.uint64(tile), last):  # unsigned: no check for negative indices
+            for task in range(start, last):  # unsigned: no check for negative indices
                 counts[np.uint64(first + rows[task * width + offset])] += 1
 
 
@@ -100,6 +108,7 @@ def column_work(
     count: int,
     threads: int,
     parallel: Parallel,
+    every: int = 1,
 ) -> NDArray[np.integer]:
     """Number of accesses to each row, counted directly in the records.
 
@@ -115,6 +124,8 @@ def column_work(
         Total number of rows.
     threads, parallel
         How the pass is parallelized.
+    every
+        Which part of the tasks is counted: one in `every`.
 
     Returns
     -------
@@ -124,7 +135,8 @@ def column_work(
     bounds = _chunks(len(rows) // max(arity, 1), count, threads)
     counts = np.zeros((len(bounds) - 1, count), index_dtype(len(rows)))
     chosen = np.array(columns, np.int64)
-    parallel(lambda c: _count_columns(rows, arity, chosen, base, bounds[c], bounds[c + 1], counts[c]), len(counts))
+    how = rows, arity, chosen, base, every
+    parallel(lambda c: _count_columns(*how, bounds[c], bounds[c + 1], counts[c]), len(counts))
     return _summed(counts)
 
 

@@ -20,6 +20,7 @@ from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
+ENOUGH_TASKS, MOST_SKIPPED = 1 << 19, 8  # whose accesses are counted to cut tables; the share of the tasks
 FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
 
@@ -107,7 +108,20 @@ class Problem:
         found = self.found
         if found.columns is None or len(found.written) > 0:
             return touch_work(self.touches, self.rows, self.threads, self.parallel)
-        return column_work(found.rows, found.columns, found.base, self.rows, self.threads, self.parallel)
+        return self._column_work(1)
+
+    @cached_property
+    def sampled_row_work(self) -> NDArray[np.integer]:
+        """The same, but of a long loop only the accesses of some tasks: enough to cut tables into blocks."""
+        every = min(self.tasks // ENOUGH_TASKS, MOST_SKIPPED)
+        if self.columns is None or len(self.found.written) > 0 or every <= 1:
+            return self.row_work
+        return self._column_work(every)
+
+    def _column_work(self, every: int) -> NDArray[np.integer]:
+        found = self.found
+        accesses = found.rows, found.columns or (), found.base, self.rows
+        return column_work(*accesses, self.threads, self.parallel, every)
 
     @cached_property
     def nanoseconds_per_task(self) -> float:

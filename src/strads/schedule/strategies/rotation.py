@@ -176,7 +176,7 @@ def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
 def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
     table = problem.column_tables[column]
     begin, end = problem.first_row[table], problem.first_row[table + 1]
-    return equal_work_cuts(problem.row_work[begin:end], blocks)
+    return equal_work_cuts(problem.sampled_row_work[begin:end], blocks)
 
 
 def _keys(

@@ -38,6 +38,7 @@ class Statements(Expressions):
             self.for_loop: 2 * few,
             self.while_loop: 0.5 * few,
             self.local_array: 1.2,
+            self.grid: 0.6 * few,
             self.local_list: 0.7,
             self.pair: 0.7,
             self.exchange: 0.5 * (len(scope.arrays) > 1),
@@ -365,6 +366,40 @@ class Statements(Expressions):
             self.scope.arrays.append(Array(other, is_float, False, exact, True, 1, "local", False, not n.volatile))
             return [f"{name} = {text}", f"{other} = {text}"]
         return [f"{name} = {text}"]
+
+    def grid(self) -> Lines:
+        """A local array of two dimensions, filled and summed up in loops over its sizes."""
+        rng, facts = self.rng, self.facts
+        name, total, i, j = (facts.fresh(prefix) for prefix in ("u", "i", "j", "j"))
+        lengths = [self._length()[0], self._length()[0]]
+        n, m = (facts.fresh("n"), facts.fresh("n")) if self.chance(0.6) else (lengths[0].text, lengths[1].text)
+        lines = [f"{n}, {m} = {lengths[0].text}, {lengths[1].text}"] if n != lengths[0].text else []
+        made = ["np.zeros(({}, {}), np.int64)", "np.full(({}, {}), 2)", "np.ones(({}, {}), np.int64)"]
+        lines.append(f"{name} = {rng.choice(made).format(n, m)}")
+        if self.chance(0.3):
+            copy = facts.fresh("u")
+            like = ["np.zeros_like({})", "np.ones({}.shape, np.int64)", "{}.copy()", "{} + 1"]
+            lines.append(f"{copy} = {rng.choice(like).format(name)}")
+            name = copy
+        rows = [n, f"len({name})", f"{name}.shape[0]", f"{name}.shape[-2]"]
+        columns = [m, f"{name}.shape[1]", f"{name}.shape[-1]"]
+        if facts.risky and self.chance(0.2):
+            rows, columns = rng.choice([(columns, rows), (rows, ["3", *rows])])
+        scope = self.scope.nested(in_loop=True)
+        scope.ints += [Num(i, False, 4), Num(j, False, 4)]
+        outer, self.scope = self.scope, scope
+        value = self.stored(False, 1)
+        self.scope = outer
+        cell = rng.choice(["{}[{}, {}]", "{}[{}][{}]"]).format(name, i, j)
+        lines += [
+            f"{total} = 0",
+            f"for {i} in range({rng.choice(rows)}):",
+            f"    for {j} in range({rng.choice(columns)}):",
+            f"        {cell} += {value.text}",
+            f"        {total} = ({total} + {cell}) % 1000",
+        ]
+        self.define(total, False, value.volatile or any(length.volatile for length in lengths), assignable=False)
+        return lines
 
     def _length(self) -> tuple[Num, int]:
         """A length, and what it is at least."""

@@ -11,7 +11,7 @@ from strads.bodies.analysis import BodyAnalysis, Field, TableKind, analyse_body
 VALUES = TableKind(1)
 ROWS = TableKind(2)
 RAGGED = TableKind(2, ragged=True)
-RECORDS = TableKind(1, (Field("user"), Field("score"), Field("count"), Field("x", 1, True)))
+RECORDS = TableKind(1, (Field("user"), Field("score"), Field("count"), Field("x", (3,), True)))
 SCALAR = None
 
 
@@ -352,7 +352,7 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (read_by_values, (VALUES, VALUES), UNSEEN_READS),
         (read_in_branch, (VALUES, VALUES), UNSEEN_READS | {"reads_count_as_writes": {1}}),
         (part_by_values, (ROWS, ROWS), UNSEEN_PARTS),
-        (part_in_branch, (ROWS, ROWS), UNSEEN_PARTS),
+        (part_in_branch, (ROWS, ROWS), {}),  # it fits rows of six elements
         (part_in_branch_and_before, (ROWS, ROWS), {}),
         (
             part_of_another_row_in_branch,

@@ -330,3 +330,107 @@ def test_rows_that_nobody_uses(body, mode):
     W = zeros(5)
     async_for([2, 4], body, W, mode=mode)
     refuse(strads.BodyIndexError, [2, 7], body, W, mode=mode)
+
+
+# -- sizes that prove an index -----------------------------------------------------------------------------------
+
+
+FIELDS = np.dtype([("x", "f8", (4,)), ("m", "f8", (2, 3)), ("n", "i8")])
+
+
+def row_of_field(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:  # under a condition that the loop changes, so that nothing is checked beforehand
+        for i in range(len(a.x)):
+            sums[k] += a.x[i]
+
+
+def beyond_the_field(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        for i in range(5):
+            sums[k] += a.x[i]
+
+
+def axes_of_a_field(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        for i in range(a.m.shape[0]):
+            for j in range(a.m.shape[-1]):
+                a.m[i, j] += 1
+                sums[k] += a.m[i, j]
+        a.n = 7
+
+
+def axes_in_the_wrong_order(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        for i in range(a.m.shape[1]):
+            for j in range(a.m.shape[0]):
+                sums[k] += a.m[i, j]
+
+
+def local_grid(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        grid = np.zeros((len(a.x), a.m.shape[1]))
+        for i in range(len(grid)):
+            for j in range(3):
+                grid[i, j] += a.x[i] + j
+                sums[k] += grid[i, j]
+        other = np.ones(grid.shape)
+        other[3, 2] = sums[k]
+        sums[k] += other[-4, -3]
+
+
+def beyond_the_local_grid(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        grid = np.zeros((len(a.x), a.m.shape[1]))
+        for i in range(len(grid)):
+            for j in range(len(a.x)):
+                grid[i, j] += 1
+                sums[k] += grid[i, j]
+
+
+def beyond_a_local_grid_of_another_shape(k, data, sums):
+    if sums[k] >= 0:
+        grid = np.zeros((2, 3))
+        if sums[k] > 0:
+            grid = np.zeros((3, 2))
+        grid[2, 1] += 1
+        sums[k] += grid[1, 2]
+
+
+def row_of_two_axes(k, data, sums):
+    a = data[k]
+    if sums[k] >= 0:
+        grid = np.zeros((3, 2))
+        a.x[:] = grid[:, 0]
+        sums[k] += 1
+
+
+@one_of([row_of_field, axes_of_a_field, local_grid])
+@in_its_own_process(120)
+def test_indices_that_sizes_prove(bodies):
+    for body in bodies:
+        data, sums = np.zeros(50, FIELDS), zeros(50, "f8")
+        data["x"] = np.arange(200).reshape(50, 4)
+        assert run_or_refuse(50, body, strads.dvector(data), sums) is None
+
+
+@one_of(
+    [
+        beyond_the_field,
+        axes_in_the_wrong_order,
+        beyond_the_local_grid,
+        beyond_a_local_grid_of_another_shape,
+        row_of_two_axes,
+    ]
+)
+@in_its_own_process(120)
+def test_indices_that_sizes_disprove(bodies):
+    for body in bodies:
+        sums = zeros(50, "f8")
+        sums[49] = 1
+        refuse(strads.StradsError, 50, body, strads.dvector(np.zeros(50, FIELDS)), sums)

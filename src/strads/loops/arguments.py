@@ -87,7 +87,7 @@ class TableArgument:
         return TableKind(
             depth=2 if self.ragged else self.dense.ndim,
             fields=tuple(
-                Field(name, len(field[0].shape), field[0].base.kind == "f", _is_integer(field[0].base))
+                Field(name, field[0].shape, field[0].base.kind == "f", _is_integer(field[0].base))
                 for name, field in (dtype.fields or {}).items()
             ),
             relaxed=self.relaxed,

@@ -189,6 +189,7 @@ class _Conclusion:
             reads_count_as_writes=frozenset(covered_by_reads),
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
+            allocates=effects.allocates,
             existing=frozenset(self.kinds) - {access.argument for access in effects.accesses if not access.exists},
             checked_in_loops=frozenset(
                 access.argument

@@ -172,7 +172,7 @@ class Dataflow:
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
         if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
-            found = replace(found, below=None, size=None)
+            found = replace(found, below=None, size=None, sizes=())
         return self._expressions.renamed(found, name).with_sources(sources)
 
     def _arrival(self, block: int) -> Sources:

@@ -87,6 +87,8 @@ class Effects:
         Tables that are used other than row by row.
     near
         Tables of which `near` draws rows, with the table of weights, or None.
+    allocates
+        Whether it creates arrays or other containers.
     """
 
     accesses: set[Access] = field(default_factory=set)
@@ -97,3 +99,4 @@ class Effects:
     doubtful: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
     near: set[tuple[int, int | None]] = field(default_factory=set)
+    allocates: bool = False

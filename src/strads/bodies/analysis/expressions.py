@@ -12,6 +12,7 @@ from strads.bodies.analysis import calls
 from strads.bodies.analysis.evaluation import COMPARISONS
 from strads.bodies.analysis.inlining import constants_of
 from strads.bodies.analysis.kinds import TableKind
+from strads.bodies.analysis.memory import FIELD
 from strads.bodies.analysis.method_calls import MethodCalls
 from strads.bodies.analysis.values import (
     FLOAT,
@@ -141,11 +142,8 @@ class Expressions(MethodCalls):
         if container.is_shape and index.is_slice:
             return Value(sources=container.sources | index.sources, is_shape=True)
         if container.is_shape:
-            size = container.size
-            if size is not None and (not isinstance(place, int) or place < 0):
-                size = None
-            elif size is not None and place > 0:
-                size = ("axis", size[1], size[2] + place) if size[0] == "axis" else None
+            sizes = container.sizes
+            size = sizes[place] if isinstance(place, int) and -len(sizes) <= place < len(sizes) else None
             return Value(sources=container.sources, number=self._number("item", of=[container, index]), size=size)
         number = self._number("item", of=[container, index])
         found = self._memory.read(container, index)
@@ -185,7 +183,7 @@ class Expressions(MethodCalls):
         for part in found:
             field = self._kind(part).field(name)
             assert field is not None
-            depth = None if part.depth is None else part.depth + field.depth
+            depth = None if part.depth is None else part.depth + len(field.shape)
             chosen = replace(part, depth=depth, field=name)
             number = self._number("field", name, of=[owner])
             if depth == 0:
@@ -212,8 +210,8 @@ class Expressions(MethodCalls):
         if name in calls.SHAPES:
             number = self._number("attribute", name, of=[owner])
             sources = self._memory.length(owner)
-            size = self._memory.size(owner) if name == "shape" else None
-            return Value(sources=sources, is_shape=name in ("shape", "strides"), number=number, size=size)
+            sizes = self._memory.sizes(owner) if name == "shape" else ()
+            return Value(sources=sources, is_shape=name in ("shape", "strides"), number=number, sizes=sizes)
         if name in calls.VIEWING_ATTRIBUTES:
             self._memory.escape(owner)
             seen = frozenset(replace(reference, full=False) for reference in owner.references)
@@ -223,7 +221,7 @@ class Expressions(MethodCalls):
     def set_attribute(self, statement: Any) -> None:
         """Process `record.field = value`."""
         target, value = self.variable(statement.target), self.variable(statement.value)
-        self._memory.write(target, Value(is_slice=True), value)
+        self._memory.write(target, FIELD, value)
         if locals_of(target):
             self._memory.doubt([target])
 

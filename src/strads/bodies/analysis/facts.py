@@ -61,6 +61,8 @@ class BodyAnalysis:
         First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
     certain_share
         The fraction of the places with an access to a conflicting table that every task reaches.
+    allocates
+        Whether it creates arrays or other containers: then compilers keep computations that have no effect.
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
         set.
@@ -98,6 +100,7 @@ class BodyAnalysis:
     checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0
     certain_share: float = 1.0
+    allocates: bool = False
     outcomes: tuple[Outcomes, ...] = ()
     repeats: bool = False
     drawn: frozenset[int] = frozenset()

@@ -1,5 +1,6 @@
 """Abstract values of calls of functions, by their effect."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from strads.bodies.analysis.values import (
     Value,
     locals_of,
 )
+
+_FEW = 4096  # elements of an array for which there is certainly memory
 
 
 class FunctionCalls(Evaluation):
@@ -140,23 +143,36 @@ class FunctionCalls(Evaluation):
 
     def _allocated(self, function: Any, effect: Effect, arguments: list[Value], sources: Sources) -> Value:
         memory = self._memory
+        shape: tuple[Size | None, ...] = ()
         if effect is Effect.ALLOCATE_LIKE:
             depth = memory.depth(arguments[0]) if arguments else None
             length = memory.length(arguments[0]) if arguments else NOTHING
             inside = Value(sources=self._all(arguments[1:]))
-            size = memory.size(arguments[0]) if len(arguments) == 1 and depth == 1 else None
-            return memory.new(depth, is_array=True, contents=inside, length=length, size=size)
-        memory.decide(Value(sources=sources))
-        depth, size = None, None
+            shape = memory.sizes(arguments[0]) if len(arguments) == 1 else ()
+            return memory.new(depth, is_array=True, contents=inside, length=length, shape=shape)
+        depth = None
         if function in (np.arange, np.linspace):
             depth = 1
         elif function in (np.eye, np.identity, np.tri):
             depth = 2
         elif arguments and arguments[0].items is not None:
-            depth = len(arguments[0].items)
-        elif arguments and not arguments[0].is_shape and not arguments[0].is_memory:
-            depth, size = 1, arguments[0].size
-        return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, size=size)
+            shape = tuple(item.size for item in arguments[0].items)
+            depth = len(shape)
+        elif arguments and arguments[0].is_shape:
+            shape = arguments[0].sizes
+            depth = len(shape) or None
+        elif arguments and not arguments[0].is_memory:
+            depth, shape = 1, (arguments[0].size,)
+        memory.decide(Value(sources=sources), fits=frozenset() if _is_small(shape) else None)
+        return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, shape=shape)
+
+
+def _is_small(shape: tuple[Size | None, ...]) -> bool:
+    """Whether there is certainly memory for an array: it is hardly longer than a table, or has few elements."""
+    constants = [size[1] for size in shape if size is not None and size[0] == "constant"]
+    others = [size for size in shape if size is None or size[0] != "constant"]
+    is_bounded = all(size is not None and size[0] in ("axis", "row") for size in others) and len(others) <= 1
+    return bool(shape) and is_bounded and min(constants, default=0) >= 0 and math.prod(constants) <= _FEW
 
 
 def stop_of(arguments: list[Value]) -> Size | None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record: a number, or (with `depth` > 0) an array of numbers inside the record."""
+    """A field of a record: a number, or an array of numbers inside the record."""
 
     name: str
-    depth: int = 0
+    shape: tuple[int, ...] = ()
     floating: bool = False
     integer: bool = False  # its values are signed integers, or unsigned ones of at most 32 bits
 

@@ -24,6 +24,7 @@ from strads.bodies.analysis.values import (
     parts,
 )
 
+FIELD = Value(is_slice=True)  # what is assigned to by `record.field = value`
 _COUNTER = Local(RANDOM, None, True)  # of the random numbers that the task has drawn
 
 
@@ -50,11 +51,11 @@ class Memory:
         self.next_index = numbers.of((("operator", operator.add), index, one))
         self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
         self._lengths: dict[Hashable, Sources] = {}
-        self._sizes: dict[Hashable, Size | None] = {}  # of arrays with one axis
+        self._shapes: dict[Hashable, tuple[Size | None, ...]] = {}  # of arrays; (): not known
 
     def state(self) -> object:
         """Return the state that grows, to detect the fixed point."""
-        return dict(self._contents), dict(self._lengths), dict(self._sizes)
+        return dict(self._contents), dict(self._lengths), dict(self._shapes)
 
     # -- what a value depends on ---------------------------------------------------------------------------
 
@@ -122,16 +123,28 @@ class Memory:
         (reference,) = container.references
         if not reference.full or reference.depth is None:
             return None
+        if reference.depth <= axis:
+            return None
         if isinstance(reference, Local):
-            return self._sizes.get(reference.place) if reference.depth == 1 and reference.is_array else None
+            shape = self._shapes.get(reference.place, ())
+            return shape[axis] if len(shape) == reference.depth else None
         kind = self.kinds[reference.argument]
-        if reference.field is not None or reference.keyed or reference.depth <= axis:
+        if reference.field is not None:
+            field = kind.field(reference.field)
+            inner = axis - reference.depth  # counted from the end
+            return ("constant", field.shape[inner]) if field is not None and len(field.shape) >= -inner else None
+        if reference.keyed:
             return None
         if kind.ragged and not reference.whole:
             table = self.numbers.of(("argument", reference.argument, False))
             is_row_k = container.number == self.numbers.of(("item", table, self._index))
             return ("row", reference.argument) if is_row_k and axis == 0 else None
         return None if kind.ragged and axis > 0 else ("axis", reference.argument, kind.depth - reference.depth + axis)
+
+    def sizes(self, container: Value) -> tuple[Size | None, ...]:
+        """Return the sizes of all axes of an array, `None` for one that may vary; () if their number is not known."""
+        ragged = any(self.kinds[part.argument].ragged and part.whole for part in parts(container))
+        return () if ragged else tuple(self.size(container, axis) for axis in range(self.depth(container) or 0))
 
     # -- containers of the body ----------------------------------------------------------------------------
 
@@ -142,11 +155,12 @@ class Memory:
         is_array: bool,
         contents: Value | None = None,
         length: Sources = NOTHING,
-        size: Size | None = None,
+        shape: tuple[Size | None, ...] = (),
     ) -> Value:
         """Create a container at the current statement."""
         local = Local(self.place, depth, is_array)
-        self._sizes[local.place] = size if self._sizes.get(local.place, size) == size else None
+        self.effects.allocates = True
+        self._shapes[local.place] = shape if self._shapes.get(local.place, shape) == shape else ()
         self._contents.setdefault(local.place, Value())
         if contents is not None:
             self._put(local, contents)
@@ -271,7 +285,8 @@ class Memory:
             self.effects.writes.setdefault(part.argument, self.line)
             self.access(part, container, index, write=True)
         if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
-            row = self.size(container, 1) if index.items is None and not index.is_slice else None
+            is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
+            row = self.size(container, 1) if is_row else None
             fits = frozenset[tuple[Size, Size]]() if row is not None and row == self.size(value) else None
             self.decide(Value(), self.length(value) | self.length(container), fits=fits)
         if locals_of(container):
@@ -331,14 +346,19 @@ class Memory:
 
     def _fit(self, index: Value, container: Value, first: int = 0) -> frozenset[tuple[Size, Size]] | None:
         """Return the pairs of sizes that make an index valid from the given axis on; None if sizes do not decide it."""
+        if index is FIELD:
+            return None if locals_of(container) else frozenset()
         found = set()
         for axis, item in enumerate(index.items if index.items is not None else (index,)):
             size = self.size(container, axis)
             if axis < first:
                 continue
-            if item.below is None or size is None or item.is_memory or item.is_slice:
+            below = item.below
+            if type(item.constant) is int:
+                below = "constant", max(item.constant + 1, -item.constant)
+            if below is None or size is None or item.is_memory or item.is_slice:
                 return None
-            found.add((item.below, size))
+            found.add((below, size))
         return frozenset(pair for pair in found if pair[0] != pair[1])
 
     def decide(

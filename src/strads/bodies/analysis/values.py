@@ -61,7 +61,8 @@ class Value:
     method: "tuple[str, Value] | None" = None  # a bound method: its name and owner
     elements: "Value | None" = None  # what an iterator yields
     number: int | None = None  # equal numbers imply equal values if computed from the same variables
-    size: Size | None = None  # the size that it equals; for a shape, that of its first axis
+    size: Size | None = None  # the size that it equals
+    sizes: tuple[Size | None, ...] = ()  # of a shape, if their number is known
     below: Size | None = None  # a size that the value is below, and it is not negative
     is_slice: bool = False
     is_shape: bool = False  # a tuple of sizes
@@ -86,6 +87,7 @@ class Value:
             self.elements,
             self.number,
             self.size,
+            self.sizes,
             self.below,
             self.is_slice,
             self.is_shape,
@@ -147,6 +149,7 @@ def join(first: "Value | None", second: Value) -> Value:
         elements=elements if first.elements is not None and second.elements is not None else None,
         number=first.number if first.number == second.number else None,
         size=first.size if first.size == second.size else None,
+        sizes=first.sizes if first.sizes == second.sizes else (),
         below=first.below if first.below == second.below else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,

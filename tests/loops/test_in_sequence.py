@@ -7,7 +7,7 @@ from numba import njit
 import strads
 from strads import async_for
 from strads.loops.on_nodes import recording
-from strads.schedule import choice, planner
+from strads.schedule import choice, foresight, planner
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -528,6 +528,35 @@ def test_a_loop_whose_data_change_in_each_call_is_not_planned_anew(runtime):
     planned = found[0]
     assert planned != "sequential"
     assert found == [planned, "sequential", "sequential", planned, planned, "sequential"]
+
+
+def level_out(k, source, target, level):
+    level[source[k]] -= 1
+    level[target[k]] += level[source[k]] % 7
+
+
+@pytest.mark.nodes
+def test_a_first_call_makes_no_plan_that_would_take_many_times_as_long(runtime, monkeypatch):
+    monkeypatch.setattr(foresight, "LONG", 0)
+    tables, found = (*map(strads.dvector, edges(np.random.default_rng(0))), zeros(5000, "i8")), []
+    for _ in range(3):
+        replay = [table.to_numpy(copy=True) for table in tables]
+        stats = async_for(20000, level_out, *tables, record_order=True)
+        found.append("a first call" in stats.plan.explain())
+        for k in stats.order.tolist():
+            level_out(k, *replay)
+        assert np.array_equal(tables[2].to_numpy(), replay[2])
+    assert found == [True, False, False]
+
+
+def test_a_first_call_that_makes_no_plan_still_refuses_indices_out_of_range(monkeypatch):
+    monkeypatch.setattr(foresight, "LONG", 0)
+    source, target = edges(np.random.default_rng(0))
+    source[19990] = 5000
+    level = zeros(5000, "i8")
+    with pytest.raises(strads.BodyIndexError, match="task 19990"):
+        async_for(20000, level_out, strads.dvector(source), strads.dvector(target), level)
+    assert not level.to_numpy().any()
 
 
 @pytest.mark.nodes

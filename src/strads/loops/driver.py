@@ -236,7 +236,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         contents={position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None},
         alone="a task has left the rows that were recorded for it" if leaves_rows else alone,
         leaves_rows=leaves_rows,
-        is_first=outdated is None and not wanders,
+        is_first=call.remembers and outdated is None and not wanders,
         changes=changes,
         deal=call.deal,
         replaces=None if outdated is None else outdated.name,

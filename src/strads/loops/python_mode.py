@@ -57,9 +57,8 @@ def _arguments(
             result.append(tables[same] if index is None else CheckedMap(argument.name, index, tables[same]))
         elif isinstance(argument, RandomArgument):
             key, one = argument.value
-            numbers = NumbersOfTask(key, one, drawn)
-            result.append(numbers)
-            others.append(numbers)
+            others.append(NumbersOfTask(key, one, drawn))
+            result.append(others[-1])
         elif isinstance(argument, AccumulatorArgument):
             result.append(argument.empty().accumulator if private else argument.accumulator)
         else:

@@ -27,6 +27,7 @@ from strads.schedule.strategies.wavefront import foreseen_chunks
 
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, PLANNED_OTHERWISE = 6.0, 40.0  # of recording and planning one, in a rotation and in other plans
+MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 
@@ -41,6 +42,7 @@ class Loop:
     near: tuple[frozenset[int], ...]
     deal: Deal
     seed: int
+    computes: bool = False  # whether recording has to run what the tasks compute
     parallel: Parallel = sequential
 
     def problem(self, part: AccessRecords) -> Problem:
@@ -61,20 +63,51 @@ class OneJob:
         return cls(reason, dict(trial.details.rejected))
 
 
-def is_dear_once(some: AccessRecords, loop: Loop) -> bool:
-    """Whether a plan that serves one call takes longer than it saves with two threads.
+@dataclass(frozen=True)
+class PlanningCost:
+    """What a plan would cost and save, estimated from a sample of the tasks: see `PlanningCost.of`.
 
-    `some`: records of a sample of the tasks. A short loop is planned in any case.
+    Attributes
+    ----------
+    tasks
+        Number of tasks of the loop.
+    planning
+        Nanoseconds of recording and planning a task.
+    alone
+        Nanoseconds of a task in the order of the loop.
+    together
+        Nanoseconds of a task on two threads, in an order that brings rows together.
     """
-    if loop.tasks < SHORT:
-        return False
-    part = merged(as_sparse(some))
-    problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
-    form = as_uniform(part)
-    rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
-    cost = each * (ROTATED if rotates else PLANNED_OTHERWISE)
-    saved = problem.nanoseconds_in(None) - problem.nanoseconds_per_task / 2
-    return saved < cost
+
+    tasks: int
+    planning: float
+    alone: float
+    together: float
+
+    @classmethod
+    def of(cls, some: AccessRecords, loop: Loop) -> "PlanningCost":
+        """Estimate from the records of a sample of the tasks."""
+        part = merged(as_sparse(some))
+        problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
+        form = as_uniform(part)
+        rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
+        alone, planning = problem.nanoseconds_in(None), each * (ROTATED if rotates else PLANNED_OTHERWISE)
+        if loop.computes:  # then recording a task takes about as long as running it
+            planning += alone
+        return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2)
+
+    @property
+    def exceeds_one_call(self) -> bool:
+        """Whether a plan that serves one call takes longer than it saves."""
+        return self.alone - self.together < self.planning
+
+    @property
+    def exceeds_first_call(self) -> bool:
+        """Whether a first call had better run as one job: a plan would take many times as long, and not just moments.
+
+        For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
+        """
+        return self.planning > MANY_CALLS * self.alone and self.tasks * self.planning > LONG
 
 
 class Foresight:

@@ -96,7 +96,7 @@ def build_plan(
         raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows of their own")
     if strategy != "auto":
         return forced(problem, strategy)
-    loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed, parallel)
+    loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed, parallel=parallel)
     foresight = foresight or Foresight.of(records, loop)
     plan = plan_of_crowd(problem) or _coloured(records, foresight) or foreseen_plan(problem, foresight)
     if plan is not None:

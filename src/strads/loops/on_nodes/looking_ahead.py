@@ -13,7 +13,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.on_nodes.binding import COMPILING, bring_what_is_read, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
-from strads.schedule.foresight import Foresight, Loop, is_dear_once
+from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
@@ -117,8 +117,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
     one_thread = is_single and in_order
-    if one_thread and program.rounds_alike(bound):
-        alone = alone or ONE_THREAD
+    alone = alone or (ONE_THREAD if one_thread and program.rounds_alike(bound) else None)
     foresight, loop = None, loop_of(spec, tasks, in_order=in_order)
     checks_in_run = spec.changes and tasks.is_checked_in_run(len(spec.indices), changes=True)
     if may_be_alone and not alone:
@@ -126,10 +125,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         reason = tasks.copies_too_much()
         some = None if reason else tasks.sample()
         reason = reason or tasks.find_crowded_row(some)
-        alone = Alone(reason) if reason else None
-        if checks_in_run and not alone and some is not None and is_dear_once(some, loop):
-            alone = CHANGING
-    middle = tasks.record_middle() if may_be_alone and not alone else None
+        alone = Alone(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
+    middle = tasks.record_middle() if may_be_alone and alone in (None, FIRST_CALL) else None
     if middle is not None and middle.rows.size:
         if not in_order and not is_trial and _feeds_by_element(tasks, middle):
             del middle
@@ -137,12 +134,12 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             return kept and replace(kept, keeps_order=True)
         foresight = Foresight(middle, loop, tasks.record_spread)
         one_thread |= is_single and foresight.keeps_order
-        if not (is_trial or options.micro_sync or one_thread):
+        if not (alone or is_trial or options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(foresight, in_order=in_order)
             if plan is not None:
                 return Ahead(tasks, {}, seconds, nothing, None, plan)
         # A loop that can still be coloured is recorded for that.
-        if foresight.colourable_chunks is None and foresight.one_job is not None:
+        if alone is None and foresight.colourable_chunks is None and foresight.one_job is not None:
             alone, rejected = Alone(foresight.one_job.reason), foresight.one_job.rejected
         elif spec.is_first and not bound.sums_floats and foresight.is_dear:
             alone = FIRST_CALL
@@ -172,13 +169,24 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         return known(nothing, TOO_EARLY, checks_all=True, failure=error)
 
 
+def unplanned(spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool) -> Alone | None:
+    """Return why this call makes no plan, if one would take too long, given the records of a sample of the tasks."""
+    if some is None or spec.options.strategy != "auto" or loop.tasks < SHORT or not (checks_in_run or spec.is_first):
+        return None
+    cost = PlanningCost.of(some, loop)
+    if checks_in_run and cost.exceeds_one_call:
+        return CHANGING
+    return FIRST_CALL if spec.is_first and cost.exceeds_first_call else None
+
+
 def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     """Return what the planner has to know of a loop beside its records."""
     program, tables = tasks.program, tasks.bound.tables()
     read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
     near, certain = tuple(program.cast.near_tables()), program.facts.certain_share
-    return Loop(len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed, tasks.team.for_each)
+    about = len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed
+    return Loop(*about, program.facts.allocates, tasks.team.for_each)
 
 
 def largest(memory: dict[int, NDArray[Any]]) -> int:

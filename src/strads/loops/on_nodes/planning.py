@@ -8,12 +8,11 @@ from strads.bodies.functions import plain_function
 from strads.bodies.source_location import describe
 from strads.engine.views.roles import Role
 from strads.errors import PlanError
-from strads.loops.on_nodes.looking_ahead import CHANGING, ONE_THREAD, Ahead, Alone, loop_of
+from strads.loops.on_nodes.looking_ahead import ONE_THREAD, Ahead, Alone, loop_of, unplanned
 from strads.loops.on_nodes.placing import Placed, notes_on_pools, placed_on_nodes, pools_of
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.schedule.choice import ALONE
-from strads.schedule.foresight import is_dear_once
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.plan import Plan
 from strads.schedule.planner import KEPT, build_plan
@@ -39,8 +38,7 @@ def _plan(
     tasks, options, alone = ahead.tasks, spec.options, ahead.alone
     threads = tasks.node.size * tasks.team.size
     loop = loop_of(spec, tasks, in_order=ahead.keeps_order or options.order == "sequential")
-    if ahead.checks_in_run and options.strategy == "auto" and not alone and is_dear_once(sample(records), loop):
-        alone = CHANGING  # as one node finds without records
+    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=ahead.checks_in_run)
     plan = ahead.plan or build_plan(
         records,
         threads=threads,

@@ -37,7 +37,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     if are_best_apart(counters, tasks):
         return _prepare(node, apart, arguments, start)
     facts = _prepare(node, spec, arguments, start, counters)
-    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront")
+    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront") and not facts.is_put_off
     if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]

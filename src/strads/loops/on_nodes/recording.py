@@ -159,9 +159,7 @@ class NodeTasks:
             ranges = self.reconnaissance().ranges(bounds)
         except TaskFailed:
             return None
-        plan = None
-        if ranges is not None:
-            plan = plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
+        plan = None if ranges is None else plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
         if plan is None and not keeps_order:
             foresight.rule_out_colouring()
         return plan
@@ -192,10 +190,7 @@ class NodeTasks:
             return None
 
     def find_crowded_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
-        """Name the written row that most tasks of a sample touch; None if there is none, or no sample.
-
-        Tables whose positions are in `ignoring` do not count.
-        """
+        """Name the written row that most of some tasks touch, `ignoring` tables by position; None if there is none."""
         numbers = frozenset(self.program.cast.table_of[position] for position in ignoring)
         return None if some is None else crowded_row(some, numbers)
 

@@ -38,7 +38,7 @@ def _plan(
     tasks, options, alone = ahead.tasks, spec.options, ahead.alone
     threads = tasks.node.size * tasks.team.size
     loop = loop_of(spec, tasks, in_order=ahead.keeps_order or options.order == "sequential")
-    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=ahead.checks_in_run)
+    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=ahead.checks_in_run)  # as on one node
     plan = ahead.plan or build_plan(
         records,
         threads=threads,

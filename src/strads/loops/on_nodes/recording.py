@@ -190,7 +190,7 @@ class NodeTasks:
             return None
 
     def find_crowded_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
-        """Name the written row that most of some tasks touch, `ignoring` tables by position; None if there is none."""
+        """Name the written row that most sampled tasks touch, `ignoring` tables at positions; None if there is none."""
         numbers = frozenset(self.program.cast.table_of[position] for position in ignoring)
         return None if some is None else crowded_row(some, numbers)
 

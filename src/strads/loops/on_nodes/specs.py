@@ -70,7 +70,7 @@ class LoopSpec:
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
     alone: str = ""  # why it has to run in order as one job, else empty
     leaves_rows: bool = False  # whether tasks touch rows that cannot be recorded for them: `alone` says why
-    is_first: bool = False  # whether no loop with the same key has been prepared, and that may count
+    is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused

@@ -80,7 +80,7 @@ def _count_columns(
 ) -> None:
     """Count accesses of the tasks begin..end - 1 in `columns`; `base` (arity,) is each column's first row number.
 
-    Of `every` consecutive stretches of tasks, one counts: which one follows no period that the loop could have.
+    Only one of `every` stretches of tasks is counted, chosen by a hash so that no period of the loop biases the sample.
     """
     width = np.uint64(arity)
     for stretch in range(begin // STRETCH, -(-end // STRETCH)):
@@ -125,7 +125,7 @@ def column_work(
     threads, parallel
         How the pass is parallelized.
     every
-        Which part of the tasks is counted: one in `every`.
+        Only one of `every` stretches of consecutive tasks is counted.
 
     Returns
     -------

@@ -20,7 +20,7 @@ from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
-ENOUGH_TASKS, MOST_SKIPPED = 1 << 19, 8  # whose accesses are counted to cut tables; the share of the tasks
+COUNTED, ONE_IN = 1 << 19, 8  # tasks by which tables of a long loop are cut: at least so many, of which share
 FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
 
@@ -113,7 +113,7 @@ class Problem:
     @cached_property
     def sampled_row_work(self) -> NDArray[np.integer]:
         """The same, but of a long loop only the accesses of some tasks: enough to cut tables into blocks."""
-        every = min(self.tasks // ENOUGH_TASKS, MOST_SKIPPED)
+        every = min(self.tasks // COUNTED, ONE_IN)
         if self.columns is None or len(self.found.written) > 0 or every <= 1:
             return self.row_work
         return self._column_work(every)

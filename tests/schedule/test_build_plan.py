@@ -23,6 +23,7 @@ from strads.schedule import (
 from strads.schedule.choice import STRATEGIES
 from strads.schedule.passes import parallel
 from strads.schedule.passes.counting_sort import PlanOrderCopy
+from strads.schedule.passes.streaming import empty_lines
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
@@ -114,7 +115,8 @@ def test_rotation_over_equal_blocks() -> None:
 def test_rows_are_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
     records = ratings(10_000, 3000, items)
     source = np.random.default_rng(0).random(10_000).view([("score", "f8")])
-    copy_in_order = PlanOrderCopy(source, np.zeros_like(source), np.empty(10_000, np.int32))
+    copy_in_order = PlanOrderCopy.of(source, empty_lines((10_000,), source.dtype))
+    copy_in_order.target[:] = 0
     plan = build_plan(records, threads=2, copy_in_order=copy_in_order)
     assert same(plan, build_plan(records, threads=2))
     assert (plan.order is copy_in_order.order) == taken

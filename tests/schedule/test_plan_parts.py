@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.schedule.passes.counting_sort import count_keys, group_by_key
+from strads.engine.plans.gather import as_records
+from strads.schedule.passes.counting_sort import PlanOrderCopy, count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import sequential
+from strads.schedule.passes.streaming import begins_line, empty_lines
 from strads.schedule.records.access import TableShape, UniformRecords
 from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
 from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain
@@ -90,6 +92,51 @@ def test_grouping_is_stable(keys: list[int], chunks: int) -> None:
     expected = [task for key in wanted for task in range(len(keys)) if keys[task] == key]
     assert order.tolist() == expected
     assert np.diff(offsets).tolist() == [keys.count(int(key)) for key in wanted]
+
+
+@settings(deadline=None)
+@given(
+    keys=st.lists(st.integers(0, 5), max_size=700),
+    row_bytes=st.sampled_from([1, 4, 7, 12, 16, 24, 64, 100]),
+    chunks=st.integers(1, 4),
+    misplaced=st.booleans(),
+)
+def test_rows_are_copied_while_tasks_are_grouped(keys: list[int], row_bytes: int, chunks: int, misplaced: bool) -> None:
+    array, tasks = np.array(keys, np.uint16), len(keys)
+    bounds = np.arange(chunks + 1) * tasks // chunks
+    counts = np.array([np.bincount(array[bounds[c] : bounds[c + 1]], minlength=6) for c in range(chunks)], np.int32)
+    source = np.random.default_rng(0).integers(0, 256, tasks * row_bytes, np.uint8).view(f"V{row_bytes}")
+    rows = as_records(source) if tasks else source.view([("bytes", "u1", (row_bytes,))])
+    memory = empty_lines((tasks + 1,), rows.dtype)
+    memory.view(np.uint8)[:] = 7
+    copied = PlanOrderCopy.of(rows, memory[1:] if misplaced else memory[:-1])
+    order, _ = group_by_key(array, counts, np.arange(6), bounds, sequential, copied)
+    assert np.array_equal(order, np.argsort(array, kind="stable"))
+    outside = memory[:1] if misplaced else memory[-1:]
+    assert np.all(outside.view(np.uint8) == 7), "nothing is written beyond the rows"
+    if order is copied.order:
+        assert np.array_equal(copied.target.view(np.uint8), rows[order].view(np.uint8))
+    else:
+        assert misplaced or tasks == 0
+        assert np.all(memory.view(np.uint8) == 7)
+
+
+def test_rows_too_long_for_the_buffers_are_not_copied_while_tasks_are_grouped() -> None:
+    rows = as_records(np.zeros((100, 4096), np.uint8))
+    copied = PlanOrderCopy.of(rows, as_records(empty_lines((100, 4096), np.uint8)))
+    keys = np.arange(100, dtype=np.uint16)
+    order, _ = group_by_key(keys, np.ones((1, 100), np.int32), np.arange(100), np.array([0, 100]), sequential, copied)
+    assert order is not copied.order
+
+
+@given(st.integers(0, 5), st.integers(0, 70), st.sampled_from(["u1", "f4", "i8", "f4,i4,f4"]))
+def test_empty_lines_begin_lines(rows: int, columns: int, dtype: str) -> None:
+    array = empty_lines((rows, columns), dtype)
+    assert array.shape == (rows, columns)
+    assert array.dtype == np.dtype(dtype)
+    assert array.size == 0 or begins_line(array)
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
 
 
 @pytest.mark.parametrize("period", [1, 8, 512, 4096])

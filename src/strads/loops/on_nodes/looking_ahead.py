@@ -14,6 +14,7 @@ from strads.loops.on_nodes.binding import COMPILING, bring_what_is_read, compili
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
+from strads.schedule.passes.streaming import empty_lines
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.feeding import feeds_forward
@@ -238,7 +239,7 @@ def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]
         shape = (len(spec.indices), *storage.shape[1:])
         old = None if outdated is None else outdated.aligned.get(position, (None, None))[1]
         if not isinstance(old, np.ndarray) or (old.shape, old.dtype) != (shape, storage.dtype):
-            old = np.empty(shape, storage.dtype)
+            old = empty_lines(shape, storage.dtype)
         found[position] = old
     return found
 

@@ -5,8 +5,6 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
@@ -17,7 +15,6 @@ from strads.loops.on_nodes.planning import plan_loop
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
 from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.passes.parallel import index_dtype
 from strads.schedule.records.crowding import crowded_row, sample
 from strads.schedule.records.parts import concatenated
 from strads.schedule.strategies.dealing import is_dealt
@@ -130,4 +127,4 @@ def _plan_order_copy(spec: LoopSpec, ahead: Ahead) -> PlanOrderCopy | None:
     table, room = ahead.tasks.bound.tables()[position].dense, ahead.memory[position]
     if not (spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous):
         return None
-    return PlanOrderCopy(as_records(table), as_records(room), np.empty(tasks, index_dtype(tasks)))
+    return PlanOrderCopy.of(as_records(table), as_records(room))

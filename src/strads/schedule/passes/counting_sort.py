@@ -1,6 +1,8 @@
 """Stable grouping of tasks by small keys: comparison sorts are too slow for millions of tasks."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -8,6 +10,9 @@ from numpy.typing import NDArray
 
 from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import prefetch_ahead
+from strads.schedule.passes.streaming import LINE, begins_line, empty_lines, finish_streams, stream_lines
+
+_MOST_BUFFERED = 1 << 21  # bytes: as much as a core's private cache holds
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,22 @@ class PlanOrderCopy:
     source: NDArray[np.void]  # (tasks or more,): the row of each task
     target: NDArray[np.void]  # (tasks,); may overlap the records that the plan is built from
     order: NDArray[np.integer]  # memory for the order of a plan; if the plan uses it, `target` has been filled
+
+    @classmethod
+    def of(cls, source: NDArray[np.void], target: NDArray[np.void]) -> "PlanOrderCopy":
+        """Provide memory for the order."""
+        return cls(source, target, empty_lines((len(target),), index_dtype(len(target))))
+
+    @property
+    def group(self) -> int:
+        """Number of tasks, a power of two, whose rows fill whole cache lines, and so does their part of the order."""
+        sizes = self.target.itemsize, self.order.itemsize
+        return max(LINE // math.gcd(size, LINE) for size in sizes)
+
+    def is_worthwhile(self, keys: int) -> bool:
+        """Whether to copy while tasks are grouped by so many keys; otherwise a later pass is faster."""
+        buffered = keys * self.group * (self.target.itemsize + self.order.itemsize)
+        return begins_line(self.target) and begins_line(self.order) and buffered <= _MOST_BUFFERED
 
 
 @njit(nogil=True, cache=True)
@@ -39,6 +60,13 @@ def _scatter(
 
 
 @njit(nogil=True, cache=True)
+def _copy(target: NDArray[Any], begin: int, end: int, buffers: NDArray[Any], buffer: int, size: int) -> None:
+    """Write `target[begin:end]` from the buffer of a key."""
+    for position in range(begin, end):
+        target[position] = buffers[buffer + (position & (size - np.uint64(1)))]
+
+
+@njit(nogil=True, cache=True)
 def _scatter_rows(
     keys: NDArray[np.integer],
     begin: int,
@@ -47,16 +75,37 @@ def _scatter_rows(
     order: NDArray[np.integer],
     source: NDArray[np.void],
     target: NDArray[np.void],
+    some_tasks: NDArray[np.integer],
+    some_rows: NDArray[np.void],
+    group: int,
 ) -> None:
-    """Like `_scatter`, and also copy each task's row of `source` into its place in `target`."""
+    """Like `_scatter`, and also copy each task's row of `source` into its place in `target`.
+
+    `some_tasks` and `some_rows` are buffers of `group` tasks for each key, written a cache line at a time once they are
+    full: see `streaming`.
+    """
+    first, size, one = start.copy(), np.uint64(group), np.uint64(1)
     for task in range(np.uint64(begin), np.uint64(end)):
-        key = keys[task]
+        key = np.uint64(keys[task])
         position = np.uint64(start[key])
-        order[position] = task
-        target[position] = source[task]
-        prefetch_ahead(order, position)
-        prefetch_ahead(target, position)
-        start[key] = position + np.uint64(1)
+        buffer, slot = key * size, position & (size - one)
+        some_tasks[buffer + slot] = task
+        some_rows[buffer + slot] = source[task]
+        start[key] = position + one
+        if slot == size - one:
+            lowest = position - slot
+            if lowest >= first[key]:
+                stream_lines(order, lowest, some_tasks, buffer, size)
+                stream_lines(target, lowest, some_rows, buffer, size)
+            else:  # what comes before is another chunk's or another key's
+                _copy(order, np.uint64(first[key]), position + one, some_tasks, buffer, size)
+                _copy(target, np.uint64(first[key]), position + one, some_rows, buffer, size)
+    for place in range(np.uint64(len(start))):  # what is left in the buffers
+        after = np.uint64(start[place])
+        lowest = max(after & ~(size - one), np.uint64(first[place]))
+        _copy(order, lowest, after, some_tasks, place * size, size)
+        _copy(target, lowest, after, some_rows, place * size, size)
+    finish_streams()
 
 
 def group_by_key(
@@ -92,6 +141,8 @@ def group_by_key(
         Group g is `order[offsets[g]:offsets[g + 1]]`.
     """
     chunks, tasks = len(counts), len(keys)
+    if copy_in_order is not None and not copy_in_order.is_worthwhile(counts.shape[1]):
+        copy_in_order = None
     sizes = counts[:, key_order].T.astype(np.int64)  # (groups, chunks): earlier chunks come first within a group
     ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
     order = np.empty(tasks, index_dtype(tasks)) if copy_in_order is None else copy_in_order.order
@@ -100,6 +151,12 @@ def group_by_key(
     if copy_in_order is None:
         parallel(lambda c: _scatter(keys, bounds[c], bounds[c + 1], start[c], order), chunks)
     else:
-        rows = copy_in_order.source, copy_in_order.target
-        parallel(lambda c: _scatter_rows(keys, bounds[c], bounds[c + 1], start[c], order, *rows), chunks)
+        rows, group = (copy_in_order.source, copy_in_order.target), copy_in_order.group
+        buffered = (counts.shape[1] * group,)
+
+        def scatter(c: int) -> None:
+            buffers = empty_lines(buffered, order.dtype), empty_lines(buffered, rows[0].dtype)
+            _scatter_rows(keys, bounds[c], bounds[c + 1], start[c], order, *rows, *buffers, group)
+
+        parallel(scatter, chunks)
     return order, np.concatenate([[0], ends[:, -1]]).astype(np.int64)

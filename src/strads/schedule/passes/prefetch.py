@@ -19,7 +19,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _fetch(builder, _address(context, builder, array, args), _READ)
+        _fetch(builder, address(context, builder, array, args), _READ)
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
@@ -33,14 +33,40 @@ def prefetch_ahead(typingctx: Any, array: Any, index: Any) -> Any:
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, array, args)
+        place = address(context, builder, array, args)
         _fetch(builder, builder.gep(place, [ir.IntType(32)(_AHEAD)]), _WRITE)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), codegen
 
 
-def _address(context: Any, builder: Any, array: Any, args: Any) -> Any:
+def prefetch_rows(positions: tuple[int, ...]) -> Any:
+    """Make a compiled function of a tuple and a number that prefetches this row, if it exists, of arrays in the tuple.
+
+    `positions` are theirs; what is no array there is left alone. The processor's own prefetchers follow streams too
+    closely beside much other work.
+    """
+
+    @intrinsic
+    def fetch(typingctx: Any, arrays: Any, row: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            for position in positions:
+                kind = arrays[position]
+                if not isinstance(kind, types.Array):
+                    continue
+                array = context.make_array(kind)(context, builder, builder.extract_value(args[0], position))
+                stride = builder.extract_value(array.strides, 0)
+                data = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+                _fetch(builder, builder.gep(data, [builder.mul(args[1], stride)]), _READ)
+            return context.get_dummy_value()
+
+        return types.void(arrays, types.intp), codegen
+
+    return fetch
+
+
+def address(context: Any, builder: Any, array: Any, args: Any) -> Any:
+    """Return the address of an element of an array, given both, as bytes."""
     data = context.make_array(array)(context, builder, args[0]).data
     return builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
 

@@ -1,7 +1,6 @@
 """Chooses among the strategies: which of them serve a loop, and which makes two threads faster than one."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from strads.schedule.strategies.independent import independent
 from strads.schedule.strategies.locked import locked
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
-from strads.schedule.strategies.rotation import ENOUGH_OF_GRID, rotation
+from strads.schedule.strategies.rotation import ENOUGH_OF_GRID, evidently_rotates, rotation
 from strads.schedule.strategies.wavefront import wavefront
 
 RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
@@ -60,7 +59,7 @@ def spread(tasks: int) -> int:
 
     Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.
     """
-    return min(PARTS, tasks // SMALLEST_PART) | 1
+    return (tasks // SMALLEST_PART) | 1
 
 
 def forced(problem: Problem, strategy: str) -> Plan:
@@ -90,13 +89,7 @@ def serves(problem: Problem, strategy: str) -> bool:
 
 def is_evident(problem: Problem) -> bool:
     """Whether a strategy is good enough that no times need to be estimated."""
-    return any(_is_enough(plan, plan.parallelism) for plan in _rated_by_parallelism(problem))
-
-
-def _rated_by_parallelism(problem: Problem) -> Iterator[Plan]:
-    for strategy in RATED_BY_PARALLELISM:
-        with suppress(PlanError):
-            yield STRATEGIES[strategy](problem)
+    return serves(problem, "independent") or evidently_rotates(problem)
 
 
 def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0, alone: float | None = None) -> Plan:

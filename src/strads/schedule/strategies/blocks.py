@@ -1,5 +1,7 @@
 """Cutting tables into blocks of rows that carry equal work."""
 
+import math
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -30,7 +32,8 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
         Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at
         all; if fewer than `blocks` rows are touched, there are fewer blocks.
     """
-    before = np.concatenate([[0], np.cumsum(work, dtype=np.int64)])
+    before = np.zeros(len(work) + 1, np.int64)
+    np.cumsum(work, out=before[1:])
     total = before[-1]
     if total == 0:
         return np.array([0, len(work)], np.int64)
@@ -38,7 +41,7 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
     for block in range(blocks - 1):
         done = before[bounds[-1]]
         share = (total - done) / (blocks - block)
-        end = int(np.searchsorted(before, done + share))
+        end = int(np.searchsorted(before, math.ceil(done + share)))  # a float would have all of them converted
         nearest = end - 1 if done + share - before[end - 1] < before[end] - done - share else end
         cut = nearest if before[nearest] > done else end
         if before[cut] >= total:

@@ -1,5 +1,7 @@
 """Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from strads.schedule.plan import Details, Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, most_blocks, reason_of
-from strads.schedule.strategies.precedence import chain, parallelism
+from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
@@ -67,31 +69,81 @@ def rotation(problem: Problem) -> Plan:
     columns = _one_column_a_table(problem)
     if problem.near:
         return _deck(problem, columns).deal(problem.deal)
-    cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
-    shape = tuple(len(cut) - 1 for cut in cuts)
-    keys, counts, bounds = _keys(problem, columns, cuts, shape)
-    sizes = counts.sum(axis=0, dtype=np.int64)
-    present = np.flatnonzero(sizes)
-    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)  # (jobs, k): blocks of each job
-    stage = diagonal(cells, max(shape))
-    priority = np.lexsort((present, -sizes[present], stage))
-    cells = cells[priority]
-    first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
-    precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+    grid = _Grid.of(problem, columns)
     # The copy_in_order may overwrite the records: allowed only if no other strategy will need them.
-    taken = parallelism(sizes[present[priority]], precedence) >= ENOUGH_OF_GRID
-    copy_in_order = problem.copy_in_order if taken else None
-    groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel, copy_in_order)
-    names = [problem.tables[problem.column_tables[column]].name for column in columns]
+    copy_in_order = problem.copy_in_order if grid.parallelism >= ENOUGH_OF_GRID else None
+    groups = group_by_key(grid.keys, grid.counts, grid.jobs, grid.chunks, problem.parallel, copy_in_order)
+    names, shape = [problem.tables[problem.column_tables[column]].name for column in columns], grid.shape
     details = Details(
         blocks=dict(zip(names, shape, strict=True)),
-        bounds=dict(zip(names, cuts, strict=True)),
-        cells=cells,
+        bounds=dict(zip(names, grid.cuts, strict=True)),
+        cells=grid.cells,
         bottleneck=bottleneck(names, shape),
     )
-    reason = reason_of(names, shape, np.unique(stage, return_counts=True)[1])
-    compact = np.unique(stage[priority], return_inverse=True)[1]
-    return problem.plan("rotation", reason, groups, compact, precedence, details)
+    reason = reason_of(names, shape, np.unique(grid.stage, return_counts=True)[1])
+    compact = np.unique(grid.stage, return_inverse=True)[1]
+    return problem.plan("rotation", reason, groups, compact, grid.precedence, details)
+
+
+def evidently_rotates(problem: Problem) -> bool:
+    """Whether a rotation is so parallel that no other strategy is considered; computes no plan."""
+    try:
+        columns = _one_column_a_table(problem)
+    except PlanError:
+        return False
+    plan = rotation(problem) if problem.near else _Grid.of(problem, columns)
+    return plan.parallelism >= ENOUGH_OF_GRID
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The cells of a grid of blocks in the order of a rotation, which are its jobs.
+
+    Attributes
+    ----------
+    cuts, shape
+        Bounds of the blocks of each axis, and their number.
+    keys, counts, chunks
+        The cell of each task, the tasks of each chunk in each cell, and the bounds of the chunks.
+    jobs : (jobs,)
+        The cells that have tasks.
+    cells : (jobs, axes) int32
+        The blocks of each job.
+    stage : (jobs,)
+        The diagonal of each job.
+    precedence
+        Which job waits for which.
+    """
+
+    cuts: list[NDArray[np.int64]]
+    shape: tuple[int, ...]
+    keys: NDArray[np.uint16]
+    counts: NDArray[np.integer]
+    chunks: NDArray[np.int64]
+    jobs: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    stage: NDArray[np.integer]
+    precedence: Precedence
+
+    @classmethod
+    def of(cls, problem: Problem, columns: tuple[int, ...]) -> "_Grid":
+        """Sort the tasks into cells, by their rows in these columns."""
+        cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
+        shape = tuple(len(cut) - 1 for cut in cuts)
+        keys, counts, chunks = _keys(problem, columns, cuts, shape)
+        sizes = counts.sum(axis=0, dtype=np.int64)
+        present = np.flatnonzero(sizes)
+        cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)
+        stage = diagonal(cells, max(shape))
+        order = np.lexsort((present, -sizes[present], stage))
+        first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
+        precedence = chain(cells[order] + first_block[:-1], int(first_block[-1]))
+        return cls(cuts, shape, keys, counts, chunks, present[order], cells[order], stage[order], precedence)
+
+    @property
+    def parallelism(self) -> float:
+        """Estimated mean number of jobs that run at the same time."""
+        return parallelism(self.counts.sum(axis=0, dtype=np.int64)[self.jobs], self.precedence)
 
 
 def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:

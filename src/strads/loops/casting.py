@@ -23,12 +23,15 @@ class Cast:
         Arguments for which elements are recorded rather than rows; with ghosts only.
     near
         Tables whose rows are drawn by `near`, or indexed by such rows → their group.
+    in_turn
+        Tables read as A[k] that determine the rows of others.
     """
 
     roles: tuple[Role, ...]
     table_of: dict[int, int]
     by_element: frozenset[int]
     near: Mapping[int, int]
+    in_turn: tuple[int, ...]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
@@ -44,7 +47,8 @@ class Cast:
         elements = facts.by_element if by_element else frozenset[int]()
         # A row that may be drawn has one owner at a time, even if tasks only read it.
         as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
-        return cls(roles, table_of, elements, facts.near, as_writes)
+        in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
+        return cls(roles, table_of, elements, facts.near, in_turn, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""

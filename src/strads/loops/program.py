@@ -155,9 +155,8 @@ class LoopProgram:
             for outcomes in self.facts.outcomes or ({},)
         ]
         recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
-        self._keep_on_disk(
-            recorder.compiled, bound, "recorder", self.cast.roles, self.cast.by_element, scratch, self.facts.outcomes
-        )
+        inputs = self.cast.roles, self.cast.by_element, self.cast.in_turn, scratch, self.facts.outcomes
+        self._keep_on_disk(recorder.compiled, bound, "recorder", *inputs)
         return recorder
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:

@@ -51,7 +51,7 @@ class Reconnaissance:
     def run(self, memory: NDArray[Any] | None = None) -> AccessRecords:
         """Record all tasks; uniform records are stored in `memory` if they fit."""
         tasks = len(self.indices)
-        probe = self._probe(range(min(tasks, _PROBE)))
+        probe = self._probe(range(min(tasks, _PROBE)))[0]
         arity = int(probe.counts[0]) if tasks else 0
         pattern = probe.tags[:arity].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
@@ -102,30 +102,30 @@ class Reconnaissance:
 
         With ghosts, tasks copy nothing.
         """
-        log = self._probe_stretch(range(min(len(self.indices), _PROBE)))
+        log = self._probe(range(min(len(self.indices), _PROBE)))[0]
         tasks = max(len(log.counts), 1)
-        if not self.recorder.scratch:
-            return len(log.rows) / tasks, 0.0
-        row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
+        row_bytes = np.array([table.row_bytes * self.recorder.scratch for table in self.tables], np.int64)
         return len(log.rows) / tasks, row_bytes[log.tags >> 1].sum() / tasks
 
     def sample(self) -> AccessRecords:
         """Record a sample of tasks from the whole loop."""
-        logs = [self._probe_stretch(tasks) for tasks in some_tasks(len(self.indices))]
+        logs = self._probe(*some_tasks(len(self.indices)))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
         rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
         return SparseRecords(self.tables, offsets, rows, tags, checked=True)
 
-    def _probe_stretch(self, stretch: range) -> Log:
-        """Record the first tasks of a stretch, not many more accesses than a crowded row is looked for in."""
-        first = self._probe(stretch[:1])
-        return self._probe(shortened(stretch, len(first.rows)))
+    def _probe(self, *stretches: range) -> list[Log]:
+        """Record the first tasks of each stretch, not many more accesses than a crowded row is looked for in."""
+        logs = list[Log]()
 
-    def _probe(self, tasks: range) -> Log:
-        """Record a few tasks on a thread of the team, so that the waiting thread can be interrupted."""
-        logs: list[Log] = []
-        self._for_each(lambda _: logs.append(self._record_chunk(tasks, 4 * len(tasks), Copies())), 1)
-        return logs[0]
+        def record(_: int) -> None:
+            for stretch in stretches:
+                first = self._record_chunk(stretch[:1], 4, Copies())
+                tasks = shortened(stretch, len(first.rows))
+                logs.append(self._record_chunk(tasks, 4 * len(tasks), Copies()))
+
+        self._for_each(record, 1)  # on a thread of the team, so that the waiting thread can be interrupted
+        return logs
 
     def _run_uniform(self, pattern: NDArray[np.uint8], rows: NDArray[np.integer]) -> bool:
         """Record directly into the array of rows; False as soon as a chunk does not match the pattern."""
@@ -153,20 +153,18 @@ class Reconnaissance:
         """Record tasks that make about `each` accesses; a log's capacity follows the longest chunk so far."""
         chunks = self._chunks()
         logs: list[Log | None] = [None] * len(chunks)
-        spare: list[Copies] = []
+        spare = [Copies() for _ in range(self.team.size)]  # one for each thread
         longest = [each]
 
         def record(chunk: int) -> None:
-            tasks = chunks[chunk]
+            tasks, copies = chunks[chunk], spare.pop()
             try:
-                copies = spare.pop()
-            except IndexError:
-                copies = Copies()
-            log = self._record_chunk(tasks, longest[0] * len(tasks), copies)
+                log = self._record_chunk(tasks, longest[0] * len(tasks), copies)
+            finally:
+                spare.append(copies)
             longest[0] = max(longest[0], -(-len(log.rows) // len(tasks)))
             kept = merge_repeated(log.counts, log.rows, log.tags)
             logs[chunk] = Log(log.state, log.counts, log.rows[:kept].copy(), log.tags[:kept].copy())
-            spare.append(copies)
 
         self._for_each(record, len(chunks))
         recorded = [log for log in logs if log is not None]

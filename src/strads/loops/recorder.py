@@ -105,7 +105,7 @@ class Recorder:
             )
             for position, (role, argument) in enumerate(arguments)
         )
-        self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch)
+        self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch, in_turn=cast.in_turn)
 
     def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
         """Return the shapes of the tables as recorded."""

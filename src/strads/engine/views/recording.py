@@ -29,6 +29,9 @@ from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.types import INLINED, bind_with, local_counters
+from strads.schedule.passes.prefetch import prefetch_rows
+
+_AHEAD = 128  # tasks by which data are fetched that tasks read in turn
 
 
 class Ghost(NamedTuple):
@@ -170,15 +173,19 @@ def _one_after_the_other(bodies: Sequence[Any]) -> Any:
     return both
 
 
-def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *, scratch: bool) -> Callable[..., int]:
+def make_recorder(
+    bodies: Sequence[Any], constructors: tuple[Any | None, ...], *, scratch: bool, in_turn: tuple[int, ...] = ()
+) -> Callable[..., int]:
     """Make the lazily compiled recorder of one body, or of several run in sequence by each task.
 
     It is called as `record(start, step, values, first, count, state, counts, storages)`, runs the tasks
     `first..first + count - 1` on recording views and returns the length of the log. Task k has loop index `values[k]`,
     or `start + step * k` if `values` is empty. `counts[i]` is set to the number of accesses logged by the i-th task;
-    `state` holds the position of the current task and, for `scratch` views, the slots in use.
+    `state` holds the position of the current task and, for `scratch` views, the slots in use. Of the tables `in_turn`
+    each task reads the row of its index.
     """
     bind = bind_with(constructors)
+    prefetch = prefetch_rows(in_turn)
     body = _one_after_the_other(bodies)
     size = RECENT * len(constructors)
 
@@ -194,7 +201,9 @@ def make_recorder(bodies: Sequence[Any], constructors: tuple[Any | None, ...], *
             state[TASK] = task
             if scratch:
                 state[SLOTS:] = 0
-            index = values[np.uint64(task)] if len(values) > 0 else start + step * task
+            ahead, last = task + _AHEAD, len(values) - 1
+            prefetch(storages, values[np.uint64(min(ahead, last))] if last >= 0 else start + step * ahead)
+            index = values[np.uint64(task)] if last >= 0 else start + step * task
             body(index, drawn, *bind(storages, (logged, index, drawn, recent)))
             counts[number] = logged[0] - logged[1]
         return logged[0]

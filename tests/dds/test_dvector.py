@@ -3,6 +3,7 @@ import pyarrow as pa
 import pytest
 
 from strads.dds import RaggedArray, dvector, from_arrow, from_numpy
+from strads.dds.arguments import integer_range
 from strads.errors import ArgumentError, InputError, StradsError
 
 RATING = np.dtype([("user", "i4"), ("good", "?"), ("score", "f8")], align=True)
@@ -352,3 +353,18 @@ class TestArrow:
     def test_other_types_are_refused(self, data):
         with pytest.raises(ArgumentError):
             from_arrow(data)
+
+
+def test_range_of_integers_is_that_of_what_a_table_holds_now():
+    table = dvector([3, 9, 2])
+    assert integer_range(table) == (2, 9)
+    table[1] = 4
+    assert integer_range(table) == (2, 4)
+    table.storage[0] = 7
+    table.mark_written()
+    assert integer_range(table) == (2, 7)
+    records = dvector(np.array([(1, 2.5, [4, -1])], [("n", "u1"), ("x", "f4"), ("v", "i2", (2,))]))
+    assert [integer_range(records, name) for name in ("n", "x", "v")] == [(1, 1), None, (-1, 4)]
+    assert integer_range(dvector([[5, 6], [1]])) == (1, 6)
+    assert integer_range(dvector(np.empty((0, 3), np.int64))) == (0, -1)
+    assert integer_range(dvector([0.5])) is None

@@ -1,5 +1,8 @@
 """Indices of all kinds are checked: no access reaches another row, another table, or memory that is nobody's."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from launching import in_its_own_process
@@ -7,6 +10,9 @@ from serial import refuse, run_or_refuse
 
 import strads
 from strads import async_for
+from strads.engine.views.roles import Checking, Role
+from strads.loops.arguments import bind_arguments
+from strads.loops.program import LoopProgram
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -434,3 +440,135 @@ def test_indices_that_sizes_disprove(bodies):
         sums = zeros(50, "f8")
         sums[49] = 1
         refuse(strads.StradsError, 50, body, strads.dvector(np.zeros(50, FIELDS)), sums)
+
+
+# -- contents that prove an index --------------------------------------------------------------------------------
+
+
+def columns_from_a_list(k, X, P, J, T):
+    if X[k] >= 0:
+        for p in range(P[k], P[k + 1]):
+            T[k, J[p]] += 1
+            X[k] += 1
+
+
+def columns_from_a_field(k, X, P, R, T):
+    if X[k] >= 0:
+        for p in range(P[k], P[k + 1]):
+            T[k, R[p].j] += R[p].n
+            X[k] += 1
+
+
+def lengths_from_a_list(k, X, P, J, T):
+    if X[k] >= 0:
+        for j in range(J[k]):
+            T[k, j] += 1
+        X[k] += 1
+
+
+def row_of_a_ragged_list(k, X, docs, T):
+    if X[k] >= 0:
+        row = docs[k]
+        for i in range(len(row)):
+            T[k, row[i]] += 1
+        X[k] += 1
+
+
+def narrowed_column(k, X, P, J, T):
+    if X[k] >= 0:
+        T[k, np.int8(J[k])] += 1
+        X[k] += 1
+
+
+def negated_column(k, X, P, J, T):
+    if X[k] >= 0:
+        T[k, -J[k]] += 1
+        X[k] += 1
+
+
+def list_that_changes(k, X, P, J, T):
+    if X[k] >= 0:
+        T[k, J[k]] += 1
+        J[k] -= 1
+        X[k] += 1
+
+
+def list_that_changes_by_another_name(k, X, J, K, T):
+    if X[k] >= 0:
+        T[k, J[k]] += 1
+        K[k] -= 1
+        X[k] += 1
+
+
+LISTS = np.array([3, 0, 7, 7, 1, 2, 0, 5])
+ENDS = np.array([0, 2, 5, 6, 8])
+
+
+def tables_of(body, listed=LISTS):
+    X, T = zeros(4, "i8"), zeros((4, 8), "i8")
+    if body is row_of_a_ragged_list:
+        return X, strads.dvector([listed[a:b].tolist() for a, b in pairwise(ENDS)]), T
+    if body is columns_from_a_field:
+        records = np.zeros(8, [("n", "i8"), ("j", "i4")])
+        records["j"], records["n"] = listed, -5
+        return X, strads.dvector(ENDS), strads.dvector(records), T
+    return X, strads.dvector(ENDS), strads.dvector(listed), T
+
+
+@one_of(
+    [
+        columns_from_a_list,
+        columns_from_a_field,
+        lengths_from_a_list,
+        row_of_a_ragged_list,
+        narrowed_column,
+        negated_column,
+    ]
+)
+@in_its_own_process(180)
+def test_indices_that_contents_prove(bodies):
+    for body in bodies:
+        assert run_or_refuse(4, body, *tables_of(body)) is None
+        assert run_or_refuse(4, body, *tables_of(body, -LISTS)) is None
+        refuse(strads.BodyIndexError, 4, body, *tables_of(body, LISTS * [1, 1, 100, 1, 1, 1, 1, 1]))
+
+
+@one_of([columns_from_a_list, list_that_changes])
+@in_its_own_process(120)
+def test_contents_that_change_prove_nothing(bodies):
+    for body in bodies:
+        tables = tables_of(body)
+        assert run_or_refuse(4, body, *tables) is None
+        J = tables[2]
+        J[1] = 200
+        refuse(strads.BodyIndexError, 4, body, *tables)
+        J[1] = -3
+        assert run_or_refuse(4, body, *tables) is None
+
+
+@in_its_own_process(60)
+def test_a_list_that_changes_by_another_name_proves_nothing():
+    X, _, J, T = tables_of(columns_from_a_list)
+    async_for(4, list_that_changes_by_another_name, X, J, J, T)
+    assert J.to_list()[:4] == [2, -1, 6, 6]
+    assert np.argmax(T.to_numpy(), 1).tolist() == [3, 0, 7, 7]
+    J[1] = 200
+    before = J.to_list()
+    with pytest.raises(strads.BodyIndexError):
+        async_for(4, list_that_changes_by_another_name, X, J, J, T)
+    assert J.to_list() == before
+
+
+def test_contents_spare_checks_as_long_as_they_prove_the_indices():
+    tables = tables_of(columns_from_a_list)
+    bound = replace(bind_arguments(columns_from_a_list, tables), has_values=True)
+    program = LoopProgram(columns_from_a_list, bound, fastmath=True)
+    assert not program.checks_parts(bound, Checking.ALL)
+    assert program.live_roles(bound, Checking.ALL)[2] is Role.READ
+    assert program.checks_parts(replace(bound, has_values=False), Checking.ALL), "on nodes, where only some rows are"
+    for position, listed, least in ((2, LISTS, 8), (2, LISTS, -1), (1, ENDS, 9)):
+        tables[position][4] = least
+        assert program.checks_parts(bound, Checking.ALL) == (position == 2)
+        assert (program.live_roles(bound, Checking.ALL)[2] is Role.CHECKED) == (position == 1)
+        tables[position][4] = listed[4]
+        assert not program.checks_parts(bound, Checking.ALL)

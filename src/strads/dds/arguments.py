@@ -1,5 +1,6 @@
 """What lies behind the arguments of a loop: the table, the map, and the memory; and that a loop has changed it."""
 
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ from strads.dds._keyed import KeyedTable
 from strads.dds.dvector import dvector
 from strads.dds.hints import Readonly, Relaxed, Snapshot
 from strads.dds.ragged import RaggedArray
+
+_ranges: "weakref.WeakKeyDictionary[dvector, dict[str | None, tuple[int, tuple[int, int]]]]" = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def map_of(argument: Any) -> KeyedTable | None:
@@ -24,6 +29,23 @@ def table_of(argument: Any) -> dvector | None:
     hinted = argument.table if isinstance(argument, Relaxed | Readonly | Snapshot) else argument
     table = hinted.table if isinstance(hinted, KeyedTable) else hinted
     return table if isinstance(table, dvector) else None
+
+
+def integer_range(table: dvector, field: str | None = None) -> tuple[int, int] | None:
+    """Return the smallest and the largest of a table's integers, or of those of a field; None if they are no integers.
+
+    They are found again once the table is written. Of no integers the range is 0, −1.
+    """
+    known = _ranges.setdefault(table, {})
+    if field not in known or known[field][0] != table.version:
+        storage = table.storage
+        values = storage.values if isinstance(storage, RaggedArray) else storage
+        values = values if field is None else values[field]
+        if values.dtype.kind not in "iu":
+            return None
+        found = (int(values.min()), int(values.max())) if values.size else (0, -1)
+        known[field] = table.version, found
+    return known[field][1]
 
 
 def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:

@@ -24,7 +24,7 @@ from strads.dds import (
     dmultimap,
     dvector,
 )
-from strads.dds.arguments import map_of, table_of
+from strads.dds.arguments import integer_range, map_of, table_of
 from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
@@ -216,6 +216,7 @@ class BoundArguments:
     same: tuple[int, ...]  # for each argument, the first one with the same table
     float_dtype: np.dtype[Any]
     overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory, but are not the same table
+    has_values: bool = False  # whether tables have all their values here
 
     @property
     def type_key(self) -> tuple[Any, ...]:
@@ -271,6 +272,9 @@ class BoundArguments:
         argument = self.arguments[of]
         if kind == "axis" and isinstance(argument, TableArgument):
             return len(argument.storage) if rest[0] == 0 else argument.dense.shape[rest[0]]
+        if kind in ("largest", "above") and isinstance(argument, TableArgument):
+            found = integer_range(argument.table, *rest) if self.has_values and argument.table is not None else None
+            return unknown if found is None or found[0] < 0 else found[1] + (kind == "above")
         value = self.scalars().get(of)
         return int(value) if isinstance(value, numbers.Integral) else unknown
 

@@ -47,7 +47,7 @@ class BatchProgram(LoopProgram):
 
         explain_failure(task, bound, self.cast.table_of, index)
 
-    def live_roles(self, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
+    def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
         plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
         return tuple(plain.get(role, role) for role in self.cast.roles)

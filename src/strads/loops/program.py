@@ -247,7 +247,7 @@ class LoopProgram:
         kind
             Everything else that `make` and `compile_it` depend on.
         """
-        roles, fastmath = self.live_roles(checking, in_loop_order=in_loop_order), self._fastmath(checking)
+        roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking)
         inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking)
         key = *inputs, bool(fastmath)
         if key not in self._codes:
@@ -295,9 +295,9 @@ class LoopProgram:
         decides = self.facts.rounding_decides and checking is not Checking.ALL
         return _REORDERING if self._may_reorder and not decides else False
 
-    def live_roles(self, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
+    def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        existing = self.facts.existing
+        existing = {position for position, fits in self.facts.rows_fit.items() if bound.fit(fits)}
         roles = tuple(role.under(checking, exists=p in existing) for p, role in enumerate(self.cast.roles))
         return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
 

@@ -120,8 +120,7 @@ class Reconnaissance:
 
         def record(_: int) -> None:
             for stretch in stretches:
-                first = self._record_chunk(stretch[:1], 4, Copies())
-                tasks = shortened(stretch, len(first.rows))
+                tasks = shortened(stretch, len(self._record_chunk(stretch[:1], 4, Copies()).rows))
                 logs.append(self._record_chunk(tasks, 4 * len(tasks), Copies()))
 
         self._for_each(record, 1)  # on a thread of the team, so that the waiting thread can be interrupted

@@ -16,7 +16,18 @@ from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.numbers import Numbers
 from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
-from strads.bodies.analysis.values import FLOAT, NOTHING, OPAQUE, ROUNDED, Part, Size, Sources, Value
+from strads.bodies.analysis.values import (
+    FLOAT,
+    NOTHING,
+    OPAQUE,
+    ROUNDED,
+    Fits,
+    Part,
+    Size,
+    Sources,
+    Value,
+    of_contents,
+)
 from strads.errors import ArgumentError
 
 AnyAccess = TypeVar("AnyAccess", Access, Decision)
@@ -148,7 +159,11 @@ class _Conclusion:
         self.undecided = self.changing | set(random)
         self.random = frozenset(random)
         self.near, self.weights = near_groups(body, self.effects, self.conflicting, self.kinds)
-        self.effects = replace(self.effects, accesses={a for a in self.effects.accesses if not self._is_near(a)})
+        self.effects = replace(
+            self.effects,
+            accesses={self._with_lasting_fits(a) for a in self.effects.accesses if not self._is_near(a)},
+            inner=set(map(self._with_lasting_fits, self.effects.inner)),
+        )
 
     def facts(self) -> BodyAnalysis:
         """Conclude."""
@@ -190,7 +205,7 @@ class _Conclusion:
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
-            existing=frozenset(self.kinds) - {access.argument for access in effects.accesses if not access.exists},
+            rows_fit=self._rows_fit(),
             checked_in_loops=frozenset(
                 access.argument
                 for access in effects.accesses
@@ -203,6 +218,13 @@ class _Conclusion:
             weights=self.weights,
         )
 
+    def _with_lasting_fits(self, place: AnyAccess) -> AnyAccess:
+        """Return an access or a decision that does not rely on the content of a table that the loop changes."""
+        return replace(place, fits=None) if any(map(self._is_changing, place.fits or ())) else place
+
+    def _is_changing(self, sizes: tuple[Size, Size]) -> bool:
+        return any(of_contents(size) in self.written for size in sizes)
+
     def _is_near(self, access: Access) -> bool:
         """Whether the job certainly owns the row, because `near` has drawn it."""
         return access.near in self.near and access.argument in self.near
@@ -213,6 +235,14 @@ class _Conclusion:
         is_only_read = kind.depth == 2 and access.place in self._only_read_rows
         is_held = kind.depth > 1 and not access.element and not is_only_read
         return replace(access, write=access.write or is_held or bool(kind.fields))
+
+    def _rows_fit(self) -> dict[int, Fits]:
+        found = dict[int, Fits]()
+        for position in self.kinds:
+            fits = [access.fits for access in self.effects.accesses if access.argument == position]
+            if None not in fits:
+                found[position] = frozenset().union(*(pairs or () for pairs in fits))
+        return found
 
     def _is_volatile(self, access: Access | Decision) -> bool:
         return bool(access.sources & self._changing(access) or access.control & self.undecided)
@@ -375,7 +405,7 @@ def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
     return sorted(places, key=lambda what: what.place)
 
 
-def _all_fits(decisions: Collection[Decision]) -> frozenset[tuple[Size, Size]]:
+def _all_fits(decisions: Collection[Decision]) -> Fits:
     return frozenset().union(*(decision.fits or () for decision in decisions))
 
 
@@ -396,7 +426,7 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),
         volatile_reads=all_with(facts.volatile_reads),
-        existing=all_with(facts.existing),
+        rows_fit={p: facts.rows_fit[first] for p, first in enumerate(same) if first in facts.rows_fit},
         checked_in_loops=all_with(facts.checked_in_loops),
         reads_count_as_writes=all_with(facts.reads_count_as_writes),
         drawn=all_with(facts.drawn),

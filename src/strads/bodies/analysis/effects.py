@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from strads.bodies.analysis.values import NOTHING, Size, Sources
+from strads.bodies.analysis.values import NOTHING, Fits, Sources
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Access:
         Whether it is an element T[i, j], with an index for each axis.
     near
         The table of which `near` has drawn the row.
-    exists
-        Whether the row certainly exists.
+    fits
+        Pairs of sizes: the row exists if the first of each is at most the second; None if sizes do not decide that.
     place
         Block and statement.
     line
@@ -47,9 +47,14 @@ class Access:
     segment: int | None
     element: bool
     near: int | None
-    exists: bool
+    fits: Fits | None
     place: tuple[int, int]
     line: int
+
+    @property
+    def exists(self) -> bool:
+        """Whether the row certainly exists."""
+        return self.fits == frozenset()
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,7 @@ class Decision:
     sources: Sources
     control: Sources  # what determines whether it is reached
     number: tuple[int, int] | None  # value numbers of the array that is indexed, and of the index
-    # It succeeds if the first size of each of these pairs is at most the second; None: unknown.
-    fits: frozenset[tuple[Size, Size]] | None
+    fits: Fits | None  # None: unknown
     place: tuple[int, int]
     line: int
 

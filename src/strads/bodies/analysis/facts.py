@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strads.bodies.analysis.outcomes import Outcomes
-from strads.bodies.analysis.values import Size
+from strads.bodies.analysis.values import Fits
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class BodyAnalysis:
         a run of a loop that it has accepted completes.
     counters
         Written tables to which it only adds integers.
-    existing
-        Tables of which every row that the body accesses certainly exists, by their sizes.
+    rows_fit
+        Tables of which sizes prove that every row exists which the body accesses → pairs of sizes of which the first
+        must not be the larger.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
     volatile_line
@@ -89,14 +90,14 @@ class BodyAnalysis:
     volatile: frozenset[int]
     volatile_reads: frozenset[int]
     volatile_parts: bool
-    volatile_fits: frozenset[tuple[Size, Size]]
+    volatile_fits: Fits
     parts: bool
-    fits: frozenset[tuple[Size, Size]]
+    fits: Fits
     reads_count_as_writes: frozenset[int]
     rounding_decides: bool
     is_certain: bool
     counters: frozenset[int] = frozenset()
-    existing: frozenset[int] = frozenset()
+    rows_fit: Mapping[int, Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0
     certain_share: float = 1.0

@@ -20,6 +20,7 @@ from strads.bodies.analysis.values import (
     Size,
     Sources,
     Value,
+    largest,
     locals_of,
 )
 
@@ -177,11 +178,12 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
-    if len(arguments) == 1:
-        return arguments[0].size
-    start = arguments[0].constant if arguments else None
-    rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
-    return arguments[1].size if type(start) is int and start >= 0 and rises else None
+    if len(arguments) > 1:
+        start = arguments[0].constant
+        rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
+        if not rises or not (start >= 0 if type(start) is int else arguments[0].below):
+            return None
+    return next((stop.size or largest(stop) for stop in arguments[:2][-1:]), None)
 
 
 def _of_any_shape(reference: Reference) -> Reference:

@@ -14,6 +14,7 @@ from strads.bodies.analysis.values import (
     OPAQUE,
     RANDOM,
     UNKNOWN,
+    Fits,
     Local,
     Part,
     Size,
@@ -241,7 +242,8 @@ class Memory:
             read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
             segment = index.segment if still_whole else None
             return Value(frozenset({rest}), sources | read, length, segment=segment)
-        return Value(sources=sources | self._sources_of(part))
+        below = None if part.keyed else ("above", part.argument, part.field)
+        return Value(sources=sources | self._sources_of(part), below=below)
 
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:
@@ -287,7 +289,7 @@ class Memory:
         if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
             row = self.size(container, 1) if is_row else None
-            fits = frozenset[tuple[Size, Size]]() if row is not None and row == self.size(value) else None
+            fits = Fits() if row is not None and row == self.size(value) else None
             self.decide(Value(), self.length(value) | self.length(container), fits=fits)
         if locals_of(container):
             self.decide(index, self.length(container), container, self._fit(index, container))
@@ -324,7 +326,7 @@ class Memory:
                 row.segment,
                 is_row and bool(inner) and self._is_element(part, index),
                 row.near if is_row and not part.keyed else None,
-                is_row and self._fit(row, container) == frozenset(),
+                self._fit(row, container) if is_row else None,
                 self.place,
                 self.line,
             )
@@ -344,7 +346,7 @@ class Memory:
         known = container.number is not None and row.number is not None
         return Value(number=self.numbers.of(("item", container.number, row.number)) if known else None)
 
-    def _fit(self, index: Value, container: Value, first: int = 0) -> frozenset[tuple[Size, Size]] | None:
+    def _fit(self, index: Value, container: Value, first: int = 0) -> Fits | None:
         """Return the pairs of sizes that make an index valid from the given axis on; None if sizes do not decide it."""
         if index is FIELD:
             return None if locals_of(container) else frozenset()
@@ -366,7 +368,7 @@ class Memory:
         index: Value,
         bound: Sources = NOTHING,
         of: Value | None = None,
-        fits: frozenset[tuple[Size, Size]] | None = None,
+        fits: Fits | None = None,
     ) -> None:
         """Record that an operation may fail, depending on an index or size; `of` is the array that is indexed."""
         sources = self.sources(index) | bound
@@ -418,7 +420,7 @@ class Memory:
                         None,
                         False,
                         None,
-                        False,
+                        None,
                         self.place,
                         self.line,
                     )

@@ -12,8 +12,10 @@ ROUNDED = -4  # results of float arithmetic: the last bits depend on how it is c
 NOT_CONSTANT = object()
 Sources = frozenset[int]
 # A size that is constant throughout a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
-# a table, axis); ("row", position of a ragged table), the length of its row k.
+# a table, axis); ("row", position of a ragged table), the length of its row k; ("largest", position of a table, field),
+# the largest of its integers if none is negative; and ("above", position of a table, field), one more than that.
 Size = tuple[Any, ...]
+Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
 NOTHING: Sources = frozenset()
 UNKNOWN_BLOCK = -1
 
@@ -105,6 +107,16 @@ class Value:
         """Return the value with additional sources."""
         merged = self.sources | frozenset(sources)
         return self if merged == self.sources else replace(self, sources=merged)
+
+
+def largest(value: Value) -> Size | None:
+    """Return the largest integer that a value can be, if the content of a table limits it, and it is not negative."""
+    return ("largest", *value.below[1:]) if value.below is not None and value.below[0] == "above" else None
+
+
+def of_contents(size: Size) -> int | None:
+    """Return the table whose content is a size; None if it is the content of none."""
+    return size[1] if size[0] in ("largest", "above") else None
 
 
 def parts(value: Value) -> list[Part]:

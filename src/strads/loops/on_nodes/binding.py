@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from strads.cluster import Node
 from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
-from strads.dds.shard import Shard, complete
-from strads.engine.views.roles import Checking, Role
+from strads.dds.shard import Shard
 from strads.loops.arguments import BoundArguments, bind_arguments
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, find_program
@@ -29,6 +29,7 @@ def bind(
     With `outcomes`, the program is the one whose reconnaissance chooses outcomes of branches.
     """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
+    bound = replace(bound, has_values=not any(isinstance(argument, TableRef) for argument in arguments))
     with COMPILING:
         program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
         chosen = program.with_outcomes(bound) if outcomes else None
@@ -59,20 +60,6 @@ def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:
         else:
             values.append(accumulator(argument.start) if isinstance(argument, SumRef) else argument)
     return values
-
-
-def bring_what_is_read(
-    node: Node, program: LoopProgram, shards: dict[int, Shard], checking: Checking = Checking.OWNERS
-) -> None:
-    """Replicate on every node the tables that tasks may read at any row: in reconnaissance, or in a run so checked.
-
-    A run that checks every access reads tables in place which are otherwise copied into plan order.
-    """
-    everywhere = (Role.READ, Role.CHECKED, Role.SEGMENTED, Role.OFFSETS, Role.RELAXED, Role.CHECKED_RELAXED)
-    in_run = {position for position, role in enumerate(program.live_roles(checking)) if role in everywhere}
-    in_run -= program.cast.table_of.keys()  # rows of recorded tables travel with the jobs
-    wanted = in_run.union(program.cast.with_role(*everywhere))
-    complete(node, *(shards[position] for position in sorted(wanted) if position in shards))
 
 
 def table_over(shard: Shard) -> dvector:

@@ -20,7 +20,7 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.failures import explain_failed_run
-from strads.loops.on_nodes.binding import bind, bring_what_is_read, compiling
+from strads.loops.on_nodes.binding import bind, compiling
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.recovery import restore
@@ -116,12 +116,12 @@ class _Call:
     def __init__(self, loop: NodeLoop, tasks: NodeTasks):
         self.loop, self.tasks = loop, tasks
         self.node, self.team, self.program, self.bound = tasks.node, tasks.team, tasks.program, tasks.bound
-        bring_what_is_read(self.node, self.program, tasks.shards, loop.checking)
+        tasks.bring_what_is_read(loop.checking)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [TransferBuffer(move, tasks.shards[loop.tables_of_moves[move.table]]) for move in moves]
             loop.attached = loop.tables
-        self.roles = self.program.live_roles(loop.checking, in_loop_order=loop.executable.in_loop_order)
+        self.roles = self.program.live_roles(self.bound, loop.checking, in_loop_order=loop.executable.in_loop_order)
         self.in_order = InPlanOrder(loop, tasks, self.roles)
         plan = loop.part.plan
         lanes = 1 if plan.lane is None else self.team.size

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from strads.dds.shard import complete
 from strads.engine.views.roles import Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
-from strads.loops.on_nodes.binding import COMPILING, bring_what_is_read, compiling
+from strads.loops.on_nodes.binding import COMPILING, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
@@ -108,7 +108,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             return None
         raise
     share = _share(whole)
-    bring_what_is_read(node, program, whole.shards)
+    whole.bring_what_is_read()
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
     nothing = nothing_recorded(tasks.tables, len(tasks.indices))
     alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()

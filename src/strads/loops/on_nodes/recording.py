@@ -89,6 +89,17 @@ class NodeTasks:
         """Fetch all rows of all tables from the other nodes (a collective)."""
         complete(self.node, *self.shards.values())
 
+    def bring_what_is_read(self, checking: Checking = Checking.OWNERS) -> None:
+        """Replicate on every node the tables that tasks may read at any row: in reconnaissance, or in a run so checked.
+
+        A run that checks every access reads tables in place which are otherwise copied into plan order.
+        """
+        everywhere = (Role.READ, Role.CHECKED, Role.SEGMENTED, Role.OFFSETS, Role.RELAXED, Role.CHECKED_RELAXED)
+        roles, cast = enumerate(self.program.live_roles(self.bound, checking)), self.program.cast
+        in_run = {p for p, role in roles if role in everywhere and p not in cast.table_of}  # recorded rows move
+        wanted = in_run.union(cast.with_role(*everywhere))
+        complete(self.node, *(self.shards[position] for position in sorted(wanted) if position in self.shards))
+
     # -- all tasks -----------------------------------------------------------------------------------------
 
     def record(self, memory: NDArray[Any] | None = None, *, keep: bool = True) -> AccessRecords:

@@ -52,10 +52,9 @@ class Reconnaissance:
         """Record all tasks; uniform records are stored in `memory` if they fit."""
         tasks = len(self.indices)
         probe = self._probe(range(min(tasks, _PROBE)))[0]
-        arity = int(probe.counts[0]) if tasks else 0
-        pattern = probe.tags[:arity].copy()
+        pattern = probe.tags[: probe.counts[0] if tasks else 0].copy()
         if _is_uniform(probe.counts, probe.tags, pattern):
-            rows = _room(memory, (tasks, arity), self._dtype)
+            rows = _room(memory, (tasks, len(pattern)), self._dtype)
             if self._run_uniform(pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)

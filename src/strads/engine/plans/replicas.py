@@ -7,6 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Comm
+from strads.engine.views.live import Replicated
+
+_APART = 128  # bytes between replicas: processors fetch cache lines in pairs, and lanes must not wait for each other's
 
 
 class Replicas:
@@ -26,18 +29,22 @@ class Replicas:
 
     def __init__(self, table: NDArray[Any], lanes: int, comm: Comm | None = None):
         self.table = table
-        self.storage = np.repeat(table[None], lanes, axis=0)
+        row_bytes = max(table.nbytes // max(len(table), 1), 1)
+        unused = -(-_APART // row_bytes)  # rows
+        self.storage = Replicated(np.empty((lanes, len(table) + unused, *table.shape[1:]), table.dtype), len(table))
+        self._all = self.storage.data[:, : len(table)]
+        self._all[:] = table
         self._comm = comm
 
     def synchronize(self) -> None:
         """Add every replica's changes since the last call to the table, and reset all replicas to the sum."""
-        changes = self.storage - self.table
+        changes = self._all - self.table
         if self._comm is None or self._comm.size == 1:
             for change in changes:
                 self.table += change
         else:
             self._sum_over_nodes(self._comm, changes.reshape(len(changes), -1))
-        self.storage[:] = self.table
+        self._all[:] = self.table
 
     def _sum_over_nodes(self, comm: Comm, changes: NDArray[Any]) -> None:
         """Sum over all lanes, each node a slice of the table, then gather the slices on every node."""

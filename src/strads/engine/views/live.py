@@ -27,6 +27,13 @@ from strads.engine.views.roles import Role
 from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION, constant_item
 
 
+class Replicated(NamedTuple):
+    """Storage of a relaxed table: its replicas, (lanes, `rows` or more, …)."""
+
+    data: Any
+    rows: int
+
+
 class Guarded(NamedTuple):
     """Storage of a guarded table: its data, the range of rows of each job, and the owner of each row or block.
 
@@ -70,8 +77,8 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(**INLINED)
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
-    """View the lane's replica, out of (lanes, *shape)."""
-    return storage[context[LANE]]
+    """View the lane's replica."""
+    return storage.data[context[LANE]][: storage.rows]
 
 
 @njit(**INLINED)
@@ -99,7 +106,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 
     @njit(**INLINED)
     def checked_replica(storage, context):  # type: ignore[no-untyped-def]
-        return make_checked((storage[context[LANE]], checks))
+        return make_checked((storage.data[context[LANE]][: storage.rows], checks))
 
     @njit(**INLINED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]

@@ -16,6 +16,7 @@ from strads.dds.ragged import read_only
 from strads.dds.shard import Shard, complete
 from strads.engine.minibatch.data_parallel import Aggregation, Parameter
 from strads.engine.plans.executor import zero_totals
+from strads.engine.views.live import Replicated
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
 from strads.loops.arguments import BatchArgument, TableArgument, bind_arguments
@@ -186,7 +187,7 @@ class BoundMinibatches:
             replica = replicas.get(self.bound.same[position])
             if replica is None or position not in written:
                 return read_only(argument.raw if replica is None else replica[0])
-            return replica if roles[position].is_relaxed else replica[0]
+            return Replicated(replica, replica.shape[1]) if roles[position].is_relaxed else replica[0]
 
         return self.bound.storages(storage, self.totals)
 

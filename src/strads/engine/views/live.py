@@ -24,7 +24,7 @@ from strads.engine.views.kinds import (
 from strads.engine.views.near import near_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION, constant_item
+from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION, constant_item, replica_of
 
 
 class Replicated(NamedTuple):
@@ -78,7 +78,7 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 @njit(**INLINED)
 def _replica_view(storage, context):  # type: ignore[no-untyped-def]
     """View the lane's replica."""
-    return storage.data[context[LANE]][: storage.rows]
+    return replica_of(storage.data, context[LANE], storage.rows)
 
 
 @njit(**INLINED)
@@ -106,7 +106,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 
     @njit(**INLINED)
     def checked_replica(storage, context):  # type: ignore[no-untyped-def]
-        return make_checked((storage.data[context[LANE]][: storage.rows], checks))
+        return make_checked((replica_of(storage.data, context[LANE], storage.rows), checks))
 
     @njit(**INLINED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]

@@ -237,8 +237,6 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         stats = sides[side].stats
         times[side] = []
         result[side] = {
-            "strategy": stats.strategy,
-            "parallelism": stats.parallelism,
             "compile": stats.compile_seconds,
             "first": first["wall"] - stats.compile_seconds,
             "reconnaissance": stats.reconnaissance_seconds,
@@ -262,8 +260,10 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             result.setdefault(side, {})
             result[side] |= {kind: min(turn[kind] for turn in found) for kind in ("wall", "cpu")}
             result[side]["epochs"] = found
-    for side in sides:
-        result[side]["objective"] = sides[side].objective()
+    for side, runner in sides.items():
+        result[side]["objective"] = runner.objective()
+        if isinstance(runner, Strads):  # of the last call: a first one may make no plan
+            result[side] |= {"strategy": runner.stats.strategy, "parallelism": runner.stats.parallelism}
     sides.clear()
     gc.collect()
     yield result | {"stage": "replay"}
@@ -310,7 +310,7 @@ def row(result: dict[str, Any], threads: list[int]) -> str:
     """One line of the table, and one for each error."""
     plain, cells = result.get("plain", {}), [f"{result['name']:<26}"]
     sides = [result.get(f"strads{count}", {}) for count in threads]
-    strategies = list(dict.fromkeys(side["strategy"] for side in sides if side))
+    strategies = list(dict.fromkeys(side.get("strategy", "?") for side in sides if side))
     cells.append(f"{'/'.join(s[:11] for s in strategies):<12}{sides[-1].get('parallelism', 0):>7.1f}")
     cells.append(f"{plain.get('wall', 0):>8.3f}")
     for kind in ("wall", "cpu"):

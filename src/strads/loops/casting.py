@@ -23,8 +23,8 @@ class Cast:
         Arguments for which elements are recorded rather than rows; with ghosts only.
     near
         Tables whose rows are drawn by `near`, or indexed by such rows → their group.
-    in_turn
-        Tables read as A[k] that determine the rows of others.
+    in_turn, scattered
+        Tables read as A[k] that determine rows of others; written ones of which tasks access scattered elements.
     """
 
     roles: tuple[Role, ...]
@@ -32,6 +32,7 @@ class Cast:
     by_element: frozenset[int]
     near: Mapping[int, int]
     in_turn: tuple[int, ...]
+    scattered: frozenset[int]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
@@ -48,7 +49,7 @@ class Cast:
         # A row that may be drawn has one owner at a time, even if tasks only read it.
         as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
         in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
-        return cls(roles, table_of, elements, facts.near, in_turn, as_writes)
+        return cls(roles, table_of, elements, facts.near, in_turn, facts.scattered, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""
@@ -89,12 +90,11 @@ class Cast:
         shapes: dict[int, TableShape] = {}
         for position, table in self.table_of.items():
             argument = bound.tables()[position]
-            rows = len(argument.storage)
+            name, rows, size = argument.name, len(argument.storage), argument.storage.nbytes
+            found = TableShape(name, rows, size // max(rows, 1), scattered=position in self.scattered)
             if position in self.by_element and not by_row:
-                dense = argument.dense
-                shapes.setdefault(table, TableShape(argument.name, dense.size, dense.itemsize, dense.shape))
-                continue
-            shapes.setdefault(table, TableShape(argument.name, rows, argument.storage.nbytes // max(rows, 1)))
+                found = TableShape(name, argument.dense.size, argument.dense.itemsize, argument.dense.shape)
+            shapes.setdefault(table, found)
         return tuple(shapes[table] for table in range(len(shapes)))
 
 

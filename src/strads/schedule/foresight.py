@@ -175,8 +175,8 @@ class Foresight:
 
         That is, whether rows are so short that an access takes less time than a planner's passes over its record.
         """
-        row_bytes = np.array([table.row_bytes for table in self._middle.tables])[self._middle.tags >> 1].mean()
-        return bool(row_bytes / BYTES < PLANNED) and self.keeps_order
+        used_bytes = np.array([table.used_bytes for table in self._middle.tables])[self._middle.tags >> 1].mean()
+        return bool(used_bytes / BYTES < PLANNED) and self.keeps_order
 
     @cached_property
     def chunks_in_order(self) -> NDArray[np.int64] | None:

@@ -206,6 +206,8 @@ class _Conclusion:
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
             rows_fit=self._rows_fit(),
+            scattered=frozenset(self.written)
+            - {access.argument for access in effects.accesses if not access.scattered},
             checked_in_loops=frozenset(
                 access.argument
                 for access in effects.accesses
@@ -422,6 +424,7 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
         offsets=all_with(facts.offsets),
         by_element=all_with(facts.by_element),
+        scattered=all_with(facts.scattered),
         streamed=all_with(facts.streamed),
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),

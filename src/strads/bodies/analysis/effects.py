@@ -27,6 +27,8 @@ class Access:
         An array A such that the row, or each row of a slice, is in A[k]:A[k + 1].
     element
         Whether it is an element T[i, j], with an index for each axis.
+    scattered
+        Whether it is one whose last index is read from a table.
     near
         The table of which `near` has drawn the row.
     fits
@@ -46,6 +48,7 @@ class Access:
     by_next_index: bool
     segment: int | None
     element: bool
+    scattered: bool
     near: int | None
     fits: Fits | None
     place: tuple[int, int]

@@ -27,6 +27,8 @@ class BodyAnalysis:
     by_element
         Written tables of numbers with one-axis rows of which it accesses a few elements T[i, j], all of them fixed:
         none in a loop, and no rows.
+    scattered
+        Written tables of which it accesses only elements T[i, j] with a last index that is read from a table.
     streamed
         Tables that it reads at indices determined by the loop index and scalars alone, or as `segments`.
     deciding
@@ -97,6 +99,7 @@ class BodyAnalysis:
     rounding_decides: bool
     is_certain: bool
     counters: frozenset[int] = frozenset()
+    scattered: frozenset[int] = frozenset()
     rows_fit: Mapping[int, Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0

@@ -21,6 +21,7 @@ from strads.bodies.analysis.values import (
     Sources,
     Value,
     join,
+    largest,
     locals_of,
     parts,
 )
@@ -311,6 +312,7 @@ class Memory:
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
         if not is_row and row.segment is None:
             self.effects.escapes.add(part.argument)
+        is_element = is_row and bool(inner) and self._is_element(part, index)
         number = row.number if is_row else None
         if part.keyed and number is not None:  # the row of a key is not the row of that number
             number = self.numbers.of(("key", number))
@@ -324,7 +326,8 @@ class Memory:
                 number is not None and number == self._index,
                 number is not None and number == self.next_index,
                 row.segment,
-                is_row and bool(inner) and self._is_element(part, index),
+                is_element,
+                is_element and largest(inner[-1]) is not None,
                 row.near if is_row and not part.keyed else None,
                 self._fit(row, container) if is_row else None,
                 self.place,
@@ -418,6 +421,7 @@ class Memory:
                         False,
                         False,
                         None,
+                        False,
                         False,
                         None,
                         None,

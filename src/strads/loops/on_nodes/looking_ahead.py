@@ -127,7 +127,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         some = None if reason else tasks.sample()
         reason = reason or tasks.find_crowded_row(some)
         alone = Alone(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
-    middle = tasks.record_middle() if may_be_alone and alone in (None, FIRST_CALL) else None
+    middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
         if not in_order and not is_trial and _feeds_by_element(tasks, middle):
             del middle
@@ -135,7 +135,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
             return kept and replace(kept, keeps_order=True)
         foresight = Foresight(middle, loop, tasks.record_spread)
         one_thread |= is_single and foresight.keeps_order
-        if not (alone or is_trial or options.micro_sync or one_thread):
+        if not (alone or options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(foresight, in_order=in_order)
             if plan is not None:
                 return Ahead(tasks, {}, seconds, nothing, None, plan)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+_SCATTERED_BYTES = 512  # of a row of which a task accesses some elements: eight cache lines
+
 
 @dataclass(frozen=True)
 class TableShape:
@@ -14,6 +16,12 @@ class TableShape:
     rows: int
     row_bytes: int
     shape: tuple[int, ...] = ()  # if not empty, each "row" is one element of a table of this shape
+    scattered: bool = False  # whether tasks access only elements of its rows, here and there
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of a row that an access is likely to touch."""
+        return min(self.row_bytes, _SCATTERED_BYTES) if self.scattered else self.row_bytes
 
     def row_name(self, row: int) -> str:
         """Return a readable name of a row."""

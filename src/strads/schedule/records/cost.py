@@ -31,6 +31,7 @@ def _of_tasks(
     order: NDArray[np.integer],
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
+    used_bytes: NDArray[np.int64],
     following: float,
     miss: NDArray[np.float64],
     cached: NDArray[np.int64],
@@ -50,8 +51,10 @@ def _of_tasks(
                 table += 1
             line = row * row_bytes[table] // LINE_BYTES
             place = (line + table * 97) % LINES
-            total += row_bytes[table] / BYTES
-            if cached[place] == line * 64 + table:
+            total += used_bytes[table] / BYTES
+            if used_bytes[table] < row_bytes[table]:  # probably other lines than those of the access before
+                total += miss[table]
+            elif cached[place] == line * 64 + table:
                 total += HIT
             else:
                 apart = max(row_bytes[table] // LINE_BYTES, 1)
@@ -71,6 +74,7 @@ def nanoseconds_per_task(
     tasks: int,
     first_row: NDArray[np.int64],
     row_bytes: NDArray[np.int64],
+    used_bytes: NDArray[np.int64],
     order: NDArray[np.integer],
     *,
     least: bool,
@@ -87,8 +91,8 @@ def nanoseconds_per_task(
         Number of tasks.
     first_row : (tables + 1,)
         Number of each table's first row.
-    row_bytes : (tables,)
-        Bytes of a row of each table.
+    row_bytes, used_bytes : (tables,)
+        Bytes of a row of each table, and those of them that an access touches.
     order : (tasks,)
         Order in which the tasks run; empty for the order of the loop.
     least
@@ -104,6 +108,7 @@ def nanoseconds_per_task(
     for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, tasks)
         cached = np.full(LINES, -1, np.int64)
-        total += _of_tasks(touches, flags, begin, end, order, first_row, row_bytes, following, miss, cached)
+        sizes_of_rows = row_bytes, used_bytes
+        total += _of_tasks(touches, flags, begin, end, order, first_row, *sizes_of_rows, following, miss, cached)
         count += end - begin
     return total / count

@@ -5,8 +5,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 _FEW = 8  # accesses of a task that are compared with each other
-_MANY = 128  # accesses of a task that are looked up in a hash table; more are kept as they are
-_SLOTS = 256
+_MANY = 4096  # accesses of a task that are looked up in a hash table; more are kept as they are
+_FEWEST_BITS = 8  # of a hash; a table is at most half full, and no larger than that requires: it stays in the cache
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -25,10 +25,13 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
     -------
     Number of accesses that are kept.
     """
-    place, owner = np.empty(_SLOTS, np.int64), np.full(_SLOTS, -1, np.int64)
+    place, owner = np.empty(2 * _MANY, np.int64), np.full(2 * _MANY, -1, np.int64)
     end = read = 0
     for task in range(len(counts)):
         first, stop = end, read + counts[task]
+        bits = _FEWEST_BITS
+        while counts[task] <= _MANY and (1 << bits) < 2 * counts[task]:
+            bits += 1
         for access in range(read, stop):
             row, tag = rows[access], tags[access]
             known = -1
@@ -37,9 +40,9 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
                     if rows[earlier] == row and tags[earlier] >> 1 == tag >> 1:
                         known = earlier
             elif counts[task] <= _MANY:
-                slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * _HASH) >> np.uint64(56)
+                slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * _HASH) >> np.uint64(64 - bits)
                 while owner[slot] == task and (rows[place[slot]] != row or tags[place[slot]] >> 1 != tag >> 1):
-                    slot = (slot + np.uint64(1)) % np.uint64(_SLOTS)
+                    slot = (slot + np.uint64(1)) & np.uint64((1 << bits) - 1)
                 if owner[slot] == task:
                     known = place[slot]
                 else:

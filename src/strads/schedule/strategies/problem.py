@@ -134,9 +134,10 @@ class Problem:
 
     def _nanoseconds(self, order: NDArray[np.integer] | None, *, least: bool) -> float:
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
+        used_bytes = np.array([table.used_bytes for table in self.tables], np.int64)
         order = np.empty(0, np.int64) if order is None else order
         accesses = self.touches, self.write_flags, self.tasks, self.first_row
-        return max(TASK, self.certain * nanoseconds_per_task(*accesses, row_bytes, order, least=least))
+        return max(TASK, self.certain * nanoseconds_per_task(*accesses, row_bytes, used_bytes, order, least=least))
 
     @property
     def handover_per_task(self) -> float:

@@ -297,7 +297,7 @@ class LoopProgram:
 
     def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        existing = {position for position, fits in self.facts.rows_fit.items() if bound.fit(fits)}
+        existing = {p for p, fits in self.facts.rows_fit.items() if checking is Checking.ALL and bound.fit(fits)}
         roles = tuple(role.under(checking, exists=p in existing) for p, role in enumerate(self.cast.roles))
         return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
 

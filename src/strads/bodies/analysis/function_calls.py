@@ -178,12 +178,15 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
+    if not arguments:
+        return None
+    first, stop = arguments[0], arguments[min(len(arguments), 2) - 1]
     if len(arguments) > 1:
-        start = arguments[0].constant
         rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
-        if not rises or not (start >= 0 if type(start) is int else arguments[0].below):
+        is_natural = first.constant >= 0 if type(first.constant) is int else first.below is not None
+        if not (rises and is_natural):
             return None
-    return next((stop.size or largest(stop) for stop in arguments[:2][-1:]), None)
+    return stop.size or largest(stop)
 
 
 def _of_any_shape(reference: Reference) -> Reference:

@@ -402,3 +402,35 @@ def test_readonly_overrules_a_doubt_but_not_a_write():
 def test_volatile_line_is_that_of_the_access():
     line = facts(conditional_row_of_values, VALUES, VALUES).volatile_line
     assert line == conditional_row_of_values.__code__.co_firstlineno + 2
+
+
+def row_sum(k, A, W):
+    W[k] = A[k].sum()
+
+
+def element_by_element(k, A, W):
+    W[k, 0] = A[k, 1] if k > 0 else 0.0
+
+
+def in_a_loop(k, A, W):
+    for f in range(3):
+        W[k, 0] += A[k, f]
+
+
+def own_array(k, A, W):
+    t = np.zeros(3)
+    W[k, 0] = t[0] + A[k, 0]
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds", "short"),
+    [
+        (simple, (VALUES, VALUES), True),
+        (element_by_element, (ROWS, ROWS), True),
+        (row_sum, (ROWS, VALUES), False),
+        (in_a_loop, (ROWS, ROWS), False),
+        (own_array, (ROWS, ROWS), False),
+    ],
+)
+def test_short_tasks_have_no_loops_and_no_arrays(body, kinds, short):
+    assert facts(body, *kinds).is_short == short

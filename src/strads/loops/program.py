@@ -215,12 +215,12 @@ class LoopProgram:
         """
         indices, owned = executable.indices, executable.ownership
         dtype = indices.dtype if isinstance(indices, np.ndarray) else indices is None
-        locked, blocks = executable.plan.locks is not None, () if owned is None else tuple(owned.block_of)
+        locked, short = executable.plan.locks is not None, self.facts.is_short
         worker: Worker = self._run_code(
             bound,
-            lambda live, views, fastmath: make_worker(live, views, locked=locked, fastmath=fastmath),
+            lambda live, views, fast: make_worker(live, views, locked=locked, short=short, fastmath=fast),
             lambda code: compile_worker(code, executable, storages),
-            ("worker", locked, dtype, blocks),
+            ("worker", locked, short, dtype, () if owned is None else tuple(owned.block_of)),
             checking,
             in_loop_order=executable.in_loop_order,
         )

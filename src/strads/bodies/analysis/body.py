@@ -205,6 +205,7 @@ class _Conclusion:
             rounding_decides=self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
+            is_short=self._is_short(),
             rows_fit=self._rows_fit(),
             scattered=frozenset(self.written)
             - {access.argument for access in effects.accesses if not access.scattered},
@@ -237,6 +238,10 @@ class _Conclusion:
         is_only_read = kind.depth == 2 and access.place in self._only_read_rows
         is_held = kind.depth > 1 and not access.element and not is_only_read
         return replace(access, write=access.write or is_held or bool(kind.fields))
+
+    def _is_short(self) -> bool:
+        elements = all(access.element or self.kinds[access.argument].depth == 1 for access in self.effects.accesses)
+        return elements and not (self._in_loops or self.effects.allocates or self.effects.escapes)
 
     def _rows_fit(self) -> dict[int, Fits]:
         found = dict[int, Fits]()

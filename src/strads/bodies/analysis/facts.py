@@ -66,6 +66,8 @@ class BodyAnalysis:
         The fraction of the places with an access to a conflicting table that every task reaches.
     allocates
         Whether it creates arrays or other containers: then compilers keep computations that have no effect.
+    is_short
+        Whether it has no loop and uses single elements of its tables only: a task takes well under a microsecond.
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
         set.
@@ -105,6 +107,7 @@ class BodyAnalysis:
     volatile_line: int = 0
     certain_share: float = 1.0
     allocates: bool = False
+    is_short: bool = False
     outcomes: tuple[Outcomes, ...] = ()
     repeats: bool = False
     drawn: frozenset[int] = frozenset()

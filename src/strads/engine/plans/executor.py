@@ -36,7 +36,9 @@ Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 _TOTAL_STRIDE = 8  # doubles in a cache line
-_STRIDE = 64  # tasks between checks of the stop flag: a job may take minutes
+# Tasks between checks of the stop flag, as a job may take minutes: of any kind, and of short ones, which LLVM may
+# vectorize together.
+_STRIDE, _LONG_STRIDE = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -121,17 +123,18 @@ def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
     return lambda indices, position: np.int64(indices[position])
 
 
-def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], short: bool) -> Any:
     bind = bind_with(constructors)
+    stride = _LONG_STRIDE if short else _STRIDE
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         _claim(claiming, job)
         drawn = local_counters(1)
-        for start in range(first, last, _STRIDE):
+        for start in range(first, last, stride):
             if pool.state[STOPPED] != 0:
                 return
-            for position in range(start, min(start + _STRIDE, last)):
+            for position in range(start, min(start + stride, last)):
                 index = _index_at(indices, position)
                 drawn[0] = 0
                 body(index, *bind(storages, (position, job, lane, job, index, drawn)))
@@ -139,7 +142,7 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
     return run_job
 
 
-def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Any:
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], _: bool) -> Any:
     bind = bind_with(constructors)
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
@@ -163,15 +166,18 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     return run_job
 
 
-def make_worker(body: Any, constructors: tuple[Any | None, ...], *, locked: bool, fastmath: bool | set[str]) -> Worker:
+def make_worker(
+    body: Any, constructors: tuple[Any | None, ...], *, locked: bool, short: bool, fastmath: bool | set[str]
+) -> Worker:
     """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
 
     The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
     arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
-    `Claiming`; `indices` are loop indices; `begins`, `ends` and `lanes` are by job.
+    `Claiming`; `indices` are loop indices; `begins`, `ends` and `lanes` are by job. Tasks are `short` if they take well
+    under a microsecond.
     """
     factory = _make_run_job_locked if locked else _make_run_job
-    run_job = factory(body, constructors, fastmath)
+    run_job = factory(body, constructors, fastmath, short)
 
     @njit(nogil=True, no_cfunc_wrapper=True)
     def worker(pool, locking, claiming, indices, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]

@@ -12,6 +12,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
+from strads.bodies.analysis.sizes import all_fit
 from strads.bodies.analysis.values import Size
 from strads.dds import (
     Accumulator,
@@ -24,7 +25,7 @@ from strads.dds import (
     dmultimap,
     dvector,
 )
-from strads.dds.arguments import integer_range, map_of, table_of
+from strads.dds.arguments import map_of, table_of
 from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
@@ -32,7 +33,6 @@ from strads.errors import ArgumentError
 from strads.rng.numbers import RandomNumbers
 
 Storage = NDArray[Any] | RaggedArray
-_HUGE = 1 << 62  # a size larger than any axis
 
 
 @dataclass(frozen=True)
@@ -262,21 +262,7 @@ class BoundArguments:
 
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether the first size of each pair is at most the second."""
-        return all(self._size(first, _HUGE) <= self._size(second, -1) for first, second in pairs)
-
-    def _size(self, size: Size, unknown: int) -> int:
-        """Return the value of a symbolic size."""
-        kind, of, *rest = size
-        if kind == "constant":
-            return int(of)
-        argument = self.arguments[of]
-        if kind == "axis" and isinstance(argument, TableArgument):
-            return len(argument.storage) if rest[0] == 0 else argument.dense.shape[rest[0]]
-        if kind in ("largest", "above") and isinstance(argument, TableArgument):
-            found = integer_range(argument.table, *rest) if self.has_values and argument.table is not None else None
-            return unknown if found is None or found[0] < 0 else found[1] + (kind == "above")
-        value = self.scalars().get(of)
-        return int(value) if isinstance(value, numbers.Integral) else unknown
+        return all_fit(pairs, self.tables(), self.scalars(), has_values=self.has_values)
 
     def random(self) -> frozenset[int]:
         """Positions of random numbers."""

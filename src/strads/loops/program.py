@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,8 @@ from strads.bodies.analysis import BodyAnalysis, TableKind, analyse_body
 from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
-from strads.engine.plans.executor import ExecutablePlan, Worker, compile_worker, make_worker
+from strads.engine.plans.executor import ExecutablePlan, Task, Worker, compile_worker, make_worker
+from strads.engine.views.fetching import fetching_view
 from strads.engine.views.live import live_view
 from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
@@ -30,6 +32,7 @@ _LINE = 64  # bytes: copying as many is negligible beside a task
 # that `math.isnan` in a body would always be False.
 _REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
+_RECORDED: Any = {"error_model": "numpy", "boundscheck": True}  # how bodies are compiled for reconnaissance
 
 Program = TypeVar("Program", bound="LoopProgram")
 
@@ -142,16 +145,9 @@ class LoopProgram:
         return self._recorders[scratch]
 
     def _new_recorder(self, bound: BoundArguments, *, scratch: bool) -> Recorder:
+        tables = self.cast.tables_of_rows(bound)
         bodies = [
-            compile_function(
-                self.body,
-                bound.float_dtype,
-                records=True,
-                tables=self.cast.tables_of_rows(bound),
-                outcomes=outcomes,
-                error_model="numpy",
-                boundscheck=True,
-            )
+            compile_function(self.body, bound.float_dtype, records=True, tables=tables, outcomes=outcomes, **_RECORDED)
             for outcomes in self.facts.outcomes or ({},)
         ]
         recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
@@ -166,13 +162,7 @@ class LoopProgram:
         return bool(decided) and all(argument.can_be_ghost for argument in seen)
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
-        """Compile the fastest recorder that the body allows; compiling again is free.
-
-        Raises
-        ------
-        CompileError
-            With the offending line first.
-        """
+        """Compile the fastest recorder that the body allows, or raise `CompileError`; compiling again is free."""
         if True in self._recorders or not self._ghosts_suffice(bound):
             return self.compile_scratch_recorder(bound, indices)
         if False not in self._recorders and self._is_known_to_need_rows(bound, indices):
@@ -206,23 +196,22 @@ class LoopProgram:
         storages: tuple[Any, ...],
         checking: Checking = Checking.OWNERS,
     ) -> Worker:
-        """Compile the worker that executes plans; compiling again is free.
-
-        Raises
-        ------
-        CompileError
-            With the offending line first.
-        """
-        indices, owned = executable.indices, executable.ownership
+        """Compile the worker that executes plans, or raise `CompileError`; compiling again is free."""
+        indices, owned, in_order = executable.indices, executable.ownership, executable.in_loop_order
         dtype = indices.dtype if isinstance(indices, np.ndarray) else indices is None
-        locked, short = executable.plan.locks is not None, self.facts.is_short
+        locked, short, fetches = (
+            executable.plan.locks is not None,
+            self.facts.is_short,
+            executable.plan.details.ahead > 0,
+        )
+        fetching = partial(self._fetching, bound, self.live_roles(bound, checking, in_loop_order=in_order))
         worker: Worker = self._run_code(
             bound,
-            lambda live, views, fast: make_worker(live, views, locked=locked, short=short, fastmath=fast),
+            lambda *task: make_worker(*task, locked=locked, short=short, fetching=fetching() if fetches else None),
             lambda code: compile_worker(code, executable, storages),
-            ("worker", locked, short, dtype, () if owned is None else tuple(owned.block_of)),
+            ("worker", locked, short, fetches, dtype, () if owned is None else tuple(owned.block_of)),
             checking,
-            in_loop_order=executable.in_loop_order,
+            in_loop_order=in_order,
         )
         return worker
 
@@ -285,6 +274,20 @@ class LoopProgram:
             live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts, near=position in near)
             for position, (role, a) in arguments
         )
+
+    def can_fetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
+        """Whether what a task touches can be found without running it, so that it can be fetched before."""
+        facts = self.facts
+        is_closed = self.is_certain(bound) and not (facts.outcomes or facts.near or facts.allocates or facts.scattered)
+        return is_closed and not bound.sums() and not self.compile_recorder(bound, indices).scratch
+
+    def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...]) -> Task:
+        """Return the task over views that fetch what it touches, and their constructors."""
+        tables = self.cast.tables_of_rows(bound)
+        task = self._task(compile_function(self.body, bound.float_dtype, records=True, tables=tables, **_RECORDED))
+        ghosts = [role.is_relaxed or position in self.cast.table_of for position, role in enumerate(roles)]
+        arguments = enumerate(zip(roles, ghosts, bound.arguments, strict=True))
+        return task, tuple(fetching_view(role, p, is_ghost, a.ragged, a.keyed) for p, (role, is_ghost, a) in arguments)
 
     def is_near(self, checking: Checking) -> bool:
         """Whether jobs draw rows that they own; in a run of one job on one node, those are all."""

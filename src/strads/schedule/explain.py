@@ -26,6 +26,8 @@ def explain(plan: "Plan") -> str:
     details = plan.details
     if details.blocks:
         lines.append("blocks: " + ", ".join(f"{count} of {name}" for name, count in details.blocks.items()))
+    if details.ahead:
+        lines.append(f"rows are fetched into the cache {details.ahead} tasks ahead, as most are not in it")
     lines += [*_locks(plan), *details.notes, *details.notes_on_near]
     lines += [f"not {strategy}: {why}" for strategy, why in details.rejected.items()]
     return "\n".join(lines)

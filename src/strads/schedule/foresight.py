@@ -28,6 +28,7 @@ from strads.schedule.strategies.wavefront import foreseen_chunks
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, PLANNED_OTHERWISE = 6.0, 40.0  # of recording and planning one, in a rotation and in other plans
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
+FEW_ACCESSES, WAITING, FETCHED, MOST_AHEAD = 8, 0.3, 300.0, 16  # see `fetched_ahead`
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 
@@ -108,6 +109,21 @@ class PlanningCost:
         For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
         """
         return self.planning > MANY_CALLS * self.alone and self.tasks * self.planning > LONG
+
+
+def fetched_ahead(some: AccessRecords, loop: Loop) -> int:
+    """Return by how many tasks a loop that runs in its order should fetch rows before they are needed, or 0.
+
+    That finds the rows of each task twice. It pays if tasks mostly wait for few rows: of many accesses of one task,
+    the processor makes several at a time by itself.
+    """
+    part = merged(as_sparse(some))
+    if not 0 < len(part.rows) <= FEW_ACCESSES * part.tasks:
+        return 0
+    problem = loop.problem(part)
+    if problem.waiting_share < WAITING:
+        return 0
+    return int(np.clip(FETCHED / problem.nanoseconds_in(None), 1, MOST_AHEAD))
 
 
 class Foresight:

@@ -25,13 +25,16 @@ from strads.engine.plans.job_pool import (
     take_or_wait,
 )
 from strads.engine.stopping import stoppable
-from strads.engine.views.types import INNER, bind_with, local_counters
+from strads.engine.views.kinds import RECENT
+from strads.engine.views.types import INLINED, INNER, bind_with, local_counters
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
 
 Worker = Callable[..., int]
 # Owner of each row, and offsets and numbers of the rows that each job claims when it begins: see `Ownership`.
 Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+
+Task = tuple[Any, tuple[Any | None, ...]]  # a body, and the constructors of its views
 
 UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
@@ -123,18 +126,48 @@ def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
     return lambda indices, position: np.int64(indices[position])
 
 
-def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], short: bool) -> Any:
-    bind = bind_with(constructors)
+def _make_fetch(fetching: Task | None) -> Any:
+    """Make the compiled function that fetches the rows of a task."""
+    if fetching is None:
+
+        @njit(**INLINED)
+        def nothing(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
+            return None
+
+        return nothing
+    body, constructors = fetching
+    bind, size = bind_with(constructors), RECENT * len(constructors)
+
+    @njit(error_model="numpy", **INLINED)
+    def fetch(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
+        recent, drawn = local_counters(size), local_counters(1)
+        recent[:] = 0
+        drawn[0] = 0
+        index = _index_at(indices, position)
+        body(index, *bind(storages, (position, job, lane, job, index, drawn, recent)))
+
+    return fetch
+
+
+def _make_run_job(
+    body: Any,
+    constructors: tuple[Any | None, ...],
+    fastmath: bool | set[str],
+    short: bool,
+    fetching: Task | None,
+) -> Any:
+    bind, fetch = bind_with(constructors), _make_fetch(fetching)
     stride = _LONG_STRIDE if short else _STRIDE
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
-    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         _claim(claiming, job)
         drawn = local_counters(1)
         for start in range(first, last, stride):
             if pool.state[STOPPED] != 0:
                 return
             for position in range(start, min(start + stride, last)):
+                fetch(indices, min(position + ahead, last - 1), job, lane, storages)
                 index = _index_at(indices, position)
                 drawn[0] = 0
                 body(index, *bind(storages, (position, job, lane, job, index, drawn)))
@@ -142,11 +175,11 @@ def _make_run_job(body: Any, constructors: tuple[Any | None, ...], fastmath: boo
     return run_job
 
 
-def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], _: bool) -> Any:
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], *_: Any) -> Any:
     bind = bind_with(constructors)
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
-    def run_job(pool, locking, claiming, indices, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         locks, offsets, ids, sequence, counter = locking
         drawn = local_counters(1)
         for position in range(first, last):
@@ -167,20 +200,26 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
 
 
 def make_worker(
-    body: Any, constructors: tuple[Any | None, ...], *, locked: bool, short: bool, fastmath: bool | set[str]
+    body: Any,
+    constructors: tuple[Any | None, ...],
+    fastmath: bool | set[str],
+    *,
+    locked: bool,
+    short: bool,
+    fetching: Task | None = None,
 ) -> Worker:
     """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
 
     The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
     arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
     `Claiming`; `indices` are loop indices; `begins`, `ends` and `lanes` are by job. Tasks are `short` if they take well
-    under a microsecond.
+    under a microsecond. `fetching` is the body over views that fetch what it touches, and their constructors.
     """
     factory = _make_run_job_locked if locked else _make_run_job
-    run_job = factory(body, constructors, fastmath, short)
+    run_job = factory(body, constructors, fastmath, short, fetching)
 
     @njit(nogil=True, no_cfunc_wrapper=True)
-    def worker(pool, locking, claiming, indices, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
+    def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
         while True:
             job = take_or_wait(pool)
             if job < 0:
@@ -188,7 +227,7 @@ def make_worker(
             first, last = begins[job], ends[job]
             if served and first == last:
                 return job
-            run_job(pool, locking, claiming, indices, first, last, job, lanes[job], storages)
+            run_job(pool, locking, claiming, indices, ahead, first, last, job, lanes[job], storages)
             finish_locked(pool, job)
 
     return worker
@@ -197,7 +236,8 @@ def make_worker(
 def _worker_arguments(
     pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, executable: ExecutablePlan, *, served: bool
 ) -> tuple[Any, ...]:
-    return pool, locking, claiming, executable.indices, *executable.stretches(), executable.lanes(), served
+    indices = executable.indices, executable.plan.details.ahead
+    return pool, locking, claiming, *indices, *executable.stretches(), executable.lanes(), served
 
 
 def compile_worker(worker: Worker, executable: ExecutablePlan, storages: tuple[Any, ...]) -> None:

@@ -8,6 +8,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.engine.stopping import check_stop
+from strads.engine.views.fetched_rows import fetch
 from strads.engine.views.ghost_records import make_ghost_record
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
@@ -95,18 +96,45 @@ def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no
     return slot
 
 
-@register_jitable
-def log(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access to the log."""
-    if view.tag < SILENT:
-        _append(view.logged, view.rows, view.tags, view.tag, position, write)
+def log(view: Any, position: int, write: int) -> None:
+    """Append an access to the log or, where there is none, fetch what it touches."""
+    raise NotImplementedError("for compiled code only")
 
 
-@register_jitable
-def log_once(view, position, write):  # type: ignore[no-untyped-def]
-    """Append an access unless the task has just logged it: a loop over a row is one access, or one per table."""
-    if view.tag < SILENT:
-        _append_once(view.logged, view.rows, view.tags, view.tag, view.recent, view.place, position, write)
+@overload(log, jit_options=INNER)
+def _compiled_log(view, position, write):  # type: ignore[no-untyped-def]
+    if isinstance(view.member("rows"), types.NoneType):
+        return lambda view, position, write: fetch(view, position)
+
+    def append(view, position, write):  # type: ignore[no-untyped-def]
+        if view.tag < SILENT:
+            _append(view.logged, view.rows, view.tags, view.tag, position, write)
+
+    return append
+
+
+def log_once(view: Any, position: int, write: int) -> None:
+    """The same unless the task has just done so: a loop over a row is one access, or one per table."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(log_once, jit_options=INNER)
+def _compiled_log_once(view, position, write):  # type: ignore[no-untyped-def]
+    if isinstance(view.member("rows"), types.NoneType):
+
+        def fetch_once(view, position, write):  # type: ignore[no-untyped-def]
+            last = np.uint64(view.place + LOGGED)
+            if view.recent[last] != position + 1:
+                view.recent[last] = position + 1
+                fetch(view, position)
+
+        return fetch_once
+
+    def append_once(view, position, write):  # type: ignore[no-untyped-def]
+        if view.tag < SILENT:
+            _append_once(view.logged, view.rows, view.tags, view.tag, view.recent, view.place, position, write)
+
+    return append_once
 
 
 @register_jitable

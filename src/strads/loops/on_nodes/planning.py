@@ -28,6 +28,8 @@ def plan_loop(
     tasks, options = ahead.tasks, spec.options
     plan, alone = _plan(spec, ahead, records, copy_in_order)
     near, plan = _pools(tasks, records, plan, options.strategy)
+    if plan.strategy == "sequential" and tasks.node.size == 1 and not options.interpreted:
+        plan = plan.with_details(ahead=tasks.fetched_ahead(loop_of(spec, tasks, in_order=True)))
     plan = plan.with_details(notes=_notes(spec, ahead), notes_on_near=notes_on_pools(tasks, plan, near))
     return placed_on_nodes(tasks, options, plan, records, near, everything=ahead.checks_all), alone
 

@@ -18,7 +18,7 @@ from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Reconnaissance
 from strads.loops.recorder import Recorder, TaskFailed
 from strads.schedule.choice import middle_of, spread
-from strads.schedule.foresight import Foresight
+from strads.schedule.foresight import Foresight, Loop, fetched_ahead
 from strads.schedule.plan import Plan
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.access import AccessRecords, TableShape
@@ -199,6 +199,11 @@ class NodeTasks:
             return self.reconnaissance().sample()
         except TaskFailed:
             return None
+
+    def fetched_ahead(self, loop: Loop) -> int:
+        """Return by how many tasks a run in sequence fetches rows ahead; see `foresight.fetched_ahead`."""
+        some = self.sample() if self.program.can_fetch(self.bound, self.indices) else None
+        return 0 if some is None else fetched_ahead(some, loop)
 
     def find_crowded_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
         """Name the written row that most sampled tasks touch, `ignoring` tables at positions; None if there is none."""

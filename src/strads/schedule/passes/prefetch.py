@@ -40,6 +40,18 @@ def prefetch_ahead(typingctx: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.uintp), codegen
 
 
+@intrinsic
+def prefetch_bytes(typingctx: Any, array: Any, offset: Any) -> Any:
+    """Fetch the cache line so many bytes after the beginning of an array's memory, which need not exist."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(array)(context, builder, args[0]).data
+        _fetch(builder, builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [args[1]]), _READ)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
 def prefetch_rows(positions: tuple[int, ...]) -> Any:
     """Make a compiled function of a tuple and a number that prefetches this row, if it exists, of arrays in the tuple.
 

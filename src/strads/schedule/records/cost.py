@@ -4,6 +4,8 @@ There are two estimates. A lower bound, in which all misses are those of a small
 share. Orders of the tasks are compared by what misses cost in tables of their sizes.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -20,6 +22,27 @@ NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
 HANDOVER = 20.0  # nanoseconds to fetch a line that another core has written
 SAMPLES, SAMPLE = 8, 2048  # number of sampled ranges of the loop, and tasks in each
+
+
+class Accesses(NamedTuple):
+    """The accesses of a loop that can conflict; all others are ignored, as is arithmetic.
+
+    Attributes
+    ----------
+    touches, flags, tasks
+        The rows that tasks touch, which of them they write (see `touches.is_write`), and the number of tasks.
+    first_row : (tables + 1,)
+        Number of each table's first row.
+    row_bytes, used_bytes : (tables,)
+        Bytes of a row of each table, and those of them that an access touches.
+    """
+
+    touches: Touches
+    flags: NDArray[np.uint8]
+    tasks: int
+    first_row: NDArray[np.int64]
+    row_bytes: NDArray[np.int64]
+    used_bytes: NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)
@@ -68,47 +91,46 @@ def _of_tasks(
     return total
 
 
-def nanoseconds_per_task(
-    touches: Touches,
-    flags: NDArray[np.uint8],
-    tasks: int,
-    first_row: NDArray[np.int64],
-    row_bytes: NDArray[np.int64],
-    used_bytes: NDArray[np.int64],
-    order: NDArray[np.integer],
-    *,
-    least: bool,
-) -> float:
+def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], *, least: bool) -> float:
     """Return an estimate of the average time of a task.
 
     Parameters
     ----------
-    touches
-        The accesses that can conflict; all others are ignored, as is arithmetic.
-    flags
-        Which of them write: see `touches.is_write`.
-    tasks
-        Number of tasks.
-    first_row : (tables + 1,)
-        Number of each table's first row.
-    row_bytes, used_bytes : (tables,)
-        Bytes of a row of each table, and those of them that an access touches.
+    loop
+        Its accesses.
     order : (tasks,)
         Order in which the tasks run; empty for the order of the loop.
     least
         Whether to return a lower bound.
     """
-    if tasks == 0 or len(row_bytes) == 0:
+    if loop.tasks == 0 or len(loop.row_bytes) == 0:
         return TASK
-    sizes = np.diff(first_row) * row_bytes
-    is_small = sizes <= L2_BYTES
-    miss = np.full(len(sizes), MISS) if least else np.select([is_small, sizes <= L3_BYTES], [MISS, L3_MISS], FAR)
-    following = MISS if least else NEXT
+    if least:
+        return _of_sample(loop, order, MISS, np.full(len(loop.row_bytes), MISS))
+    return _of_sample(loop, order, NEXT, _misses(loop, MISS))
+
+
+def waiting_per_task(loop: Accesses) -> float:
+    """Return for how long a task in the order of the loop waits for the L3 cache or the memory, in nanoseconds."""
+    if loop.tasks == 0 or len(loop.row_bytes) == 0:
+        return 0.0
+    order, misses = np.empty(0, np.int64), _misses(loop, 0.0)
+    return _of_sample(loop, order, 0.0, misses) - _of_sample(loop, order, 0.0, np.zeros_like(misses))
+
+
+def _misses(loop: Accesses, small: float) -> NDArray[np.float64]:
+    """Nanoseconds of a miss in each table, `small` in those that the L2 cache holds."""
+    sizes = np.diff(loop.first_row) * loop.row_bytes
+    return np.select([sizes <= L2_BYTES, sizes <= L3_BYTES], [small, L3_MISS], FAR)
+
+
+def _of_sample(loop: Accesses, order: NDArray[np.integer], following: float, miss: NDArray[np.float64]) -> float:
+    """Nanoseconds of a task, from a sample of ranges of an order."""
     total, count = 0.0, 0
-    for begin in np.unique(np.linspace(0, max(tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
-        end = min(begin + SAMPLE, tasks)
+    sizes = loop.first_row, loop.row_bytes, loop.used_bytes
+    for begin in np.unique(np.linspace(0, max(loop.tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
+        end = min(begin + SAMPLE, loop.tasks)
         cached = np.full(LINES, -1, np.int64)
-        sizes_of_rows = row_bytes, used_bytes
-        total += _of_tasks(touches, flags, begin, end, order, first_row, *sizes_of_rows, following, miss, cached)
+        total += _of_tasks(loop.touches, loop.flags, begin, end, order, *sizes, following, miss, cached)
         count += end - begin
     return total / count

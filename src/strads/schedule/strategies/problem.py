@@ -12,7 +12,7 @@ from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
 from strads.schedule.plan import Details, Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
-from strads.schedule.records.cost import HANDOVER, TASK, nanoseconds_per_task
+from strads.schedule.records.cost import HANDOVER, TASK, Accesses, nanoseconds_per_task, waiting_per_task
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
@@ -133,11 +133,19 @@ class Problem:
         return self._nanoseconds(order, least=False)
 
     def _nanoseconds(self, order: NDArray[np.integer] | None, *, least: bool) -> float:
+        order = np.empty(0, np.int64) if order is None else order
+        return max(TASK, self.certain * nanoseconds_per_task(self._accesses, order, least=least))
+
+    @property
+    def waiting_share(self) -> float:
+        """Estimated share of the time of a task, in the order of the loop, in which it waits for memory."""
+        return self.certain * waiting_per_task(self._accesses) / self.nanoseconds_in(None)
+
+    @property
+    def _accesses(self) -> Accesses:
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         used_bytes = np.array([table.used_bytes for table in self.tables], np.int64)
-        order = np.empty(0, np.int64) if order is None else order
-        accesses = self.touches, self.write_flags, self.tasks, self.first_row
-        return max(TASK, self.certain * nanoseconds_per_task(*accesses, row_bytes, used_bytes, order, least=least))
+        return Accesses(self.touches, self.write_flags, self.tasks, self.first_row, row_bytes, used_bytes)
 
     @property
     def handover_per_task(self) -> float:

@@ -1,0 +1,41 @@
+"""Fetching rows of tables into the cache before they are needed."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from strads.engine.views.kinds import RaggedType
+from strads.engine.views.types import INNER
+from strads.schedule.passes.prefetch import prefetch_bytes
+
+_LINE, _MOST = 64, 512  # bytes of a cache line, and of a row: the processor follows the rest of it
+
+
+def fetch(view: Any, position: int) -> None:
+    """Fetch a row."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(fetch, jit_options=INNER)
+def _compiled_fetch(view, position):  # type: ignore[no-untyped-def]
+    data = view.member("data")
+    if isinstance(data, RaggedType):
+
+        def fetch_ragged(view, position):  # type: ignore[no-untyped-def]
+            values, offsets, size = view.data.values, view.data.offsets, view.data.values.itemsize
+            first = offsets[position] * size
+            for place in range(first, min(offsets[position + 1] * size, first + _MOST), _LINE):
+                prefetch_bytes(values, place)
+
+        return fetch_ragged
+    if data.ndim == 1 and not (isinstance(data.dtype, types.Record) and data.dtype.size > _LINE):
+        return lambda view, position: prefetch_bytes(view.data, np.int64(position) * view.data.strides[0])
+
+    def fetch_lines(view, position):  # type: ignore[no-untyped-def]
+        first = np.int64(position) * view.data.strides[0]
+        for place in range(first, first + min(view.data.strides[0], _MOST), _LINE):
+            prefetch_bytes(view.data, place)
+
+    return fetch_lines

@@ -1,0 +1,67 @@
+"""Fetching views: a body that runs over them only brings what its task touches into the cache.
+
+They are the live views of what the loop reads, and ghosts of the tables that it writes, as in reconnaissance, but these
+fetch the memory of each access in place of logging it.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+
+from strads.engine.views.ghost_records import fill_of
+from strads.engine.views.keyed import keyed_view
+from strads.engine.views.kinds import RECENT, make_ghost, make_ragged
+from strads.engine.views.live import live_view
+from strads.engine.views.roles import Role
+from strads.engine.views.types import INLINED, INNER, LANE, RECENTLY, replica_of
+
+
+def _fill(data: Any) -> Any:
+    """Return the value of every number of a ghost."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_fill, jit_options=INNER)
+def _compiled_fill(data):  # type: ignore[no-untyped-def]
+    values = data.member("values") if not isinstance(data, types.Array) else data
+    fill = fill_of(as_dtype(values.dtype))
+    return lambda data: fill
+
+
+@njit(**INLINED)
+def _dense(storage, context):  # type: ignore[no-untyped-def]
+    return storage
+
+
+@njit(**INLINED)
+def _ragged(storage, context):  # type: ignore[no-untyped-def]
+    return make_ragged((storage[0], storage[1]))
+
+
+@njit(**INLINED)
+def _replica(storage, context):  # type: ignore[no-untyped-def]
+    return replica_of(storage.data, context[LANE], storage.rows)
+
+
+@cache
+def _ghost_view(data_of: Any, number: int) -> Any:
+    place = RECENT * number
+
+    @njit(**INLINED)
+    def view(storage, context):  # type: ignore[no-untyped-def]
+        data = data_of(storage, context)
+        return make_ghost((data, np.uint8(0), None, None, None, context[RECENTLY], place, _fill(data)))
+
+    return view
+
+
+def fetching_view(role: Role, number: int, is_ghost: bool, ragged: bool, keyed: bool) -> Any | None:
+    """Return the constructor of the body's view of argument `number`, or None; a ghost if its rows are fetched."""
+    if not is_ghost:
+        return live_view(role, ragged=ragged, keyed=keyed)
+    constructor = _ghost_view(_replica if role.is_relaxed else _ragged if ragged else _dense, number)
+    return keyed_view(constructor) if keyed else constructor

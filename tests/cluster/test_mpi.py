@@ -629,17 +629,20 @@ def test_a_put_of_another_size_is_an_error(job):
 runtime = strads.init("mpi", timeout=20)
 def wrong(node):
     if node.rank == 0:
+        node.comm.recv(1)
         node.comm.put(np.zeros(10), 1, 3)
         node.comm.recv(1)
     else:
-        node.comm.wait_arrival(node.comm.expect(np.zeros(11), 0, 3))
+        arrival = node.comm.expect(np.zeros(11), 0, 3)
+        node.comm.send(None, 0)
+        node.comm.wait_arrival(arrival)
 try:
     runtime.run(wrong)
 except ValueError as error:
     print(error)
 """
     ended = job(2).run(text)
-    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "88 bytes were expected from node 0 under tag 3, 80 came\n", ended.stderr
 
 
 def test_the_source_tree_is_the_one_under_test(programs):

@@ -37,9 +37,9 @@ def async_for(
 ) -> LoopStatistics:
     """Run `body(k, *arguments)` for every k in `indices`, in parallel; the result is that of some serial order.
 
-    On its first call a loop is run once without side effects, to find which rows each task touches and to check every
-    index; from that a plan is made in which no two threads ever touch the same written row at the same time. Plans are
-    kept: a call with the same body, indices and index tables starts immediately.
+    Where a plan pays, a run without side effects records which rows each task touches. In the plan made from that, no
+    two threads ever touch the same written row at the same time; it is kept for calls with the same body, indices and
+    index tables. Other loops, and first calls that planning would slow down, run in their order on one thread.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ def async_for(
         A range, a number of iterations, or a one-dimensional sequence of integers.
     body
         A plain Python function in the subset that Numba compiles. Its first parameter is the loop index. It may
-        call other functions; it must not select rows by values that the loop itself changes.
+        call other functions. Rows selected by values that the loop itself changes are *volatile*: checked in the run.
     *arguments
-        dvectors, maps (of existing whole-number keys), `strads.relaxed(v)`, `strads.readonly(v)`,
-        `strads.accumulator(...)`, numbers, tuples of numbers, and NumPy arrays that it only reads. A Python float
-        takes the floating dtype of the tables, as do float literals in the body.
+        dvectors, maps (of existing whole-number keys), `strads.relaxed(v)`, `strads.readonly(v)`, `strads.snapshot(v)`,
+        `strads.accumulator(...)`, `strads.random(...)`, `strads.weights(...)`, numbers, tuples of numbers, and arrays
+        that it only reads. A Python float takes the floating dtype of the tables, as do float literals in the body.
     strategy
         "auto", or one of "independent", "rotation", "buckets", "components", "colouring", "wavefront", "sequential",
         "locked". The result of a "locked" loop depends on timing; that of all others depends on the plan alone.
@@ -87,7 +87,7 @@ def async_for(
     BodyKeyError
         For a key that a map does not contain; names line, map and key. No table has been changed.
     AccessPatternError
-        If the rows that a task touches change while the loop runs. Tables are as before the call.
+        If tasks touch other rows than those planned for by a requested `strategy`. Tables are as before the call.
     BodyError
         If the body raises.
     PlanError

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import strads
 from strads.dds import _hashing, dmap, dmultimap, dvector
 from strads.dds._hash_index import HashIndex, find_number, find_text, group_keys
-from strads.dds._hashing import hash_bytes, hash_keys, mix, node_of
+from strads.dds._hashing import hash_bytes, hash_keys, node_of
 from strads.dds._keys import decode_keys, encode_keys
 from strads.errors import ArgumentError, InputError, StradsError
+from strads.rng.splitmix import mix
 
 INTS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=6)

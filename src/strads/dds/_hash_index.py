@@ -12,10 +12,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.dds._hashing import Hashes, hash_bytes, hash_keys, mix
+from strads.dds._hashing import Hashes, hash_bytes, hash_keys
 from strads.dds._keys import Key, Keys
 from strads.dds._layout import take
 from strads.dds.ragged import RaggedArray
+from strads.rng.splitmix import mix
 
 NOT_FOUND = -1
 

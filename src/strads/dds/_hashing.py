@@ -7,17 +7,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.dds.ragged import RaggedArray
+from strads.rng.splitmix import mix
 
 Hashes = NDArray[np.uint64]
-
-
-@njit(nogil=True, cache=True, inline="always")
-def mix(number: Any) -> Any:
-    """Hash an int64: the finalizer of SplitMix64 (Steele et al. 2014), which maps no two numbers to the same hash."""
-    h = np.uint64(number)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
 
 
 @njit(nogil=True, cache=True)

@@ -5,26 +5,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-# SplitMix64 (Steele et al. 2014): the n-th number of a stream is its finalizer, applied to key + n·γ. So numbers do not
-# depend on one another, and a stream is identified by its key alone.
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+from strads.rng.splitmix import GAMMA, mix
+
 _STEP = np.float32(2.0**-23)
 
 
 @njit(nogil=True, cache=True)
-def _mix(number: Any) -> Any:
-    h = np.uint64(number)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
-
-
-@njit(nogil=True, cache=True)
 def _chain(seed, iteration, worker, block):  # type: ignore[no-untyped-def]
-    key = _mix(seed + _GAMMA)
-    key = _mix((key ^ iteration) + _GAMMA)
-    key = _mix((key ^ worker) + _GAMMA)
-    return _mix((key ^ block) + _GAMMA)
+    key = mix(seed + GAMMA)
+    key = mix((key ^ iteration) + GAMMA)
+    key = mix((key ^ worker) + GAMMA)
+    return mix((key ^ block) + GAMMA)
 
 
 def job_key(seed: int, iteration: int, worker: int, block: int) -> np.uint64:
@@ -40,8 +31,8 @@ def job_key(seed: int, iteration: int, worker: int, block: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def random_bits(key: Any, count: Any) -> Any:
-    """Number `count` of a stream, as 64 random bits."""
-    return _mix(key + (np.uint64(count) + np.uint64(1)) * _GAMMA)
+    """Number `count` of a stream, as 64 random bits, by SplitMix64: no number depends on another."""
+    return mix(key + (np.uint64(count) + np.uint64(1)) * GAMMA)
 
 
 @njit(nogil=True, cache=True)

@@ -6,22 +6,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.rng.splitmix import GAMMA, mix
+
 _FAN = 8  # children of a node: one cache line of doubles
 _SHIFT = 3
 LARGEST = 1e200  # largest priority, so that sums stay finite
 
-# SplitMix64 (Steele et al. 2014).
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-
 
 @njit(nogil=True, cache=True)
 def random_bits(state: NDArray[np.uint64]) -> np.uint64:
-    """Return the next 64 random bits of the generator whose state is `state[0]`."""
-    state[0] += _GAMMA
-    h = state[0]
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
+    """Return the next 64 random bits of the SplitMix64 generator whose state is `state[0]`."""
+    state[0] += GAMMA
+    return mix(state[0])
 
 
 @njit(nogil=True, cache=True)

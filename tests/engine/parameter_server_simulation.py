@@ -17,7 +17,7 @@ from strads.engine.ps.sparse_rows import SparseResult
 from strads.engine.ps.table_format import TableFormat
 from strads.ps._values import checked_values
 from strads.schedule.consistency import Consistency
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import place_workers
 
 Script = Sequence[tuple[str, NDArray[np.int64]]]  # "get" or "inc" with rows; "clock"
 

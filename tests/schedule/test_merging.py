@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strads.schedule.dynamic.merging import merge_subtree, own_subtrees
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import place_workers
 
 
 def pair(earlier, later):

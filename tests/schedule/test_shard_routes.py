@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strads.engine.plans.job_pool import arrive, finish, jobs_done, make_job_pool, take
+from strads.schedule.nodes.workers import place_workers
 from strads.schedule.static.rounds import Job, Round, Schedule, check_schedule
-from strads.schedule.static.shard_routes import place_workers, plan_routes
+from strads.schedule.static.shard_routes import plan_routes
 
 
 @st.composite

@@ -8,7 +8,8 @@ from programs import Mixing
 
 import strads
 from strads import schmp
-from strads.schedule.static.shard_routes import place_workers, plan_routes
+from strads.schedule.nodes.workers import place_workers
+from strads.schedule.static.shard_routes import plan_routes
 
 ROUNDS = 3
 

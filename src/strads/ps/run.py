@@ -25,7 +25,7 @@ from strads.errors import ArgumentError
 from strads.ps.table import Table
 from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import data_for_node, place_workers
 
 _MOST_BYTES = 1 << 20  # of an array that a worker returns, for a checkpoint to hold it
 
@@ -153,14 +153,16 @@ def _run(
 ) -> RunStatistics:
     """Run the workers."""
     runtime = cluster.current()
-    plan = _Plan(
+    setup = _Setup(
         tuple(place_workers(count, runtime.cluster.size)),
         [(table._name, table._format, table.consistency) for table in tables],
     )
     passed = [_Place(tables.index(value)) if isinstance(value, Table) else value for value in arguments]
-    each = [_data_of(rank, plan.node_of, data) for rank in range(runtime.cluster.size)]
+    each = [
+        (data if callable(data) else data_for_node(data, setup.node_of, rank),) for rank in range(runtime.cluster.size)
+    ]
     start = time.perf_counter()
-    outcomes = runtime.run(_run_workers, plan, program, passed, each=each)
+    outcomes = runtime.run(_run_workers, setup, program, passed, each=each)
     seconds = time.perf_counter() - start
     for number, table in enumerate(tables):
         table.staleness = StalenessProfile.of(sum(outcome.histograms[number] for outcome in outcomes))
@@ -178,7 +180,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Setup:
     """Node of each worker, and name, format and consistency model of each table."""
 
     node_of: tuple[int, ...]
@@ -211,31 +213,25 @@ class _NodeOutcome:
     messages_sent: int
 
 
-def _data_of(rank: int, node_of: Sequence[int], data: Any) -> tuple[Any]:
-    if data is None or callable(data):
-        return (data,)
-    return ({worker: data[worker] for worker, place in enumerate(node_of) if place == rank},)
-
-
 def _run_workers(
-    node: Node, plan: _Plan, program: Callable[..., Any], arguments: Sequence[Any], data: Any
+    node: Node, setup: _Setup, program: Callable[..., Any], arguments: Sequence[Any], data: Any
 ) -> _NodeOutcome:
     """Run the workers of this node."""
-    own = [worker for worker, place in enumerate(plan.node_of) if place == node.rank]
+    own = [worker for worker, place in enumerate(setup.node_of) if place == node.rank]
     sent = node.comm.traffic.copy()
     endpoints = []
-    for number, (name, format, rules) in enumerate(plan.tables):
-        client = Client(number, format, node.size, own, len(plan.node_of), rules)
-        server = Server(number, node.store[name], node.rank, node.size, plan.node_of, rules)
+    for number, (name, format, rules) in enumerate(setup.tables):
+        client = Client(number, format, node.size, own, len(setup.node_of), rules)
+        server = Server(number, node.store[name], node.rank, node.size, setup.node_of, rules)
         endpoints.append(Endpoint(node, client, server))
 
     def work(number: int) -> _End:
         tables = [
             WorkerTable(endpoint, format, number)
-            for endpoint, (_, format, _) in zip(endpoints, plan.tables, strict=True)
+            for endpoint, (_, format, _) in zip(endpoints, setup.tables, strict=True)
         ]
-        content = data(number) if callable(data) else (data or {}).get(number)
-        worker = Worker(number, len(plan.node_of), content, tables)
+        content = data(number) if callable(data) else data.get(number)
+        worker = Worker(number, len(setup.node_of), content, tables)
         passed = [tables[value.number] if isinstance(value, _Place) else value for value in arguments]
         start = time.perf_counter()
         value = program(worker, *passed)

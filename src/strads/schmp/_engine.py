@@ -12,7 +12,7 @@ from strads.cluster.cores import check_count, check_threads
 from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
 from strads.errors import ArgumentError, CheckpointError, StradsError
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import place_workers
 from strads.schmp import _node_part as on_node
 
 WorkersData = Sequence[Any] | Callable[[int], Any] | None
@@ -52,12 +52,6 @@ class Engine:
         self._equipment = on_node.Equipment(encode(program, functions=True), self._node_of, make, count)
         self._name = self._cluster.new_name()
         self._finalizer = weakref.finalize(self, self._cluster.discard, self._name)
-
-    def _data_of(self, rank: int, data: WorkersData) -> dict[int, Any]:
-        """Return the part of the data that is sent to a node."""
-        if data is None or callable(data):
-            return {}
-        return {worker: data[worker] for worker, place in enumerate(self._node_of) if place == rank}
 
     @contextmanager
     def _whole(self, what: str) -> Iterator[None]:

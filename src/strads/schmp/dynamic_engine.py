@@ -8,7 +8,7 @@ from strads.checkpoints import Tree
 from strads.cluster.cores import check_count
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, CheckpointError
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import data_for_node, place_workers
 from strads.schmp import _dynamic_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
 from strads.schmp.dynamic_program import DynamicProgram
@@ -133,7 +133,7 @@ class DynamicEngine(Engine):
         size = self._cluster.size
         places = place_workers(len(self._scheduling.node_of), size)
         self._scheduling = replace(self._scheduling, node_of=places)
-        each = [(self._data_of(rank, data),) for rank in range(size)]
+        each = [(data_for_node(data, self._node_of, rank),) for rank in range(size)]
         self._cluster.run(on_node.begin, self._name, self._equipment, self._scheduling, each=each)
 
     def _check_parts(self, tree: Tree) -> None:

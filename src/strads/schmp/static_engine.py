@@ -8,7 +8,7 @@ from typing import Any
 from strads.checkpoints import Load, Save, Tree
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import data_for_node, place_workers
 from strads.schmp import _static_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
 from strads.schmp._node_part import content
@@ -100,7 +100,7 @@ class StaticEngine(Engine):
         homes = tuple(place_workers(count, size) for count in self._counts)
         each = [
             (
-                self._data_of(rank, data),
+                data_for_node(data, self._node_of, rank),
                 {
                     (number, shard): value
                     for number, of_set in enumerate(shards)

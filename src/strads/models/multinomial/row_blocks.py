@@ -20,7 +20,7 @@ from strads.dds.ragged import read_only
 from strads.models._blas_threads import one_blas_thread
 from strads.models.arrays import Array
 from strads.models.kernels.softmax import dense_rows, sparse_rows
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import place_workers
 
 _MOST_BLOCKS = 16
 _LEAST_WORK = 1 << 22  # multiplications and additions of a block that are worth a call

@@ -17,7 +17,7 @@ from strads.models.topics.counts import TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
-from strads.schedule.static.shard_routes import place_workers
+from strads.schedule.nodes.workers import place_workers
 from strads.schmp import StaticEngine
 
 _WORKERS = 16

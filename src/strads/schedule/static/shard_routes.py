@@ -36,11 +36,6 @@ class ShardRoutes:
     shards: list[tuple[ShardKey, ...]]
 
 
-def place_workers(workers: int, nodes: int) -> tuple[int, ...]:
-    """Return the node of each worker: contiguous ranges whose sizes differ by at most one."""
-    return tuple(worker * nodes // workers for worker in range(workers))
-
-
 def plan_routes(
     schedule: Schedule, node_of: tuple[int, ...], holders: Holders, nodes: int
 ) -> tuple[list[ShardRoutes], Holders]:

@@ -1,6 +1,7 @@
 """The layer rule: a module imports only from its own layer and from those that it may depend on.
 
-Modules whose names begin with an underscore, and such names, are for their own layer only.
+Modules whose names begin with an underscore, and such names, are for their own layer only; so are such attributes of a
+node's connection to the others (`Comm`), which every layer holds.
 """
 
 import ast
@@ -28,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "ps": {"checkpoints", "cluster", "dds", "schedule", "engine"},
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
-_SHOWN = {"cli", "report", "__main__"}  # what a person sees
+_SHOWN = {"cli", "__main__"}  # what a person sees
 ANYWHERE = {"errors", "rng"}
 EXEMPT = {"__init__", "_kernel_cache", "errors"}  # the package itself: it exports the public names
 
@@ -52,6 +53,16 @@ def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) 
                     yield node.lineno, full + name
 
 
+def private_attributes_of_comm(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every private attribute that a source reads of something called `comm` or `_comm`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            owner = node.value
+            name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+            if name in ("comm", "_comm"):
+                yield node.lineno, f"{name}.{node.attr}"
+
+
 def violations(source: str, path: str) -> list[str]:
     """Describe each import in the source of `path` (relative to the package) that breaks the rule."""
     parts = Path(path).with_suffix("").parts
@@ -61,6 +72,8 @@ def violations(source: str, path: str) -> list[str]:
     if layer not in LAYERS.keys() | EXEMPT | _SHOWN:
         return [f"{path}: {layer} is no layer of the design"]
     found = []
+    if layer != "cluster":
+        found += [f"{path}:{line}: {layer} reaches into {name}" for line, name in private_attributes_of_comm(source)]
     for line, name in imported_modules(source, module, is_package=is_package):
         package, _, rest = name.partition(".")
         target, *inside = rest.split(".")
@@ -97,6 +110,9 @@ def test_modules_import_from_their_own_layer_and_those_above(path):
         ("models/x.py", "from strads.dds._text import First"),
         ("cli/x.py", "from strads.dds import _text"),
         ("cli/x.py", "def f():\n    from strads.models.lasso import _private"),
+        ("loops/x.py", "def f(node):\n    return node.comm._inbox.run"),
+        ("engine/x.py", "class X:\n    def f(self):\n        return self._comm._inbox.run"),
+        ("models/x.py", "def f(comm):\n    comm._idle(0, 1.0)"),
         ("unheard_of/x.py", ""),
     ],
 )
@@ -114,6 +130,8 @@ def test_violations_are_found(path, source):
         ("bodies/analysis/body.py", "from .values import Alias\nfrom ...dds import dvector"),
         ("loops/async_for.py", "from strads import cluster\nimport numpy as np\nimport stradsify"),
         ("dds/files.py", "from strads.dds._text import First"),
+        ("cluster/mpi/x.py", "def f(comm):\n    comm._inbox.abandon()"),
+        ("engine/x.py", "class X:\n    def f(self):\n        return self._comm.run"),
         ("cli/train.py", "from strads.models import MatrixFactorization\nfrom strads import progress"),
         ("__init__.py", "from strads.models import MatrixFactorization"),
     ],

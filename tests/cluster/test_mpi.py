@@ -171,7 +171,7 @@ def fails(node):
     if node.rank == 1:
         time.sleep(0.2)
         raise KeyError("mishap")
-    with node.comm.inbox.calling_on_failure(lambda: stopped.append(True)):
+    with node.comm.calling_on_failure(lambda: stopped.append(True)):
         start = time.monotonic()
         while not stopped and time.monotonic() < start + 20:  # computes, and looks at no message
             time.sleep(0.01)

@@ -188,7 +188,7 @@ def test_an_error_stops_compiled_loops_elsewhere_and_is_raised_with_its_tracebac
         if node.rank == 1:
             raise LookupError("the cause")
         stop: list[bool] = []
-        with node.comm.inbox.calling_on_failure(lambda: stop.append(True)):
+        with node.comm.calling_on_failure(lambda: stop.append(True)):
             while not stop:
                 time.sleep(0.001)
         node.comm.check()

@@ -4,6 +4,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -64,7 +65,7 @@ class Comm(ABC):
         self.size = size
         self.hosts = list(hosts)
         self.timeout = timeout
-        self.inbox = Inbox()
+        self._inbox = Inbox()
         self.traffic = Traffic()
         self._counting = threading.Lock()
 
@@ -80,7 +81,7 @@ class Comm(ABC):
 
     def _idle(self, seen: int, seconds: float) -> None:
         """Wait for an arrival, at most `seconds`; also the place to receive it."""
-        self.inbox.wait(seen, seconds)
+        self._inbox.wait(seen, seconds)
 
     # -- messages ------------------------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class Comm(ABC):
         message = encode(value)
         self._count(message.nbytes, to)
         if to == self.rank:
-            self.inbox.deliver(self.inbox.run, self.rank, tag, message.copy())
+            self._inbox.deliver(self._inbox.run, self.rank, tag, message.copy())
         else:
             self._transmit(to, tag, message)
 
@@ -111,13 +112,13 @@ class Comm(ABC):
         NodeFailure
             If none comes within `timeout` seconds.
         """
-        message = self.wait_for(lambda: self.inbox.take(source, tag), f"a message from {self.name(source)}", source)
+        message = self.wait_for(lambda: self._inbox.take(source, tag), f"a message from {self.name(source)}", source)
         return decode(message)
 
     def poll(self, source: int, tag: int = 0) -> list[Any]:
         """Return the values with a tag that have already arrived from a node, in order; never waits."""
         values = []
-        while (message := self.inbox.take(source, tag)) is not None:
+        while (message := self._inbox.take(source, tag)) is not None:
             values.append(decode(message))
         return values
 
@@ -129,7 +130,7 @@ class Comm(ABC):
         data = as_bytes(array)
         self._count(data.nbytes, to)
         if to == self.rank:
-            self.inbox.deliver_put(self.inbox.run, self.rank, tag, data)
+            self._inbox.deliver_put(self._inbox.run, self.rank, tag, data)
         else:
             self._transmit_put(to, tag, data)
 
@@ -138,11 +139,25 @@ class Comm(ABC):
 
         `done` of the result is set once the data are there; just before, the receiving thread calls `on_arrival`.
         """
-        return self.inbox.expect(source, tag, as_bytes(out), on_arrival)
+        return self._inbox.expect(source, tag, as_bytes(out), on_arrival)
 
     def wait_arrival(self, arrival: Arrival) -> None:
         """Wait until an expected put has arrived."""
         self.wait_for(lambda: arrival.done or None, f"data from {self.name(arrival.source)}", arrival.source)
+
+    @property
+    def run(self) -> int:
+        """Number of the program run that this node is in."""
+        return self._inbox.run
+
+    @property
+    def deliveries(self) -> int:
+        """How many messages and puts have arrived so far: read it before looking for messages, for `progress`."""
+        return self._inbox.deliveries
+
+    def calling_on_failure(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Context in which a failure of the run calls a function, on any thread, which should stop the computation."""
+        return self._inbox.calling_on_failure(callback)
 
     def flush(self) -> None:  # noqa: B027 – most backends hold nothing back
         """Send now what the backend holds back for batching."""
@@ -156,7 +171,7 @@ class Comm(ABC):
         ------
         The error that has ended the program on another node.
         """
-        before = self.inbox.deliveries if seen is None else seen
+        before = self._inbox.deliveries if seen is None else seen
         if seconds > 0:
             self.flush()  # others may be waiting for this node
         self._idle(before if seconds > 0 else -1, seconds)
@@ -164,8 +179,8 @@ class Comm(ABC):
 
     def check(self) -> None:
         """Raise the error that has ended the program on another node, if any."""
-        if self.inbox.failure is not None:
-            raise self.inbox.failure
+        if self._inbox.failure is not None:
+            raise self._inbox.failure
 
     def wait_for(
         self, ready: Callable[[], T | None], what: str, source: int | None = None, *, limit: float | None = None
@@ -189,7 +204,7 @@ class Comm(ABC):
         start, limit = time.monotonic(), self.timeout if limit is None else limit
         self.flush()  # others may be waiting for this node
         while True:
-            seen = self.inbox.deliveries
+            seen = self._inbox.deliveries
             result = ready()
             if result is not None:
                 return result

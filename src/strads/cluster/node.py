@@ -96,7 +96,7 @@ class Outcome:
 def execute_call(node: Node, call: ProgramCall) -> Outcome:
     """Run a node program on this node; an exception becomes part of the outcome."""
     start = time.perf_counter()
-    node.comm.inbox.start(call.run)
+    node.comm._inbox.start(call.run)
     for name in call.discarded:
         node.store.pop(name, None)
     try:

@@ -25,11 +25,11 @@ class _ThreadsComm(Comm):
         self._link = link
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
-        inbox, run, own = self._peers[to].inbox, self.inbox.run, message.copy()
+        inbox, run, own = self._peers[to]._inbox, self._inbox.run, message.copy()
         self._carry(message.nbytes, lambda: inbox.deliver(run, self.rank, tag, own))
 
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        inbox, run = self._peers[to].inbox, self.inbox.run
+        inbox, run = self._peers[to]._inbox, self._inbox.run
         self._carry(data.nbytes, lambda: inbox.deliver_put(run, self.rank, tag, data))
 
     def _carry(self, nbytes: int, deliver: Callable[[], None]) -> None:
@@ -141,7 +141,7 @@ class ThreadsCluster(Cluster):
 
     def _stop(self, run: int, reason: str) -> None:
         for node in self._nodes:
-            node.comm.inbox.fail(run, ProgramStopped(reason))
+            node.comm._inbox.fail(run, ProgramStopped(reason))
 
     def _close(self) -> None:
         self._threads.close()

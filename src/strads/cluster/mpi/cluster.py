@@ -160,7 +160,7 @@ class _Driver:
         with self.world.transport.guard:
             if job.stopped_at is None:
                 job.stopped_at = time.monotonic()
-                self.world.comm.inbox.fail(job.run, ProgramStopped(reason))
+                self.world.comm._inbox.fail(job.run, ProgramStopped(reason))
                 for rank in job.waiting:
                     self.world.command(rank, Command.STOP, reason, job.run)
 
@@ -230,7 +230,7 @@ class MpiCluster(Cluster):
     def __init__(self, driver: _Driver, threads: int, timeout: float):
         super().__init__(driver.world.size, threads, timeout)
         self._driver = driver
-        self.runs = driver.world.comm.inbox.run  # leftovers of earlier clusters must have smaller run numbers
+        self.runs = driver.world.comm._inbox.run  # leftovers of earlier clusters must have smaller run numbers
         driver.world.comm.timeout = timeout
         self._node = Node(driver.world.comm, threads)
         driver.tell_all(Command.CONFIGURE, Configuration(threads, timeout, list(sys.path)))

@@ -50,7 +50,7 @@ class _Server:
         if kind == Command.PING:
             self._world.command(source, Command.PONG)
         elif kind == Command.STOP:
-            self._world.comm.inbox.fail(run, ProgramStopped(decode(message)))
+            self._world.comm._inbox.fail(run, ProgramStopped(decode(message)))
         elif kind == Command.ABANDON:
             timer = threading.Timer(_GRACE, leave_at_once)
             timer.daemon = True

@@ -40,16 +40,16 @@ class MpiComm(Comm):
 
     def __init__(self, mpi: Any, hosts: list[str], timeout: float):
         super().__init__(mpi.COMM_WORLD.Get_rank(), mpi.COMM_WORLD.Get_size(), hosts, timeout)
-        self.transport = Transport(mpi, self.inbox)
+        self.transport = Transport(mpi, self._inbox)
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
-        self.transport.send(to, self.inbox.run, tag, message)
+        self.transport.send(to, self._inbox.run, tag, message)
 
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        self.transport.put(to, self.inbox.run, tag, data)
+        self.transport.put(to, self._inbox.run, tag, data)
 
     def _idle(self, seen: int, seconds: float) -> None:
-        self.transport.idle(lambda: self.inbox.deliveries != seen, seconds)
+        self.transport.idle(lambda: self._inbox.deliveries != seen, seconds)
 
 
 class Watcher:
@@ -115,7 +115,7 @@ class World:
             self.transport.pump()
             self.look_for_lost()
             if self.failure is not None:
-                self.comm.inbox.fail(self.comm.inbox.run, self.failure)
+                self.comm._inbox.fail(self.comm._inbox.run, self.failure)
         except Exception as error:  # from MPI itself: waits here must not hang
             self.fail(NodeFailure(f"MPI failed on {self.comm.name(self.rank)}: {error}", rank=self.rank))
 
@@ -136,7 +136,7 @@ class World:
         """Record why the job cannot continue, and end the running program; return the first reason."""
         if self.failure is None:
             self.failure = failure
-            self.comm.inbox.fail(self.comm.inbox.run, failure)
+            self.comm._inbox.fail(self.comm._inbox.run, failure)
         return self.failure
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ class World:
 
     def settle(self) -> None:
         """After a failed program: make sure that nothing more is written into the memory it expected puts in."""
-        self.comm.inbox.abandon()
+        self.comm._inbox.abandon()
         self.transport.settle(1.0)
 
     def finish(self) -> None:

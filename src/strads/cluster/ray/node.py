@@ -55,7 +55,7 @@ class RayComm(Comm):
 
     def _lost(self, rank: int, reason: str) -> None:
         message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to go on with new nodes"
-        self.inbox.fail(self.inbox.run, NodeFailure(message, rank=rank, host=self.hosts[rank]))
+        self._inbox.fail(self._inbox.run, NodeFailure(message, rank=rank, host=self.hosts[rank]))
 
     def _courier(self, to: int, peer: Any) -> Courier:
         def call(number: int, batch: Batch) -> Any:
@@ -72,10 +72,10 @@ class RayComm(Comm):
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
         own = message.copy()
-        self._couriers[to].send(Item(self.inbox.run, tag, own.header, own.buffers))
+        self._couriers[to].send(Item(self._inbox.run, tag, own.header, own.buffers))
 
     def _transmit_put(self, to: int, tag: int, data: Bytes) -> None:
-        self._couriers[to].send(Item(self.inbox.run, tag, None, [data]))
+        self._couriers[to].send(Item(self._inbox.run, tag, None, [data]))
 
     def flush(self) -> None:
         """Send now what is held back for batching."""
@@ -90,9 +90,9 @@ class RayComm(Comm):
                 self._next[source] += 1
                 for run, tag, header, buffers in decode_batch(due):
                     if header is None:
-                        self.inbox.deliver_put(run, source, tag, buffers[0])
+                        self._inbox.deliver_put(run, source, tag, buffers[0])
                     else:
-                        self.inbox.deliver(run, source, tag, Message(header, tuple(buffers)).copy())
+                        self._inbox.deliver(run, source, tag, Message(header, tuple(buffers)).copy())
 
 
 class RayNode:
@@ -135,7 +135,7 @@ class RayNode:
 
     def stop(self, run: int, reason: str) -> None:
         """End a program."""
-        self._comm.inbox.fail(run, ProgramStopped(reason))
+        self._comm._inbox.fail(run, ProgramStopped(reason))
 
 
 def _end_with_parent() -> None:

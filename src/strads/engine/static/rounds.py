@@ -114,7 +114,7 @@ class RoundExecution:
                 self.stop()
                 raise
 
-        with self._comm.inbox.calling_on_failure(self.stop):
+        with self._comm.calling_on_failure(self.stop):
             self._team.run(work, on_interrupt=self.stop)
             self._comm.check()
         if self._stopped:
@@ -199,7 +199,7 @@ class RoundExecution:
                 if self._changes == seen:
                     self._changed.wait(_POLL)
             return
-        delivered = self._comm.inbox.deliveries
+        delivered = self._comm.deliveries
         if not self._receive():
             self._arrivals.wait(self._pool, delivered)
 

@@ -58,7 +58,7 @@ def run(
     """
     loop: NodeLoop = node.store[name]
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
-    loop.run, loop.before, loop.arrived = node.comm.inbox.run, None, None
+    loop.run, loop.before, loop.arrived = node.comm.run, None, None
     call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, outcomes=loop.outcomes))
     copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
@@ -184,7 +184,7 @@ class _Call:
         # A block that leaves is needed about 1 / nodes of an epoch later: at most this long it may wait to be batched.
         comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
         try:
-            with comm.inbox.calling_on_failure(transfers.halt if transfers is not None else lambda: None):
+            with comm.calling_on_failure(transfers.halt if transfers is not None else lambda: None):
                 execution = execute(
                     self.worker,
                     loop.executable,

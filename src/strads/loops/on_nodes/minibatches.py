@@ -83,7 +83,7 @@ class _Run:
         if is_direct and program.may_stop_half_way(self._loop.bound):
             before = [parameter.table.copy() for parameter in self._parameters.values()]
         try:
-            with self._loop.node.comm.inbox.calling_on_failure(self._halt):
+            with self._loop.node.comm.calling_on_failure(self._halt):
                 if is_direct:
                     return self._run_on_tables(), {}
                 if self._is_alone and type(self._loop.call.consistency) is BSP and self._is_summed():

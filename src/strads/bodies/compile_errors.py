@@ -9,8 +9,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from strads.bodies.source_location import describe, is_user_file
 from strads.dds import Accumulator, KeyedTable, dvector
+from strads.dds.source_location import describe, is_user_file
 from strads.errors import CompileError, StradsError
 
 _PLACE = re.compile(r'(?:File "|Raised from )([^"\n]+?)(?:", line | \()(\d+)')

@@ -1,7 +1,7 @@
 """Converts exceptions that a loop raises while it runs."""
 
 from strads.bodies.functions import plain_function
-from strads.bodies.source_location import describe
+from strads.dds.source_location import describe
 from strads.engine.stopping import INTERRUPTED
 from strads.engine.views.indices import INDEX_ERROR, PATTERN_CHANGED
 from strads.engine.views.keyed import NO_SUCH_KEY

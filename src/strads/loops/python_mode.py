@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from strads.bodies.functions import plain_function
-from strads.bodies.source_location import innermost_user_line
+from strads.dds.source_location import innermost_user_line
 from strads.engine.views.checked import (
     CheckedMap,
     CheckedTable,
@@ -149,7 +149,7 @@ def _run_task(
 
 
 def _translate(error: Exception, task: CheckedTask, consequence: str) -> NoReturn:
-    where = innermost_user_line(error.__traceback__)
+    where = innermost_user_line(error.__traceback__) or "the loop body"
     if isinstance(error, StradsError):
         raise error
     if isinstance(error, UnrecordedAccess):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from strads.bodies.functions import plain_function
-from strads.bodies.source_location import describe
+from strads.dds.source_location import describe
 from strads.engine.views.roles import Role
 from strads.errors import PlanError
 from strads.loops.on_nodes.looking_ahead import ONE_THREAD, Ahead, Alone, loop_of, unplanned

@@ -1,4 +1,4 @@
-"""Locates errors in a user's program."""
+"""Where in a user's program an error has occurred."""
 
 import linecache
 import os
@@ -19,7 +19,7 @@ def is_user_file(filename: str) -> bool:
     return not filename.startswith(_PACKAGE) and "site-packages" not in filename
 
 
-def innermost_user_line(trace: TracebackType | None) -> str:
-    """Describe the deepest line of a traceback that is neither strads's nor a library's."""
+def innermost_user_line(trace: TracebackType | None) -> str | None:
+    """Describe the innermost line of a traceback that is neither strads's nor a library's; None if there is none."""
     frames = [frame for frame in traceback.extract_tb(trace) if is_user_file(frame.filename)]
-    return describe(frames[-1].filename, frames[-1].lineno or 0) if frames else "the loop body"
+    return describe(frames[-1].filename, frames[-1].lineno or 0) if frames else None

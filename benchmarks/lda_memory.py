@@ -3,7 +3,7 @@
 One process: the growth of the resident memory's peak over what it was with the corpus loaded and everything compiled,
 against the bytes of tokens (document and topic of each) and of the sparse count tables: with all the places that they
 reserve, and with those only that are in use after the first topics, and at the end. Logical nodes: bytes of tokens and
-tables that lie on the fullest node (supplement fig. 3). Usage:
+tables on the fullest node (supplement fig. 3). Usage:
 
     python benchmarks/lda_memory.py [--topics 1000]
 """
@@ -19,6 +19,9 @@ from lda import ALPHA, BETA, model_of
 import strads
 from strads.models.topics.priors import check_priors
 from strads.models.topics.training import TopicTraining
+from strads.schedule.nodes.workers import place_workers
+
+WORKERS = 32
 
 
 def nbytes(arrays: tuple) -> int:
@@ -27,14 +30,18 @@ def nbytes(arrays: tuple) -> int:
 
 def tables(corpus, topics: int, nodes: int) -> list[int]:
     """Bytes of tokens and tables on each of so many logical nodes."""
+    node_of = place_workers(WORKERS, nodes)
     with (
         strads.init("threads", nodes=nodes, threads=1),
         TopicTraining(
-            corpus, check_priors(topics, ALPHA, BETA), sampler="auto", start="sequential", workers=32,
+            corpus, check_priors(topics, ALPHA, BETA), sampler="auto", start="sequential", workers=WORKERS,
             synchronizations=None, seed=0, threads=None,
         ) as training,
     ):  # fmt: skip
-        return training.bytes_by_node()
+        engine = training._engine
+        parts = engine.each_worker(lambda program, part: nbytes((*part.tokens, *part.documents)))
+        blocks = engine.each_shard(lambda program, block: nbytes(tuple(block.words)))
+        return np.bincount(node_of, np.add(parts, blocks)).astype(int).tolist()
 
 
 def used(corpus, topics: int, iterations: int) -> int:

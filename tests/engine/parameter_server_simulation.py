@@ -66,9 +66,7 @@ class Simulation:
         cache = None if slots is None else slots * (columns * 8 + 17)
         self.format = TableFormat(rows, columns, np.float64, cache, read_my_writes, sparse)
         self.stores = [self.format.make_rows(len(range(node, rows, nodes))) for node in range(nodes)]
-        self.servers = [
-            Server(0, store, node, nodes, self.node_of, consistency) for node, store in enumerate(self.stores)
-        ]
+        self.servers = [Server(0, store, nodes, self.node_of, consistency) for store in self.stores]
         self.clients = [
             Client(0, self.format, nodes, [w for w in range(workers) if self.node_of[w] == node], workers, consistency)
             for node in range(nodes)

@@ -17,7 +17,7 @@ class _OncePerClock(ESSP):
 
 def _pushes_after_updates(rules: Consistency, workers: int) -> list[int]:
     """Let node 0 read a row, then each worker, a node of its own, add 1 to it: after which of these does 0 get it?"""
-    server = Server(0, TableFormat(1, 1, "f8").make_rows(1), 0, 1, range(workers), rules)
+    server = Server(0, TableFormat(1, 1, "f8").make_rows(1), 1, range(workers), rules)
     server.receive(0, Read(0, 0, ROW, 0))
     server.outbox.clear()
     pushed = []

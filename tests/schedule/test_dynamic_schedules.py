@@ -27,7 +27,7 @@ def correlated(count, seed=0):
 
 
 def make(kind, count, concurrency, seed, *, checked=False, first=5):
-    options = {"seed": seed}
+    options = {} if kind == "cyclic" else {"seed": seed}
     if kind == "dynamic":
         options |= {"rest": seed % 3}
     if checked and kind in ("dynamic", "violation"):

@@ -222,7 +222,7 @@ def _run_workers(
     endpoints = []
     for number, (name, format, rules) in enumerate(setup.tables):
         client = Client(number, format, node.size, own, len(setup.node_of), rules)
-        server = Server(number, node.store[name], node.rank, node.size, setup.node_of, rules)
+        server = Server(number, node.store[name], node.size, setup.node_of, rules)
         endpoints.append(Endpoint(node, client, server))
 
     def work(number: int) -> _End:

@@ -222,7 +222,7 @@ def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
         store = DenseRows(_deal(node, parameter))
         combine = parameter.combine(what.participants)
         client = Client(number, parameter.shape, node.size, own, what.workers, what.consistency)
-        server = Server(number, store, node.rank, node.size, node_of, what.consistency, combine)
+        server = Server(number, store, node.size, node_of, what.consistency, combine)
         stores.append(store)
         endpoints.append(Endpoint(node, client, server))
     times = WorkerThreads(node, endpoints, own, lambda worker: _work(what, endpoints, worker)).run()

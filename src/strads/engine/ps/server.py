@@ -24,8 +24,8 @@ class Server:
         Number of the table.
     store
         The rows of this shard: row r of the table at place r // shards.
-    shard, shards
-        Number of this shard, and the number of shards.
+    shards
+        Number of shards.
     node_of
         Node of each worker; a client is a node.
     consistency
@@ -47,7 +47,6 @@ class Server:
         self,
         table: int,
         store: RowStore,
-        shard: int,
         shards: int,
         node_of: Sequence[int],
         consistency: Consistency,

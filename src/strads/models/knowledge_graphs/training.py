@@ -13,7 +13,7 @@ from strads.models.knowledge_graphs.program import EntityBlock, EntityTournament
 from strads.schmp import StaticEngine
 
 _FIRST_SQUARES = np.float32(1e-6)  # of AdaGrad: small, so that the first steps are as large as later ones
-_VECTORS, _DEAL = 1, 2  # purposes of random numbers
+_VECTORS = 1  # purpose of random numbers
 
 
 class Translations(NamedTuple):

@@ -127,7 +127,7 @@ class ScheduleMaker:
         if name == "random":
             return RandomSchedule(parameters, self.concurrency, seed=seed)
         if name == "cyclic":
-            return CyclicSchedule(parameters, self.concurrency, seed=seed)
+            return CyclicSchedule(parameters, self.concurrency)
         kind: Callable[..., DynamicSchedule] = PrioritySchedule
         if name == "kkt_violation":
             kind = ViolationSchedule

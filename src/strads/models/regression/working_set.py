@@ -173,7 +173,7 @@ class _WorkingSets(Descent):
             self._samples += model.samples
             step = model.w - w
             image = local_columns.combine(columns, np.arange(len(step)), step, len(self._z)) + model.shift
-            length = self._search_line(w, step, image, model.shift, l1, l2)
+            length = self._search_line(w, step, image, l1, l2)
             w = model.w if length == 1.0 else w + length * step
             self._z += length * image
             self._intercept += length * model.shift
@@ -193,7 +193,7 @@ class _WorkingSets(Descent):
         problem = self._problem
         return LeastSquares(columns, residual, roots if problem.fit_intercept else None, w, l1, l2, problem.positive)
 
-    def _search_line(self, w: Array, step: Array, image: Array, shift: float, l1: Array, l2: Array) -> float:
+    def _search_line(self, w: Array, step: Array, image: Array, l1: Array, l2: Array) -> float:
         """Return the first of 1, ½, ¼ … at which the step decreases the objective sufficiently (Armijo's rule)."""
         if self._datafit.is_quadratic:
             return 1.0

@@ -1,12 +1,11 @@
 """One training run of LDA on the Static Engine: from a corpus to counts."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads import cluster
 from strads.engine.statistics import NodeStatistics
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
@@ -17,7 +16,6 @@ from strads.models.topics.counts import TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
-from strads.schedule.nodes.workers import place_workers
 from strads.schmp import StaticEngine
 
 _WORKERS = 16
@@ -161,12 +159,6 @@ class TopicTraining:
         totals: NDArray[np.int64] = self._engine.each_node(lambda program: program.totals)[0]
         return totals
 
-    def bytes_by_node(self) -> list[int]:
-        """Return the bytes of tokens and tables on each node."""
-        node_of = place_workers(self._grid.workers, cluster.current().cluster.size)
-        parts, blocks = self._engine.each_worker(_bytes_of_part), self._engine.each_shard(_bytes_of_block)
-        return np.bincount(node_of, np.add(parts, blocks)).astype(int).tolist()
-
     def close(self) -> None:
         """Release everything on the nodes."""
         self._engine.close()
@@ -191,18 +183,6 @@ def _check_lengths(lengths: NDArray[np.int64], topics: int) -> None:
             f"document {document} has {lengths[document]:,} tokens; with {topics:,} topics at most {most:,} are "
             'possible: split it, or take sampler="dense"'
         )
-
-
-def _nbytes(*tables: tuple[Any, ...]) -> int:
-    return sum(array.nbytes for table in tables for array in table if isinstance(array, np.ndarray))
-
-
-def _bytes_of_part(program: WordRotation, part: DocumentPart) -> int:
-    return _nbytes(part.tokens, part.documents)
-
-
-def _bytes_of_block(program: WordRotation, block: WordBlock) -> int:
-    return _nbytes(block.words)
 
 
 def _log_documents(program: WordRotation, part: DocumentPart) -> float:

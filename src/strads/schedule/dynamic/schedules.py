@@ -98,11 +98,9 @@ class CyclicSchedule(CompiledSchedule):
         The instance's own.
     concurrency : int
         Number of parameters in a plan.
-        seed : int
-            Not used; accepted for uniformity with the other schedules.
     """
 
-    def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
+    def __init__(self, parameters: range, concurrency: int):
         super().__init__(parameters, concurrency)
         self.state = CyclicState(self._limits(), np.zeros(5, np.int64), np.zeros(len(parameters), np.bool_))
 
@@ -150,9 +148,7 @@ class PrioritySchedule(CompiledSchedule):
     parameters : range
         The instance's own.
     concurrency : int
-        Largest number of parameters in a plan.
-        candidates : int, optional
-            L', the largest number of candidates per round; by default twice the concurrency.
+        Largest number of parameters in a plan. In a round there are up to twice as many candidates (L').
     threshold : float, default 0.3
         ρ: largest |correlation| within a plan.
     crowding : float, default 0.15
@@ -183,7 +179,6 @@ class PrioritySchedule(CompiledSchedule):
         parameters: range,
         concurrency: int,
         *,
-        candidates: int | None = None,
         threshold: float = 0.3,
         crowding: float = 0.15,
         dependencies: Dependencies | None = None,
@@ -195,9 +190,7 @@ class PrioritySchedule(CompiledSchedule):
         seed: int = 0,
     ):
         super().__init__(parameters, concurrency)
-        limit = 2 * self.concurrency if candidates is None else int(candidates)
-        if limit < self.concurrency:
-            raise ArgumentError(f"candidates={limit}: give at least the concurrency, {concurrency}")
+        limit = 2 * self.concurrency
         for name, value, most in (("threshold", threshold, 1.0), ("eta", eta, 1.0), ("crowding", crowding, np.inf)):
             if not 0.0 <= value <= most:
                 raise ArgumentError(f"{name}={value!r}: give a number from 0 to {most:g}")

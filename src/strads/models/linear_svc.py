@@ -44,7 +44,7 @@ class LinearSVC(LinearClassifier):
     squared hinge (Keerthi and DeCoste 2005), whatever the scales of features. Other data take coordinate descent on the
     dual with shrinking (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest. With
     `concurrency` above 1, or on several nodes, each of which holds some of the features, the dual runs on the Dynamic
-    Engine: samples are drawn by their last change, as `schedule.PrioritySchedule` draws parameters.
+    Engine: samples are drawn by their last change, as `schmp.PrioritySchedule` draws parameters.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class MatrixFactorization(FactorPredictor):
         `objective` and `rmse`: for "sgd" the mean squared error, each rating measured just before its step, and its
         square root; for "ccd" the full objective and the root mean squared error, both after the epoch;
         `validation_rmse` if ratings are held out; `nodes`, statistics of each node in the epoch, as a dict of the
-        fields of `strads.loops.statistics.NodeStatistics` (bytes sent, seconds computed and waited, queue length, …).
+        fields of `strads.NodeStatistics` (bytes sent, seconds computed and waited, queue length, …).
 
     Notes
     -----

@@ -50,7 +50,7 @@ class CompiledSchedule(DynamicSchedule):
         The instance's own.
     concurrency
         Largest number of parameters in a plan.
-        state
+    state
         State for `dynamic_state.propose_into` and `take_feedback`.
     """
 
@@ -117,8 +117,8 @@ class RandomSchedule(CompiledSchedule):
         The instance's own.
     concurrency : int
         P, the number of parameters in a plan.
-        seed : int
-            Seed of the draws.
+    seed : int
+        Seed of the draws.
     """
 
     def __init__(self, parameters: range, concurrency: int, *, seed: int = 0):
@@ -168,8 +168,8 @@ class PrioritySchedule(CompiledSchedule):
         from entering, so most of these draws are saved (shrinking: Joachims 1999, Hsieh et al. 2008).
     scales : float64 array of shape (len(parameters),), optional
         Factors applied to the changes before they are compared: the norms of the columns, if these differ.
-        seed : int
-            Seed of the draws.
+    seed : int
+        Seed of the draws.
     """
 
     state: PrioritizedState

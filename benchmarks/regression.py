@@ -7,7 +7,7 @@ Then the fastest variant of each solver solves again, all in turn, those of mill
 compared. First calls, which may compile, are printed apart. Each variant runs in a process of its own, which is ended
 after a time limit; what it has got by then is printed.
 
-strads is there twice: as it is, and with the original's schedule (`dynamic_regression`; thesis §5.1). A ratio is
+strads is there twice: as it is, and with the original's schedule (`priority`; thesis §5.1). A ratio is
 λmax / λ, or C of a support vector machine.
 
     pip install celer==0.7.4 skglm==0.5 adelie==1.1.52
@@ -85,10 +85,10 @@ def strads_svc(problem: Problem, penalty: float, tol: float) -> np.ndarray:
 def strads_variants(loss: str) -> list[Variant]:
     if loss == "squared_hinge":
         return [Variant("strads", "", strads_svc, tolerances(4, 8))]
-    own, original = (partial(strads_solve, schedule=name) for name in (None, "dynamic_regression"))
+    own, original = (partial(strads_solve, schedule=name) for name in (None, "priority"))
     return [
         Variant("strads", "", own, tolerances(5, 9)),
-        Variant("strads, dynamic_regression", "", original, tolerances(2, 8)),
+        Variant("strads, priority", "", original, tolerances(2, 8)),
     ]
 
 

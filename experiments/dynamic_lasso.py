@@ -32,7 +32,7 @@ PROBLEMS = {
     "1000 × 24,000 in blocks of 12, λmax / 20": lambda: block_correlated(1000, 24_000, 12, 0.05),
     "1000 × 6,000 in blocks of 60, λmax / 10": lambda: block_correlated(1000, 6_000, 60, 0.1),
 }
-RANDOM, DYNAMIC, RESTING = "random (Shotgun)", "both (dynamic_regression)", "both, resting"
+RANDOM, DYNAMIC, RESTING = "random (Shotgun)", "both (priority)", "both, resting"
 
 
 def schedules(lasso: Lasso, concurrency: int) -> Iterator[tuple[str, Callable[[], CompiledSchedule]]]:
@@ -66,7 +66,7 @@ def shown(passes: float, objective: float, target: float, most: float = MOST) ->
     return f"over {most:g}, at {objective / target * 1.001:.4f}" if passes > most else f"diverges ({passes:.1f})"
 
 
-def kkt_violation(lasso: Lasso, concurrency: int, target: float) -> tuple[float, float]:
+def violation(lasso: Lasso, concurrency: int, target: float) -> tuple[float, float]:
     """Return passes, looks counted but the last, and the objective then."""
     found: list[tuple[float, float]] = []
 
@@ -74,7 +74,7 @@ def kkt_violation(lasso: Lasso, concurrency: int, target: float) -> tuple[float,
         found.append((progress.samples / lasso.X.size - 1.0, progress.objective))
         return progress.objective <= target
 
-    CoordinateDescent("kkt_violation", concurrency).minimize(lasso.problem(), tol=1e-9, on_progress=look)
+    CoordinateDescent("violation", concurrency).minimize(lasso.problem(), tol=1e-9, on_progress=look)
     return found[-1]
 
 
@@ -89,7 +89,7 @@ def compare(name: str, lasso: Lasso, concurrency: int, team: ThreadTeam) -> None
         if label == RANDOM and (objective <= target or passes > MOST):
             base = passes
         show(label, passes, objective, target, base, f"{size:12.0f}")
-    show("kkt_violation", *kkt_violation(lasso, concurrency, target), target, base)
+    show("violation", *violation(lasso, concurrency, target), target, base)
     row = [f"  {2 * concurrency} at once:"]
     for label, build in schedules(lasso, 2 * concurrency):
         if label.startswith((RANDOM, "both, ")):

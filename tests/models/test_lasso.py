@@ -435,7 +435,7 @@ def test_damaged_files(tmp_path):
         strads.models.LogisticRegression.load(path)
 
 
-@pytest.mark.parametrize("schedule", ["cyclic", "random", "dynamic_regression", "resting", "kkt_violation"])
+@pytest.mark.parametrize("schedule", ["cyclic", "random", "priority", "resting", "violation"])
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
 @pytest.mark.parametrize("size", [1, 2])
 def test_every_schedule_refuses_what_is_not_finite(schedule, form, size):

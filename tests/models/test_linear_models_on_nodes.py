@@ -12,7 +12,7 @@ from strads.models import CoordinateDescent, Lasso, LogisticRegression, WorkingS
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 40))
 Z = X[:, :5] @ [3.0, -2.0, 1.5, 1.0, -1.0] + 0.5 * RNG.normal(size=80) + 1.0
-SCHEDULES = ["working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"]
+SCHEDULES = ["working_set", "priority", "resting", "violation", "random", "cyclic"]
 
 
 @pytest.mark.few(4)
@@ -37,7 +37,7 @@ def test_every_schedule_finds_the_minimum(runtime, schedule, form):
 
 @pytest.mark.nodes
 def test_paths_by_a_schedule(runtime):
-    alphas, coefs, gaps = lasso_path(X, Z, n_alphas=4, eps=0.05, solver=CoordinateDescent("kkt_violation"), tol=1e-11)
+    alphas, coefs, gaps = lasso_path(X, Z, n_alphas=4, eps=0.05, solver=CoordinateDescent("violation"), tol=1e-11)
     assert np.allclose(coefs, lasso_path(X, Z, alphas=alphas, tol=1e-12).coefs, atol=1e-5)
     assert (gaps >= 0.0).all()
 

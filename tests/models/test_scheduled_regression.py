@@ -39,7 +39,7 @@ def sparse_logistic(X, y, intercept, l1=1.0):
     return Problem(as_design(X), datafit, np.full(features, l1), np.zeros(features), intercept)
 
 
-def solve(problem, schedule="dynamic_regression", *, concurrency=8, pipeline_depth=3, **options):
+def solve(problem, schedule="priority", *, concurrency=8, pipeline_depth=3, **options):
     return CoordinateDescent(schedule, concurrency, pipeline_depth).minimize(problem, **options)
 
 
@@ -94,7 +94,7 @@ def test_threads_do_not_change_the_bits(loss, monkeypatch):
 
 @pytest.mark.few(5)
 @pytest.mark.nodes
-@pytest.mark.parametrize("schedule", ["dynamic_regression", "resting", "kkt_violation", "cyclic"])
+@pytest.mark.parametrize("schedule", ["priority", "resting", "violation", "cyclic"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("loss", [elastic_net, sparse_logistic])
 def test_nodes_find_the_same_minimizer(runtime, schedule, kind, loss):
@@ -156,7 +156,7 @@ def test_too_many_dependent_updates_are_named():
     problem = elastic_net(X, X[:, 0] + rng.normal(size=100), False, l1=0.1)
     with pytest.raises(InputError, match="diverges with 40 updates at a time"):
         solve(problem, "random", concurrency=40)
-    assert solve(problem, "dynamic_regression", concurrency=40, tol=1e-3).converged
+    assert solve(problem, "priority", concurrency=40, tol=1e-3).converged
 
 
 class Backwards(DynamicSchedule):

@@ -73,7 +73,7 @@ class LinearRun(SamplesRun):
         ),
     ] = None
     schedule: Annotated[
-        Literal["working_set", "dynamic_regression", "resting", "kkt_violation", "random", "cyclic"],
+        Literal["working_set", "priority", "resting", "violation", "random", "cyclic"],
         model_option(help="Which coefficients are updated together; all but working_set run by the Dynamic Engine."),
     ] = "working_set"
     concurrency: Annotated[

@@ -30,12 +30,12 @@ from strads.schedule.dynamic.schedules import (
 )
 
 ScheduleFactory = Callable[[int, range], DynamicSchedule]
-SCHEDULES = ("dynamic_regression", "resting", "kkt_violation", "random", "cyclic")
+SCHEDULES = ("priority", "resting", "violation", "random", "cyclic")
 
 _DIVERGED = 10.0  # times the initial objective
 _REST = 5  # of "resting": a coefficient that no longer changes is skipped for up to 31 sweeps
-_MARGIN = 0.5  # fraction of l1 by which a column may fall short of it and still be drawn, by "kkt_violation"
-# Between two full passes of "kkt_violation", squared violations decrease to a fraction of those found by the first
+_MARGIN = 0.5  # fraction of l1 by which a column may fall short of it and still be drawn, by "violation"
+# Between two full passes of "violation", squared violations decrease to a fraction of those found by the first
 # pass, unless that takes more than this many updates of each drawn column, or p / 2 in total if that is more (a pass
 # costs p).
 _SETTLED, _TURNS = 1e-3, 20
@@ -49,13 +49,13 @@ class CoordinateDescent(LinearSolver):
     """Coordinate descent on several coefficients at a time, chosen by a schedule, on all nodes of `strads.init`.
 
     From time to time it makes a full pass over the columns, for the duality gap and for the priorities of
-    "kkt_violation". The result depends on the seed, the number of nodes, and the threads of each.
+    "violation". The result depends on the seed, the number of nodes, and the threads of each.
 
     Parameters
     ----------
-    schedule : {"dynamic_regression", "resting", "kkt_violation", "random", "cyclic"} or function
-        "dynamic_regression" draws coefficients by their last change and drops those that depend on others (thesis
-        §5.1); "resting" does the same but seldom draws those that no longer change; "kkt_violation" draws them by their
+    schedule : {"priority", "resting", "violation", "random", "cyclic"} or function
+        "priority" draws coefficients by their last change and drops those that depend on others (thesis
+        §5.1); "resting" does the same but seldom draws those that no longer change; "violation" draws them by their
         violation of the optimality conditions; "random" is Shotgun (Bradley et al. 2011). A function takes the number
         of a scheduler instance and its parameters, and returns a schedule (`strads.schmp`); with an intercept and a
         loss that is not quadratic, the last parameter is the intercept.
@@ -64,7 +64,7 @@ class CoordinateDescent(LinearSolver):
     pipeline_depth : int, default 3
         Largest number of rounds in flight.
     prioritize, check_dependencies : bool, default True
-        Whether "dynamic_regression", "resting" and "kkt_violation" draw by priority, and drop dependent coefficients.
+        Whether "priority", "resting" and "violation" draw by priority, and drop dependent coefficients.
     threshold : float, default 0.3
         Largest correlation of two columns that are not considered dependent.
     reorder : bool, default True
@@ -78,7 +78,7 @@ class CoordinateDescent(LinearSolver):
         For invalid parameters.
     """
 
-    schedule: str | ScheduleFactory = "dynamic_regression"
+    schedule: str | ScheduleFactory = "priority"
     concurrency: int = 8
     pipeline_depth: int = 3
     prioritize: bool = True
@@ -129,7 +129,7 @@ class ScheduleMaker:
         if name == "cyclic":
             return CyclicSchedule(parameters, self.concurrency)
         kind: Callable[..., DynamicSchedule] = PrioritySchedule
-        if name == "kkt_violation":
+        if name == "violation":
             kind = ViolationSchedule
         elif name == "resting":
             kind = partial(PrioritySchedule, rest=_REST)
@@ -286,7 +286,7 @@ class _ScheduledDescent(Descent):
 
     def _update(self) -> None:
         """Update coefficients until another full pass is worthwhile."""
-        if self.schedule != "kkt_violation":
+        if self.schedule != "violation":
             self._update_times(round(self.features * self._turns), self.features)
             self._turns = min(_GROWTH * self._turns, _MOST_TURNS)
             return

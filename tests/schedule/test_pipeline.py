@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.schedule.dynamic.pipeline import Aggregate, Order, Pipeline
+from strads.schedule.dynamic.pipeline import Aggregate, Command, Pipeline
 
 
 class Simulation:
@@ -24,7 +24,7 @@ class Simulation:
         self.told = np.zeros((instances, own), int)
         self.in_flight = np.zeros((instances, own), bool)
         self.pipeline = Pipeline(len(plan_sizes), instances, sources, depth, subplans, reorder)
-        self.on_the_way, self.orders, self.plans = [], [], {}
+        self.on_the_way, self.commands, self.plans = [], [], {}
         self.dispatched, self.committed, self.aggregated = {}, [], []
         self.is_over = False
 
@@ -33,7 +33,7 @@ class Simulation:
         while self.on_the_way:
             event, *content = self.on_the_way.pop(self.order.randrange(len(self.on_the_way)))
             self.carry_out(getattr(self.pipeline, event)(*content))
-        assert self.is_over, "nothing is in flight, but the last order has not come"
+        assert self.is_over, "nothing is in flight, but the last command has not come"
         return self
 
     def carry_out(self, actions):
@@ -48,25 +48,25 @@ class Simulation:
             else:
                 self.obey(action)
 
-    def obey(self, order: Order):
-        self.orders.append(
-            (order.number, order.parameters.tolist(), [commit.number for commit in order.commits], order.pulls)
+    def obey(self, command: Command):
+        self.commands.append(
+            (command.number, command.parameters.tolist(), [commit.number for commit in command.commits], command.pulls)
         )
-        self.is_over = order.is_last
-        for commit in order.commits:
+        self.is_over = command.is_last
+        for commit in command.commits:
             self.committed.append(commit.number)
             assert (commit.parameters == self.dispatched[commit.number]).all()
             assert (commit.changes == commit.parameters * 10).all()
             places = commit.parameters % self.own
             self.told[commit.instance, places] += 1
             self.in_flight[commit.instance, places] = False
-        if len(order.parameters):
-            seen = [number for number in self.dispatched if number <= order.number - self.depth]
+        if len(command.parameters):
+            seen = [number for number in self.dispatched if number <= command.number - self.depth]
             assert self.committed == seen, "an update sees the commits up to its number − depth, and no other"
-            self.dispatched[order.number] = order.parameters
+            self.dispatched[command.number] = command.parameters
             assert len(self.dispatched) - len(self.aggregated) <= self.depth
-            self.on_the_way += [("result_arrived", order.number, (order.number, s)) for s in range(self.sources)]
-        for plan in order.pulls:
+            self.on_the_way += [("result_arrived", command.number, (command.number, s)) for s in range(self.sources)]
+        for plan in command.pulls:
             self.propose(plan)
 
     def propose(self, plan):
@@ -107,14 +107,14 @@ def test_every_subplan_is_dispatched_and_committed_once_in_order(shape, seed):
 
 @settings(max_examples=300)
 @given(shape=shapes, seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)))
-def test_orders_do_not_depend_on_timing(shape, seeds):
+def test_commands_do_not_depend_on_timing(shape, seeds):
     first, second = (Simulation(seed, **shape).run() for seed in seeds)
-    assert first.orders == second.orders
+    assert first.commands == second.commands
 
 
 def test_depth_one_commits_before_the_next_update():
     done = Simulation(0, [6] * 8, 2, 1, 2, 1, True).run()
-    updates = [(number, commits) for number, parameters, commits, _ in done.orders if parameters]
+    updates = [(number, commits) for number, parameters, commits, _ in done.commands if parameters]
     assert updates == [(0, []), *((number, [number - 1]) for number in range(1, 8))]
 
 
@@ -149,7 +149,7 @@ class TestOrderWithinAPlan:
     def test_the_first_of_a_plan_sees_the_first_of_the_plan_before(self):
         """Figure 5.3: with as many subplans as are in flight."""
         done = Simulation(1, [9] * 6, 1, 3, 3, 3, True).run()
-        for number, _, commits, _ in done.orders[1:-1]:
+        for number, _, commits, _ in done.commands[1:-1]:
             assert commits == ([number - 3] if number >= 3 else [])
 
 
@@ -160,4 +160,4 @@ def test_instances_with_nothing_left_end_the_run():
 
 
 def test_no_rounds_at_all():
-    assert [order for order in Pipeline(0, 1, 1, 3, 3).begin() if order.is_last]
+    assert [command for command in Pipeline(0, 1, 1, 3, 3).begin() if command.is_last]

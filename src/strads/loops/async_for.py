@@ -10,11 +10,11 @@ from strads import cluster
 from strads.checkpoints import current_session, has_session
 from strads.cluster import Cluster
 from strads.errors import ArgumentError
+from strads.loops.checkpointed import pack_async, perform_loop, unpack_async
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
-from strads.loops.steps import pack_async, perform_loop, unpack_async
 from strads.loops.turns import turn
 from strads.schedule.choice import STRATEGIES
 

@@ -20,12 +20,12 @@ from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
 from strads.loops.arguments import check_call
 from strads.loops.async_for import check_node_threads, check_seed
+from strads.loops.checkpointed import pack_sync, perform_loop, unpack_sync
 from strads.loops.driver import add_sums, count_call, reference
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
-from strads.loops.steps import pack_sync, perform_loop, unpack_sync
 from strads.loops.turns import turn
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches

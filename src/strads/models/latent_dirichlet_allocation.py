@@ -29,8 +29,8 @@ from strads.models.corpora.vocabulary import packed_words, unpacked_words
 from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.coherence import npmi_coherence
 from strads.models.topics.counts import TopicCounts
-from strads.models.topics.further import FurtherDocuments, FurtherSolver
 from strads.models.topics.inference import completion, infer_topics
+from strads.models.topics.new_documents import FurtherDocuments, FurtherSolver
 from strads.models.topics.priors import Priors, check_priors
 from strads.models.topics.solver import GibbsSolver
 from strads.models.topics.training import EarlierCounts, TopicTraining, count_workers

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.engine.dynamic.orders import Coordinator, DynamicExecution, Instance
+from strads.engine.dynamic.commands import Coordinator, DynamicExecution, Instance
 from strads.engine.statistics import NodeStatistics
 from strads.schedule.dynamic.merging import Range, merge_subtree, own_subtrees
 from strads.schedule.dynamic.pipeline import Parameters, Pipeline

@@ -21,7 +21,7 @@ class DynamicRun:
     Attributes
     ----------
     rounds
-        Plans executed: fewer than requested once nothing is left to schedule.
+        Proposals executed: fewer than requested once nothing is left to schedule.
     updates
         Number of parameter updates, repeated ones included.
     seconds
@@ -43,12 +43,12 @@ def _run_of(tree: dict[str, Any]) -> DynamicRun:
 class DynamicEngine(Engine):
     """Runs a program whose schedule depends on how its parameters converge, on the nodes and threads of `strads.init`.
 
-    Scheduler instances, each over its own parameters, propose plans. The coordinator prefetches these in turn,
-    splits them into subplans and keeps several in flight (thesis §5.2.2, figures 5.2 and 5.3). The result depends on
-    the program, the number of workers and the arguments below: not on nodes, threads or timing.
+    Scheduler instances, each over its own parameters, propose which to update. The coordinator prefetches these
+    proposals in turn, splits them into subplans and keeps several in flight (thesis §5.2.2, figures 5.2 and 5.3). The
+    result depends on the program, the number of workers and the arguments below: not on nodes, threads or timing.
 
     On a single process with one worker and one instance, a program with `compiled_rounds` runs these: there is no
-    message latency to hide, so each plan is committed before the next is made, and `pipeline_depth`, `subplans` and
+    message latency to hide, so each proposal is committed before the next is made, and `pipeline_depth`, `subplans` and
     `reorder` have no effect.
 
     A context manager: on exit the nodes drop the program and its data.
@@ -66,10 +66,10 @@ class DynamicEngine(Engine):
         Subplans in flight. With 1, every update sees all earlier changes; with d, all but those of the latest d − 1
         subplans.
     subplans : int, optional
-        Number of parts of a plan; by default `pipeline_depth`.
+        Number of parts of a proposal; by default `pipeline_depth`.
     reorder : bool
         Whether the parameters of highest priority are updated first, in a separate subplan. They then see all
-        changes to their counterparts in the previous plan, as long as `subplans` is not below `pipeline_depth`.
+        changes to their counterparts in the previous proposal, as long as `subplans` is not below `pipeline_depth`.
         Otherwise parameters are dealt to the subplans round-robin.
     threads : int, optional
         Threads to use on a single process; by default those of `strads.init`.
@@ -146,7 +146,7 @@ class DynamicEngine(Engine):
             )
 
     def run(self, rounds: int) -> DynamicRun:
-        """Execute `rounds` plans, and wait until all their changes are committed on all nodes.
+        """Execute `rounds` proposals, and wait until all their changes are committed on all nodes.
 
         The pipeline drains at the end and refills in the next call: many rounds in one call are faster.
         Ctrl-C takes effect after the call, so that the model stays consistent; a second one interrupts immediately.

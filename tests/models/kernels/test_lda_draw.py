@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from strads.models.kernels import lanes
+from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
 
@@ -13,14 +13,14 @@ from strads.models.kernels.lda_draw import pick
 def draw(weights, running, place, use_ends):
     """Position at `place`; with `use_ends`, at the end of the lane of this number."""
     vectors = len(weights) // 16
-    sums = lanes.splat_float(np.float32(0.0))
+    sums = simd.splat_float(np.float32(0.0))
     for j in range(vectors):
-        sums = lanes.add(sums, lanes.load_floats(weights, 16 * j))
-        lanes.store_floats(running, 16 * j, sums)
-    prefix = lanes.prefix_sums(sums)
-    total = lanes.lane(prefix, 15)
+        sums = simd.add(sums, simd.load_floats(weights, 16 * j))
+        simd.store_floats(running, 16 * j, sums)
+    prefix = simd.prefix_sums(sums)
+    total = simd.lane(prefix, 15)
     if use_ends:
-        place = min(lanes.lane(prefix, np.int64(place)), total * np.float32(1 - 2.0**-24))
+        place = min(simd.lane(prefix, np.int64(place)), total * np.float32(1 - 2.0**-24))
     return pick(running, vectors, sums, prefix, np.float32(place))
 
 
@@ -53,25 +53,25 @@ def test_a_position_without_weight_is_never_drawn():
 
 @njit
 def every_operation(floats, small, wholes, out):
-    a, b = lanes.load_floats(floats, 3), lanes.load_floats(small, 1)
-    positions = lanes.load_wholes(wholes, 0)
-    four, numbers = lanes.splat_whole(np.int32(4)), lanes.lane_numbers()
+    a, b = simd.load_floats(floats, 3), simd.load_floats(small, 1)
+    positions = simd.load_wholes(wholes, 0)
+    four, numbers = simd.splat_whole(np.int32(4)), simd.lane_numbers()
     results = (
-        lanes.add(a, b),
-        lanes.subtract(a, b),
-        lanes.multiply(a, lanes.splat_float(np.float32(3.0))),
-        lanes.positive_part(lanes.subtract(a, lanes.splat_float(np.float32(0.5)))),
-        lanes.gather(floats, positions),
-        lanes.as_floats(lanes.bits_and(positions, four)),
-        lanes.as_floats(lanes.shift_right(positions, lanes.splat_whole(np.int32(1)))),
-        lanes.where_equal(numbers, four, a, b),
-        lanes.prefix_sums(b),
+        simd.add(a, b),
+        simd.subtract(a, b),
+        simd.multiply(a, simd.splat_float(np.float32(3.0))),
+        simd.positive_part(simd.subtract(a, simd.splat_float(np.float32(0.5)))),
+        simd.gather(floats, positions),
+        simd.as_floats(simd.bits_and(positions, four)),
+        simd.as_floats(simd.shift_right(positions, simd.splat_whole(np.int32(1)))),
+        simd.where_equal(numbers, four, a, b),
+        simd.prefix_sums(b),
     )
     for row, result in enumerate(results):
-        lanes.store_floats(out, 16 * row, result)
-    mask = lanes.mask_equal(positions, four)
-    lanes.prefetch(floats, 0)
-    return mask, lanes.first_bit(mask), lanes.count_at_most(a, np.float32(0.25)), lanes.lane(a, 5), lanes.total(b)
+        simd.store_floats(out, 16 * row, result)
+    mask = simd.mask_equal(positions, four)
+    simd.prefetch(floats, 0)
+    return mask, simd.first_bit(mask), simd.count_at_most(a, np.float32(0.25)), simd.lane(a, 5), simd.total(b)
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])

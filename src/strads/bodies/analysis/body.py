@@ -14,8 +14,8 @@ from strads.bodies.analysis.inlining import Branch, inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.near import near_groups
-from strads.bodies.analysis.numbers import Numbers
 from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
+from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     FLOAT,
     NOTHING,

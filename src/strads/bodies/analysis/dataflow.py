@@ -14,8 +14,8 @@ from numba.core.analysis import compute_cfg_from_blocks
 from strads.bodies.analysis.effects import Effects
 from strads.bodies.analysis.expressions import Expressions
 from strads.bodies.analysis.memory import Memory
-from strads.bodies.analysis.numbers import Numbers
 from strads.bodies.analysis.structure import Turns, controlling_branches, endless_exits, raising_blocks
+from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join
 from strads.bodies.compile_errors import compile_error
 

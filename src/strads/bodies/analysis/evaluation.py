@@ -9,7 +9,7 @@ import numpy as np
 
 from strads.bodies.analysis import calls
 from strads.bodies.analysis.memory import Memory
-from strads.bodies.analysis.numbers import Numbers
+from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
     FLOAT,

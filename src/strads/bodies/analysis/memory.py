@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from strads.bodies.analysis.effects import Access, Decision, Effects
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.numbers import Numbers
+from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
     FLOAT,

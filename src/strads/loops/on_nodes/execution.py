@@ -12,7 +12,7 @@ from strads.dds.ragged import read_only
 from strads.dds.shard import Shard
 from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
-from strads.engine.plans.rotation import NodeTransfers, TransferBuffer
+from strads.engine.plans.transfers import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.live import Guarded
 from strads.engine.views.near import Near, group_token

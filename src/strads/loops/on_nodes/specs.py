@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.plans.executor import ExecutablePlan
-from strads.engine.plans.rotation import TransferBuffer
+from strads.engine.plans.transfers import TransferBuffer
 from strads.engine.statistics import NodeStatistics
 from strads.engine.views.roles import Checking
 from strads.errors import StradsError

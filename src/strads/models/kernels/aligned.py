@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models.kernels.lanes import WIDTH
+from strads.models.kernels.simd import WIDTH
 
 _LINE = 64  # bytes; vectors that cross a cache line load at half the speed
 

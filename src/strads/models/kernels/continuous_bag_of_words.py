@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.lanes import WIDTH, load_floats, multiply_add, splat_float, store_floats
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
+from strads.models.kernels.simd import WIDTH, load_floats, multiply_add, splat_float, store_floats
 from strads.models.kernels.word_windows import SENTENCE_END
 
 _MEASURED = 32  # one window in this many is measured for the loss

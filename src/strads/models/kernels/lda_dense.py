@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.models.kernels import lanes
+from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import uniform
@@ -64,7 +64,7 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
     phi, inverse, running = scratch.phi, scratch.inverse, scratch.running
     width = len(phi)
     vectors = width >> 4
-    numbers = lanes.lane_numbers()
+    numbers = simd.lane_numbers()
     for k in range(len(totals)):
         inverse[k] = 1.0 / (totals[k] + prior.beta_sum)
     last_token = tokens.run_offsets[tokens.block_runs[block + 1]] - 1
@@ -72,15 +72,15 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
     moved = 0
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
         word = tokens.words[run]
-        beta = lanes.splat_float(np.float32(prior.beta))
+        beta = simd.splat_float(np.float32(prior.beta))
         for j in range(vectors):
-            counts = lanes.load_floats(words.counts, word * width + 16 * j)
-            lanes.store_floats(phi, 16 * j, lanes.multiply(lanes.add(counts, beta), lanes.load_floats(inverse, 16 * j)))
+            counts = simd.load_floats(words.counts, word * width + 16 * j)
+            simd.store_floats(phi, 16 * j, simd.multiply(simd.add(counts, beta), simd.load_floats(inverse, 16 * j)))
         row = words.counts[word]
         for token in range(tokens.run_offsets[run], tokens.run_offsets[run + 1]):
             soon = tokens.documents[min(token + _AHEAD, last_token)] * width
             for j in range(0, width, 32):
-                lanes.prefetch(documents.counts, soon + j)
+                simd.prefetch(documents.counts, soon + j)
             document = tokens.documents[token]
             held = np.int64(tokens.topics[token])
             kept_phi = np.float32(0.0)
@@ -92,18 +92,18 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
                 kept_inverse = np.float32(1.0 / (totals[held] - 1 + prior.beta_sum))
                 kept_phi = np.float32(row[held] - 1 + prior.beta) * kept_inverse
                 kept_weight = (np.float32(documents.counts[document, held] - 1) + prior.alpha[held]) * kept_phi
-            weight = lanes.splat_float(kept_weight)
-            sums = lanes.splat_float(np.float32(0.0))
+            weight = simd.splat_float(kept_weight)
+            sums = simd.splat_float(np.float32(0.0))
             for j in range(vectors):
-                counts = lanes.load_floats(documents.counts, document * width + 16 * j)
-                both = lanes.multiply(
-                    lanes.add(counts, lanes.load_floats(prior.alpha, 16 * j)), lanes.load_floats(phi, 16 * j)
+                counts = simd.load_floats(documents.counts, document * width + 16 * j)
+                both = simd.multiply(
+                    simd.add(counts, simd.load_floats(prior.alpha, 16 * j)), simd.load_floats(phi, 16 * j)
                 )
-                both = lanes.where_equal(numbers, lanes.splat_whole(np.int32(held - 16 * j)), weight, both)
-                sums = lanes.add(sums, both)
-                lanes.store_floats(running, 16 * j, sums)
-            prefix = lanes.prefix_sums(sums)
-            place = uniform(key, count) * lanes.lane(prefix, 15)
+                both = simd.where_equal(numbers, simd.splat_whole(np.int32(held - 16 * j)), weight, both)
+                sums = simd.add(sums, both)
+                simd.store_floats(running, 16 * j, sums)
+            prefix = simd.prefix_sums(sums)
+            place = uniform(key, count) * simd.lane(prefix, 15)
             count += 1
             topic, _ = pick(running, vectors, sums, prefix, place)
             if topic == held:

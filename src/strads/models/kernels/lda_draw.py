@@ -8,7 +8,7 @@ lane consecutively; this order does not change the distribution.
 import numpy as np
 from numba import njit
 
-from strads.models.kernels.lanes import count_at_most, lane
+from strads.models.kernels.simd import count_at_most, lane
 
 # The largest float32 below 1: x times it is below x, so that every remainder is exceeded by some sum.
 _BELOW_ONE = np.float32(1.0 - 2.0**-24)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.models.kernels import lanes
+from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
 from strads.models.kernels.lda_random import random_bits, uniform
@@ -37,23 +37,23 @@ def fill_phi(words, totals, prior, places, phi):  # type: ignore[no-untyped-def]
 def _set_count(counts, topic, change):  # type: ignore[no-untyped-def]
     """Write a whole vector: a load cannot be forwarded from a store that covers only part of it."""
     first = topic & ~15
-    here = lanes.splat_whole(np.int32(topic - first))
-    old = lanes.load_floats(counts, first)
-    new = lanes.add(old, lanes.splat_float(change))
-    lanes.store_floats(counts, first, lanes.where_equal(lanes.lane_numbers(), here, new, old))
+    here = simd.splat_whole(np.int32(topic - first))
+    old = simd.load_floats(counts, first)
+    new = simd.add(old, simd.splat_float(change))
+    simd.store_floats(counts, first, simd.where_equal(simd.lane_numbers(), here, new, old))
 
 
 @njit(nogil=True, cache=True)
 def _draw(counts, phi, word, prior, running, place):  # type: ignore[no-untyped-def]
     vectors = len(counts) >> 4
-    sums = lanes.splat_float(np.float32(0.0))
+    sums = simd.splat_float(np.float32(0.0))
     for j in range(vectors):
-        weights = lanes.add(lanes.load_floats(counts, 16 * j), lanes.load_floats(prior.alpha, 16 * j))
-        weights = lanes.multiply(weights, lanes.load_floats(phi, word * len(counts) + 16 * j))
-        sums = lanes.add(sums, weights)
-        lanes.store_floats(running, 16 * j, sums)
-    prefix = lanes.prefix_sums(sums)
-    return pick(running, vectors, sums, prefix, place * lanes.lane(prefix, 15))[0]
+        weights = simd.add(simd.load_floats(counts, 16 * j), simd.load_floats(prior.alpha, 16 * j))
+        weights = simd.multiply(weights, simd.load_floats(phi, word * len(counts) + 16 * j))
+        sums = simd.add(sums, weights)
+        simd.store_floats(running, 16 * j, sums)
+    prefix = simd.prefix_sums(sums)
+    return pick(running, vectors, sums, prefix, place * simd.lane(prefix, 15))[0]
 
 
 @njit(nogil=True, cache=True)

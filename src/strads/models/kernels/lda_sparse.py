@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.models.kernels import lanes
+from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros, padded
 from strads.models.kernels.lda_draw import pick, pick_lane
 from strads.models.kernels.lda_random import uniform
@@ -66,8 +66,8 @@ def sparse_scratch(topics: int) -> SparseScratch:
 @njit(nogil=True, cache=True)
 def _sum_up(prior, scratch, bucket):  # type: ignore[no-untyped-def]
     """Recompute Σ α_k φ_k over the 16 topics of a bucket."""
-    weights = lanes.multiply(lanes.load_floats(prior.alpha, 16 * bucket), lanes.load_floats(scratch.phi, 16 * bucket))
-    scratch.sums[bucket] = lanes.total(weights)
+    weights = simd.multiply(simd.load_floats(prior.alpha, 16 * bucket), simd.load_floats(scratch.phi, 16 * bucket))
+    scratch.sums[bucket] = simd.total(weights)
 
 
 @njit(nogil=True, cache=True)
@@ -77,10 +77,10 @@ def _set_phi(prior, scratch, topic, value):  # type: ignore[no-untyped-def]
     Written as a whole vector, because a load cannot be forwarded from a store that covers only part of it.
     """
     first = topic & ~15
-    here = lanes.splat_whole(np.int32(topic - first))
-    phi = lanes.where_equal(lanes.lane_numbers(), here, lanes.splat_float(value), lanes.load_floats(scratch.phi, first))
-    lanes.store_floats(scratch.phi, first, phi)
-    scratch.sums[topic >> 4] = lanes.total(lanes.multiply(phi, lanes.load_floats(prior.alpha, first)))
+    here = simd.splat_whole(np.int32(topic - first))
+    phi = simd.where_equal(simd.lane_numbers(), here, simd.splat_float(value), simd.load_floats(scratch.phi, first))
+    simd.store_floats(scratch.phi, first, phi)
+    scratch.sums[topic >> 4] = simd.total(simd.multiply(phi, simd.load_floats(prior.alpha, first)))
 
 
 @njit(nogil=True, cache=True)
@@ -149,25 +149,25 @@ def _store_word(words, word, prior, scratch, size):  # type: ignore[no-untyped-d
 @njit(nogil=True, cache=True)
 def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch):  # type: ignore[no-untyped-def]
     """Compute running sums of n_dk φ_k over the document's list, without the token itself; returns the last."""
-    topic_mask = lanes.splat_whole(np.int32((1 << topic_bits) - 1))
-    shift = lanes.splat_whole(np.int32(topic_bits))
-    held_topic = lanes.splat_whole(np.int32(held))
-    kept = lanes.splat_float(kept_phi)
-    one = lanes.splat_float(np.float32(1.0))
-    sums = lanes.splat_float(np.float32(0.0))
+    topic_mask = simd.splat_whole(np.int32((1 << topic_bits) - 1))
+    shift = simd.splat_whole(np.int32(topic_bits))
+    held_topic = simd.splat_whole(np.int32(held))
+    kept = simd.splat_float(kept_phi)
+    one = simd.splat_float(np.float32(1.0))
+    sums = simd.splat_float(np.float32(0.0))
     place = np.int64(-1)
     for j in range(vectors):
-        pairs = lanes.load_wholes(entries, first + 16 * j)
-        topics = lanes.bits_and(pairs, topic_mask)
-        counts = lanes.as_floats(lanes.shift_right(pairs, shift))
-        weights = lanes.multiply(counts, lanes.gather(scratch.phi, topics))
+        pairs = simd.load_wholes(entries, first + 16 * j)
+        topics = simd.bits_and(pairs, topic_mask)
+        counts = simd.as_floats(simd.shift_right(pairs, shift))
+        weights = simd.multiply(counts, simd.gather(scratch.phi, topics))
         # Unused places are topic 0 with a count of 0: they must not become negative.
-        less = lanes.multiply(lanes.positive_part(lanes.subtract(counts, one)), kept)
-        sums = lanes.add(sums, lanes.where_equal(topics, held_topic, less, weights))
-        lanes.store_floats(scratch.running, 16 * j, sums)
-        found = lanes.mask_equal(topics, held_topic)
+        less = simd.multiply(simd.positive_part(simd.subtract(counts, one)), kept)
+        sums = simd.add(sums, simd.where_equal(topics, held_topic, less, weights))
+        simd.store_floats(scratch.running, 16 * j, sums)
+        found = simd.mask_equal(topics, held_topic)
         if (found != 0) & (place < 0):
-            place = 16 * j + lanes.first_bit(found)
+            place = 16 * j + simd.first_bit(found)
     return sums, first + place
 
 
@@ -175,16 +175,16 @@ def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch
 def _pick_smoothing(prior, scratch, place):  # type: ignore[no-untyped-def]
     """The topic that `place` falls on in Σ α_k φ_k: first among the sums of 16, then among the 16."""
     vectors = len(scratch.sums) >> 4
-    sums = lanes.splat_float(np.float32(0.0))
+    sums = simd.splat_float(np.float32(0.0))
     for j in range(vectors):
-        sums = lanes.add(sums, lanes.load_floats(scratch.sums, 16 * j))
-        lanes.store_floats(scratch.running, 16 * j, sums)
-    prefix = lanes.prefix_sums(sums)
-    place = min(place, lanes.lane(prefix, 15) * _BELOW_ONE)
+        sums = simd.add(sums, simd.load_floats(scratch.sums, 16 * j))
+        simd.store_floats(scratch.running, 16 * j, sums)
+    prefix = simd.prefix_sums(sums)
+    place = min(place, simd.lane(prefix, 15) * _BELOW_ONE)
     bucket, rest = pick(scratch.running, vectors, sums, prefix, place)
-    weights = lanes.multiply(lanes.load_floats(prior.alpha, 16 * bucket), lanes.load_floats(scratch.phi, 16 * bucket))
-    prefix = lanes.prefix_sums(weights)
-    chosen, _ = pick_lane(weights, prefix, min(rest, lanes.lane(prefix, 15) * _BELOW_ONE))
+    weights = simd.multiply(simd.load_floats(prior.alpha, 16 * bucket), simd.load_floats(scratch.phi, 16 * bucket))
+    prefix = simd.prefix_sums(weights)
+    chosen, _ = pick_lane(weights, prefix, min(rest, simd.lane(prefix, 15) * _BELOW_ONE))
     return 16 * bucket + chosen
 
 
@@ -192,14 +192,12 @@ def _pick_smoothing(prior, scratch, place):  # type: ignore[no-untyped-def]
 def _place_of(documents, document, topic):  # type: ignore[no-untyped-def]
     """Position of a topic in a document's `entries`; the first position after its list if it is absent."""
     first, size = documents.offsets[document], np.int64(documents.sizes[document])
-    topic_mask = lanes.splat_whole(np.int32((1 << documents.topic_bits) - 1))
-    wanted = lanes.splat_whole(np.int32(topic))
+    topic_mask = simd.splat_whole(np.int32((1 << documents.topic_bits) - 1))
+    wanted = simd.splat_whole(np.int32(topic))
     for j in range((size + 15) >> 4):
-        found = lanes.mask_equal(
-            lanes.bits_and(lanes.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted
-        )
+        found = simd.mask_equal(simd.bits_and(simd.load_wholes(documents.entries, first + 16 * j), topic_mask), wanted)
         if found != 0:
-            return min(first + 16 * j + lanes.first_bit(found), first + size)
+            return min(first + 16 * j + simd.first_bit(found), first + size)
     return first + size
 
 
@@ -248,8 +246,8 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
         mass = base_mass + added
         for token in range(tokens.run_offsets[run], tokens.run_offsets[run + 1]):
             soon = documents.offsets[tokens.documents[min(token + _AHEAD, last_token)]]
-            lanes.prefetch(documents.entries, soon)
-            lanes.prefetch(documents.entries, soon + 16)
+            simd.prefetch(documents.entries, soon)
+            simd.prefetch(documents.entries, soon + 16)
             document = tokens.documents[token]
             held = np.int64(-1)
             kept_phi = np.float32(0.0)
@@ -265,8 +263,8 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
             sums, held_place = _weigh_document(
                 documents.entries, first, vectors, documents.topic_bits, held, kept_phi, scratch
             )
-            prefix = lanes.prefix_sums(sums)
-            own = lanes.lane(prefix, 15)
+            prefix = simd.prefix_sums(sums)
+            own = simd.lane(prefix, 15)
             place = uniform(key, count) * (own + np.float32(kept_mass))
             count += 1
             if place < own:

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_zeros, padded
-from strads.models.kernels.lanes import WIDTH
+from strads.models.kernels.simd import WIDTH
 
 MAX_TOPICS = 65_536  # a token's topic is a uint16
 # Up to here `sample_dense` is the better choice. Measured with AVX-512, at 5 M tokens and 60 topics per document, the

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from strads.models.kernels.alias_tables import drawn_row
-from strads.models.kernels.lanes import (
+from strads.models.kernels.simd import (
     add,
     between,
     divide,

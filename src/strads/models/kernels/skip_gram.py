@@ -13,8 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.lanes import WIDTH, add, load_floats, multiply_add, prefetch, splat_float, store_floats
 from strads.models.kernels.negative_samples import draw_noise, loss_of_steps, write_steps
+from strads.models.kernels.simd import WIDTH, add, load_floats, multiply_add, prefetch, splat_float, store_floats
 
 GROUP = 8  # pairs that share negatives
 TILE = 5  # negatives whose rows are kept in registers together

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.models.kernels import lanes
-from strads.models.kernels.lanes import WIDTH
+from strads.models.kernels import simd
+from strads.models.kernels.simd import WIDTH
 
 FREE, SPHERE, BALL = 0, 1, 2  # what is done to the norms of entities
 
@@ -44,24 +44,24 @@ def translate(anchor, row, relations, relation, direction, goal):  # type: ignor
     The anchor is a row of an array of vectors.
     """
     width = anchor.shape[1]
-    factor = lanes.splat_float(direction)
+    factor = simd.splat_float(direction)
     for j in range(0, width, WIDTH):
-        step = lanes.multiply(factor, lanes.load_floats(relations, relation * width + j))
-        lanes.store_floats(goal, j, lanes.add(lanes.load_floats(anchor, row * width + j), step))
+        step = simd.multiply(factor, simd.load_floats(relations, relation * width + j))
+        simd.store_floats(goal, j, simd.add(simd.load_floats(anchor, row * width + j), step))
 
 
 @_inlined
 def distance(goal, vectors, row, norm):  # type: ignore[no-untyped-def]
     """‖q − x‖ of a row, float32; the same bits wherever it is called."""
     width = vectors.shape[1]
-    total = lanes.splat_float(np.float32(0.0))
+    total = simd.splat_float(np.float32(0.0))
     for j in range(0, width, WIDTH):
-        difference = lanes.subtract(lanes.load_floats(goal, j), lanes.load_floats(vectors, row * width + j))
+        difference = simd.subtract(simd.load_floats(goal, j), simd.load_floats(vectors, row * width + j))
         if norm == 1:
-            total = lanes.add(total, lanes.absolute(difference))
+            total = simd.add(total, simd.absolute(difference))
         else:
-            total = lanes.add(total, lanes.multiply(difference, difference))
-    return lanes.total(total) if norm == 1 else np.float32(math.sqrt(lanes.total(total)))
+            total = simd.add(total, simd.multiply(difference, difference))
+    return simd.total(total) if norm == 1 else np.float32(math.sqrt(simd.total(total)))
 
 
 @_inlined
@@ -74,14 +74,14 @@ def approach(goal, rows, row, weight, length, norm, step, share, constraint, gra
     width = rows.vectors.shape[1]
     scale = weight if norm == 1 else weight / max(length, _SMALLEST)
     rows.squares[row] += weight * weight * (_ONE if norm == 1 else share)
-    pull = lanes.splat_float(scale)
-    rate = lanes.splat_float(np.float32(step / math.sqrt(rows.squares[row])))
+    pull = simd.splat_float(scale)
+    rate = simd.splat_float(np.float32(step / math.sqrt(rows.squares[row])))
     for j in range(0, width, WIDTH):
-        x = lanes.load_floats(rows.vectors, row * width + j)
-        difference = lanes.subtract(lanes.load_floats(goal, j), x)
-        slope = lanes.multiply(pull, lanes.sign(difference) if norm == 1 else difference)
-        lanes.store_floats(gradient, j, lanes.add(lanes.load_floats(gradient, j), slope))
-        lanes.store_floats(rows.vectors, row * width + j, lanes.add(x, lanes.multiply(rate, slope)))
+        x = simd.load_floats(rows.vectors, row * width + j)
+        difference = simd.subtract(simd.load_floats(goal, j), x)
+        slope = simd.multiply(pull, simd.sign(difference) if norm == 1 else difference)
+        simd.store_floats(gradient, j, simd.add(simd.load_floats(gradient, j), slope))
+        simd.store_floats(rows.vectors, row * width + j, simd.add(x, simd.multiply(rate, slope)))
     constrain(rows.vectors, row, constraint)
 
 
@@ -90,11 +90,11 @@ def descend(rows, row, gradient, square, direction, step, constraint):  # type: 
     """One step of a row against direction · `gradient`, whose mean square is `square`."""
     width = rows.vectors.shape[1]
     rows.squares[row] += square
-    rate = lanes.splat_float(np.float32(direction * step / math.sqrt(rows.squares[row])))
+    rate = simd.splat_float(np.float32(direction * step / math.sqrt(rows.squares[row])))
     for j in range(0, width, WIDTH):
-        change = lanes.multiply(rate, lanes.load_floats(gradient, j))
-        x = lanes.load_floats(rows.vectors, row * width + j)
-        lanes.store_floats(rows.vectors, row * width + j, lanes.subtract(x, change))
+        change = simd.multiply(rate, simd.load_floats(gradient, j))
+        x = simd.load_floats(rows.vectors, row * width + j)
+        simd.store_floats(rows.vectors, row * width + j, simd.subtract(x, change))
     constrain(rows.vectors, row, constraint)
 
 
@@ -102,11 +102,11 @@ def descend(rows, row, gradient, square, direction, step, constraint):  # type: 
 def squared_length(vectors, row):  # type: ignore[no-untyped-def]
     """‖x‖₂² of a row, float32."""
     width = vectors.shape[1]
-    total = lanes.splat_float(np.float32(0.0))
+    total = simd.splat_float(np.float32(0.0))
     for j in range(0, width, WIDTH):
-        x = lanes.load_floats(vectors, row * width + j)
-        total = lanes.add(total, lanes.multiply(x, x))
-    return lanes.total(total)
+        x = simd.load_floats(vectors, row * width + j)
+        total = simd.add(total, simd.multiply(x, x))
+    return simd.total(total)
 
 
 @_inlined
@@ -118,10 +118,10 @@ def constrain(vectors, row, constraint):  # type: ignore[no-untyped-def]
     if square <= _SMALLEST or (constraint == BALL and square <= _ONE):
         return
     width = vectors.shape[1]
-    factor = lanes.splat_float(np.float32(1.0 / math.sqrt(square)))
+    factor = simd.splat_float(np.float32(1.0 / math.sqrt(square)))
     for j in range(0, width, WIDTH):
         place = row * width + j
-        lanes.store_floats(vectors, place, lanes.multiply(factor, lanes.load_floats(vectors, place)))
+        simd.store_floats(vectors, place, simd.multiply(factor, simd.load_floats(vectors, place)))
 
 
 @njit(nogil=True, cache=True)

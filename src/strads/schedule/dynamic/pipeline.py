@@ -1,4 +1,4 @@
-"""The coordinator of the Dynamic Engine as a state machine from plans and results to orders (thesis §5.2.2).
+"""The coordinator of the Dynamic Engine as a state machine from plans and results to commands (thesis §5.2.2).
 
 Plans are pulled round-robin from the scheduler instances, ahead of need. Each is split into subplans, several of which
 are in flight. Subplan t sees the commits of all subplans up to t − depth and no others, and the state that a plan is
@@ -36,7 +36,7 @@ class Commit:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class Command:
     """What every node does next: apply changes, update a subplan, then let its own instances propose plans.
 
     Attributes
@@ -50,7 +50,7 @@ class Order:
     pulls
         Numbers of plans to propose.
     is_last
-        Whether the run ends with this order.
+        Whether the run ends with this command.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -69,7 +69,7 @@ class Aggregate:
     results: list[Any]
 
 
-Action = Order | Aggregate
+Action = Command | Aggregate
 
 
 @dataclass(eq=False)
@@ -135,7 +135,7 @@ class Pipeline:
 
     def begin(self) -> list[Action]:
         """Return the first actions."""
-        return [Order(pulls=self._pull(self._ahead))] if self._rounds else self._advance()
+        return [Command(pulls=self._pull(self._ahead))] if self._rounds else self._advance()
 
     def plan_arrived(self, plan: int, parameters: Parameters, priorities: NDArray[np.float64]) -> list[Action]:
         """Handle a plan that an instance has proposed."""
@@ -189,7 +189,7 @@ class Pipeline:
                 break
         return None
 
-    def _issue(self) -> Order | None:
+    def _issue(self) -> Command | None:
         """Dispatch the next subplan if it may begin."""
         number = self._dispatched
         if self._aggregated <= number - self._depth:
@@ -206,7 +206,7 @@ class Pipeline:
         self._dispatched += 1
         self.updates += len(parameters)
         commit = self._commits.pop(number - self._depth, None)
-        return Order(() if commit is None else (commit,), number, parameters, pulls)
+        return Command(() if commit is None else (commit,), number, parameters, pulls)
 
     def _begin_plan(self) -> tuple[int, ...]:
         subplans = self._arrived.pop(self.plans)
@@ -217,9 +217,9 @@ class Pipeline:
             self._rounds = self._pulled
         return self._pull(1)
 
-    def _end(self) -> Order | None:
+    def _end(self) -> Command | None:
         if self._in_flight or self._is_over:
             return None
         self._is_over = True
         commits = tuple(self._commits[number] for number in sorted(self._commits))
-        return Order(commits, is_last=True)
+        return Command(commits, is_last=True)

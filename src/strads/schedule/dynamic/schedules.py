@@ -13,7 +13,7 @@ from strads.schedule.dynamic.dependencies import Dependencies, NoDependencies, n
 from strads.schedule.dynamic.priorities import make_tree, set_priorities, total_priority
 from strads.schedule.dynamic.state import CyclicState, PrioritizedState, RandomState
 
-Plan = tuple[NDArray[np.int64], NDArray[np.float64]]
+Proposal = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _LONGEST_REST = 6
 
@@ -25,7 +25,7 @@ class DynamicSchedule(ABC):
     """
 
     @abstractmethod
-    def propose(self) -> Plan:
+    def propose(self) -> Proposal:
         """Return parameters that are safe to update together, and their priorities.
 
         Returns
@@ -49,7 +49,7 @@ class CompiledSchedule(DynamicSchedule):
     parameters
         The instance's own.
     concurrency
-        Largest number of parameters in a plan.
+        Largest number of parameters in a proposal.
     state
         State for `dynamic_state.propose_into` and `take_feedback`.
     """
@@ -65,8 +65,8 @@ class CompiledSchedule(DynamicSchedule):
         self.parameters = parameters
         self.concurrency = int(concurrency)
 
-    def propose(self) -> Plan:
-        """Return the next plan."""
+    def propose(self) -> Proposal:
+        """Return the next proposal."""
         parameters, priorities = np.empty(self.concurrency, np.int64), np.empty(self.concurrency)
         count = dynamic_state.propose(self.state, parameters, priorities)
         return parameters[:count], priorities[:count]
@@ -97,7 +97,7 @@ class CyclicSchedule(CompiledSchedule):
     parameters : range
         The instance's own.
     concurrency : int
-        Number of parameters in a plan.
+        Number of parameters in a proposal.
     """
 
     def __init__(self, parameters: range, concurrency: int):
@@ -116,7 +116,7 @@ class RandomSchedule(CompiledSchedule):
     parameters : range
         The instance's own.
     concurrency : int
-        P, the number of parameters in a plan.
+        P, the number of parameters in a proposal.
     seed : int
         Seed of the draws.
     """
@@ -148,11 +148,11 @@ class PrioritySchedule(CompiledSchedule):
     parameters : range
         The instance's own.
     concurrency : int
-        Largest number of parameters in a plan. In a round there are up to twice as many candidates (L').
+        Largest number of parameters in a proposal. In a round there are up to twice as many candidates (L').
     threshold : float, default 0.3
-        ρ: largest |correlation| within a plan.
+        ρ: largest |correlation| within a proposal.
     crowding : float, default 0.15
-        Largest sum of the squared correlations of a parameter with the others of a plan.
+        Largest sum of the squared correlations of a parameter with the others of a proposal.
     dependencies : Dependencies, optional
         Dependencies of the instance's own parameters, from `dense_dependencies` or `sparse_dependencies`, with a
         capacity of at least `concurrency`; by default there are none. The last parameter need not have a column.

@@ -1,4 +1,4 @@
-"""Further documents for a fitted model: their words, known and new, and the counts that they add."""
+"""New documents for a fitted model: their words, known and new, and the counts that they add."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One node's part of a run of the Dynamic Engine: an event loop that executes orders (thesis §5.2.2).
+"""One node's part of a run of the Dynamic Engine: an event loop that executes commands (thesis §5.2.2).
 
 The coordinator sends each node one message per subplan: what to commit, what to update, which plans to propose. The
 node answers with its workers' merged results, and with plans. The coordinator is node 0, which also runs workers.
@@ -17,10 +17,10 @@ from strads.cluster.comm import Traffic
 from strads.engine.statistics import NodeStatistics
 from strads.errors import PlanError
 from strads.schedule.dynamic.merging import Range, merge_subtree
-from strads.schedule.dynamic.pipeline import Action, Aggregate, Order, Parameters, Pipeline
+from strads.schedule.dynamic.pipeline import Action, Aggregate, Command, Parameters, Pipeline
 from strads.schedule.dynamic.schedules import DynamicSchedule
 
-_ORDER, _REPORT = 1, 2  # tags
+_COMMAND, _REPORT = 1, 2  # tags
 
 
 class NodeWork(Protocol):
@@ -102,7 +102,7 @@ class Instance:
 
 
 class Coordinator:
-    """Drives the pipeline on node 0: sends its orders, and receives the nodes' reports.
+    """Drives the pipeline on node 0: sends its commands, and receives the nodes' reports.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ class Coordinator:
 
     Attributes
     ----------
-    orders
-        Orders for node 0 itself.
+    commands
+        Commands for node 0 itself.
     seconds
         Time spent in `aggregate`.
     """
@@ -140,11 +140,11 @@ class Coordinator:
         self._merge = merge
         self._aggregate = aggregate
         self._owed = [0] * node.size  # outstanding reports of each node
-        self.orders: deque[Order] = deque()  # for this node itself
+        self.commands: deque[Command] = deque()  # for this node itself
         self.seconds = 0.0  # aggregating
 
     def begin(self) -> None:
-        """Send the first orders."""
+        """Send the first commands."""
         self._carry_out(self._pipeline.begin())
 
     def report(self, report: tuple[Any, ...], source: int = 0) -> None:
@@ -156,7 +156,7 @@ class Coordinator:
             self._carry_out(self._pipeline.plan_arrived(*report))
 
     def wait(self) -> None:
-        """Process reports of other nodes until there is an order for this node itself.
+        """Process reports of other nodes until there is a command for this node itself.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class Coordinator:
             If nothing arrives within the time limit; names the node with the most outstanding reports.
         """
         self._receive()
-        while not self.orders:
+        while not self.commands:
             late = max(range(self._comm.size), key=self._owed.__getitem__)
             self._comm.wait_for(
                 lambda: self._receive() or None, f"a result or a plan from {self._comm.name(late)}", late
@@ -182,19 +182,19 @@ class Coordinator:
         waiting = deque(actions)
         while waiting:
             action = waiting.popleft()
-            if isinstance(action, Order):
+            if isinstance(action, Command):
                 self._send(action)
             else:
                 waiting.extend(self._pipeline.aggregated(self._changes(action)))
 
-    def _send(self, order: Order) -> None:
+    def _send(self, command: Command) -> None:
         for rank in range(1, self._comm.size):
-            self._comm.send(order, rank, _ORDER)
-        self.orders.append(order)
-        if len(order.parameters):
+            self._comm.send(command, rank, _COMMAND)
+        self.commands.append(command)
+        if len(command.parameters):
             for rank in self._sources:
                 self._owed[rank] += 1
-        for plan in order.pulls:
+        for plan in command.pulls:
             self._owed[self._instance_nodes[plan % len(self._instance_nodes)]] += 1
 
     def _changes(self, action: Aggregate) -> NDArray[Any]:
@@ -242,12 +242,12 @@ class DynamicExecution:
         self._instances = instances
         self._count = count
         self._coordinator = coordinator
-        self._orders: deque[Order] = deque() if coordinator is None else coordinator.orders
+        self._commands: deque[Command] = deque() if coordinator is None else coordinator.commands
         self._taken = self._queued = self._longest = 0
         self._scheduling = 0.0  # seconds
 
     def run(self) -> NodeStatistics:
-        """Execute orders until the last.
+        """Execute commands until the last.
 
         Raises
         ------
@@ -262,9 +262,9 @@ class DynamicExecution:
         is_over = False
         while not is_over:
             self._comm.check()
-            order = self._next()
-            self._carry_out(order)
-            is_over = order.is_last
+            command = self._next()
+            self._carry_out(command)
+            is_over = command.is_last
         return self._statistics(time.perf_counter() - start, self._comm.traffic.since(sent))
 
     def _statistics(self, seconds: float, traffic: Traffic) -> NodeStatistics:
@@ -282,34 +282,34 @@ class DynamicExecution:
             self._longest,
         )
 
-    def _next(self) -> Order:
+    def _next(self) -> Command:
         if self._coordinator is not None:
             self._coordinator.wait()
         else:
-            self._await_order()
-        waiting = len(self._orders)
+            self._await_command()
+        waiting = len(self._commands)
         self._taken += 1
         self._queued += waiting
         self._longest = max(self._longest, waiting)
-        return self._orders.popleft()
+        return self._commands.popleft()
 
-    def _await_order(self) -> None:
+    def _await_command(self) -> None:
         """Wait twice as long as the coordinator does, so that it times out first and names the late node."""
-        if not self._orders:
+        if not self._commands:
             comm = self._comm
-            poll = lambda: comm.poll(0, _ORDER) or None  # noqa: E731
-            self._orders.extend(comm.wait_for(poll, f"an order from {comm.name(0)}", 0, limit=2 * comm.timeout))
+            poll = lambda: comm.poll(0, _COMMAND) or None  # noqa: E731
+            self._commands.extend(comm.wait_for(poll, f"a command from {comm.name(0)}", 0, limit=2 * comm.timeout))
 
-    def _carry_out(self, order: Order) -> None:
-        """Execute an order; first the parts that other nodes wait for."""
-        for commit in order.commits:
+    def _carry_out(self, command: Command) -> None:
+        """Execute a command; first the parts that other nodes wait for."""
+        for commit in command.commits:
             self._work.commit(commit.parameters, commit.changes)
-        if len(order.parameters) and (results := self._work.update(order.parameters)):
-            self._report((order.number, results))
-        for commit in order.commits:
+        if len(command.parameters) and (results := self._work.update(command.parameters)):
+            self._report((command.number, results))
+        for commit in command.commits:
             if (instance := self._instances.get(commit.instance)) is not None:
                 self._timed(instance.feedback, commit.parameters, commit.changes)
-        for plan in order.pulls:
+        for plan in command.pulls:
             if (instance := self._instances.get(plan % self._count)) is not None:
                 self._report((plan, *self._timed(instance.propose)))
 

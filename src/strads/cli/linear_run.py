@@ -50,7 +50,7 @@ class LinearParameters:
 class LinearRun(SamplesRun):
     """Common base of the runs of `strads train lasso` and `strads train logistic`.
 
-    How strong the penalty is, at most one option says: `alpha` or `C` itself, `alpha_ratio`, or a `path`.
+    At most one option sets the strength of the penalty: `alpha` or `C` itself, `alpha_ratio`, or a `path`.
     """
 
     parameters: LinearParameters

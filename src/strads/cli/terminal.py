@@ -21,7 +21,7 @@ def standard_output(*, quiet: bool = False) -> Console:
 
 
 class _Output(Console):
-    """Standard output that ends the command as Ctrl-C does when it has nobody who reads it."""
+    """Standard output that ends the command, as Ctrl-C does, once the reader of its pipe is gone."""
 
     def on_broken_pipe(self) -> None:
         """Discard what else is written, also by the interpreter when it ends."""

@@ -128,7 +128,7 @@ class Cluster(ABC):
         self._discarded.append(name)
 
     def close(self, failure: NodeFailure | None = None) -> None:
-        """End the nodes, after calling `before_close`; programs that are started later meet `failure`, if given."""
+        """End the nodes, after calling `before_close`; programs started later raise `failure`, if given."""
         if not self.closed:
             self._failure = failure
             for hook in self.before_close:

@@ -217,8 +217,8 @@ class Comm(ABC):
     def timed_out(self, what: str, source: int | None) -> NodeFailure:
         """Return the error for a wait that has timed out."""
         return NodeFailure(
-            f"{self.name(self.rank)} waited {self.timeout:g} s for {what}, in vain: that node is lost or slower than "
-            "expected. If it is only slow, raise the limit: strads.init(timeout=…)",
+            f"{self.name(self.rank)} waited {self.timeout:g} s for {what}, which did not arrive: that node is lost or "
+            "slower than expected. If it is only slow, raise the limit: strads.init(timeout=…)",
             rank=source,
             host=None if source is None else self.hosts[source],
         )

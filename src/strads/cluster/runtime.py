@@ -61,7 +61,7 @@ class Runtime:
             self._cluster.run(_answer)
 
     def replace_nodes(self) -> None:
-        """Replace the nodes after one was lost, by fewer if there are no others; what lay on them is lost.
+        """Replace all nodes after one was lost, by fewer if there are no spare ones; what was stored on them is lost.
 
         Raises
         ------

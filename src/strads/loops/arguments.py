@@ -132,7 +132,7 @@ class AccumulatorArgument:
         return np.dtype(np.float64 if isinstance(self.accumulator.value, float) else np.int64)
 
     def empty(self) -> "AccumulatorArgument":
-        """Return another sum of the same type, of nothing."""
+        """Return another sum of the same type, which is 0."""
         return replace(self, accumulator=accumulator(self.dtype.type(0).item()))
 
     @property

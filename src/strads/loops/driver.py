@@ -260,7 +260,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
 
 
 def _has_new_indices(call: _Call) -> bool:
-    """Whether each call of a loop has had other indices so far: then a plan for these would serve one call, too."""
+    """Whether every call of a loop so far had indices of its own, so that a plan would again serve one call only."""
     others = [kept for kept in _kept.copy() if kept.key == call.key]
     return len(others) > 1 and all(kept.calls == 1 for kept in others)
 

@@ -106,17 +106,17 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         del self.history_[:-_MOST_RECORDS]
 
     def _check_finite(self, *values: Any) -> None:
-        """Reject what a batch has led to, if it is not finite; nothing has changed then."""
+        """Reject the result of a batch if it is not finite; the model has not changed yet."""
         if not all(math.isfinite(np.sum(value, dtype=np.float64)) for value in values):
             raise InputError(
                 f"training diverged on this batch, which has changed nothing: {self._advice_on_divergence()}"
             )
 
     def digest(self) -> str:
-        """Return a SHA-256 of all that decides what the model predicts and how it goes on learning.
+        """Return a SHA-256 of everything that determines what the model predicts and how it continues to learn.
 
-        Equal for models that are equal bit by bit, on any number of threads and nodes: with it replicas that are fed
-        the same batches are compared. The history does not count, nor does `n_jobs`.
+        Models that are equal bit by bit have equal digests, on any number of threads and nodes, so that replicas which
+        are fed the same batches can be compared. The history and `n_jobs` are not part of it.
         """
         self._check_fitted()
         found, arrays = self._saved()

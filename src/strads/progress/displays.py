@@ -20,7 +20,7 @@ _GAP = "   "  # between figures
 
 
 class Display:
-    """Shows a `State`; what it does not show at once, it does nothing for."""
+    """Shows a `State`. A method does nothing unless a subclass shows something at that moment."""
 
     def start(self) -> None:
         """Training begins."""

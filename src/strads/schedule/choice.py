@@ -48,14 +48,14 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
 
 
 def middle_of(tasks: int) -> range:
-    """Return the tasks in the middle of a long loop that stand for all of it; none of one that is not long."""
+    """Return the middle tasks of a long loop, a sample of all its tasks; an empty range if the loop is short."""
     size = max(SMALLEST_PART, tasks // PARTS)
     begin = (tasks - size) // 2
     return range(begin, begin + size) if tasks >= 2 * size else range(0)
 
 
 def spread(tasks: int) -> int:
-    """Return the stride of tasks that stand for all of a long loop wherever its order does not count.
+    """Return the stride between sampled tasks of a long loop, for estimates that do not depend on its order.
 
     Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.
     """

@@ -196,7 +196,7 @@ class Foresight:
 
     @cached_property
     def chunks_in_order(self) -> NDArray[np.int64] | None:
-        """Bounds of chunks by whose ranges of rows a loop can be planned whose order counts; None if it cannot."""
+        """Bounds of chunks whose ranges of rows suffice to plan a loop that keeps its order; None if they do not."""
         if self._problem.rows == 0 or serves(self._problem, "independent"):
             return None
         begin = middle_of(self._loop.tasks).start
@@ -219,7 +219,7 @@ class Foresight:
         return bounds if ends_like_middle else None
 
     def rule_out_colouring(self) -> None:
-        """Note that the whole loop cannot be coloured, whatever its parts told."""
+        """Note that the whole loop cannot be coloured, although its sampled parts could."""
         self.colourable_chunks = None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What is found out about a loop before it is planned: its records or, for less, why it needs none."""
+"""Decides before a loop is planned whether to record it: finds its records, or the reason why it needs none."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial

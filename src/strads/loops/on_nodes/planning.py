@@ -1,4 +1,4 @@
-"""The plan of a loop that was looked at: what it rests on, which rows its jobs draw, and what `explain` tells."""
+"""Plans a loop from its records: the jobs, the rows that they draw from, and the notes that `explain` shows."""
 
 from dataclasses import replace
 

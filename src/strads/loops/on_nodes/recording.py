@@ -239,7 +239,7 @@ class NodeTasks:
         return copied > _MOST_COPIED or (changes and (has_copies or is_cheap))
 
     def copies_too_much(self) -> str | None:
-        """Explain why tasks would copy much longer rows than they can be working on; None if they do not, or one fails.
+        """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.
 
         A task that works on all of a long row takes as long as the copy; there are about as many of them as rows.
         """

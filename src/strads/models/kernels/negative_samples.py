@@ -29,7 +29,7 @@ _LEAST = 1e-7  # what a probability is at least in a loss
 
 @njit(nogil=True, cache=True)
 def draw_noise(noise: Any, key: Any, stream: Any, count: Any, words: Any) -> None:
-    """Fill `words` (int64) with negative samples: those number `count` of a stream under a key.
+    """Fill `words` (int64) with negative samples, drawn by number `count` of a random stream under a key.
 
     Each takes 32 random bits: their product with the number of words is a word and a position in its column.
     """

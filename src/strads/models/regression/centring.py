@@ -1,8 +1,8 @@
-"""Columns far from 0 are moved there before anything is summed: in double precision little would be left of them.
+"""Shifts columns with means far from 0 before anything is summed, as rounding would leave little of their variance.
 
 The sum of squares of a column with the mean m and the standard deviation σ is n (m² + σ²): of σ²/m² a share of 1e-16 is
-rounding error. An intercept makes up for the move, so the problem stays the same. A column that is as near as most are
-is not touched, and if none is far, X is used in place.
+rounding error. The intercept compensates for the shift, so the problem stays the same. Other columns are not touched,
+and if no mean is far from 0, X is used in place.
 """
 
 from dataclasses import dataclass

@@ -204,7 +204,7 @@ def test_validation_alone_does_not_stop():
     assert all("validation_rmse" in record for record in model.history_)
 
 
-def test_on_epoch_stops():
+def test_on_iteration_stops():
     seen = []
 
     def on_iteration(record):

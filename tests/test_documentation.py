@@ -31,6 +31,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("[!_]*.py"))
 TESTED_ELSEWHERE = {"mlr", "transe", "umap_layout", "word2vec_serial"}  # in files of their own
+# What each of the other examples prints before a figure that shows that it learns: one that falls from line to line …
+FALLING = {
+    "dynamic_program": "objective ",
+    "graph_layout": "stress per edge ",
+    "matrix_factorization": "RMSE ",
+    "mlr_serial": "loss ",
+    "schmp_program": "squared error a rating ",
+    "transe_serial": "loss ",
+    "word2vec": "loss ",
+}
+# … or one that each line gives for a run of its own, and an upper bound of it that takes learning to reach.
+AT_MOST = {"minibatches": ("loss ", 0.3), "parameter_server_lda": ("→ ", 400.0), "parameter_server_mf": ("RMSE ", 0.7)}
 STARTS_PROCESSES = re.compile("^(mpiexec|python) |--backend ray", re.MULTILINE)
 DOCTESTS = sorted(path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text())
 
@@ -147,7 +159,19 @@ def test_examples_in_docstrings(path: Path) -> None:
     [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in TESTED_ELSEWHERE)) for path in EXAMPLES],
     ids=lambda path: path.stem,
 )
-def test_examples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", [str(path)])
     monkeypatch.syspath_prepend(path.parent)
     runpy.run_path(str(path), run_name="__main__")
+    shown = capsys.readouterr().out
+    if path.stem in FALLING:
+        figures = figures_after(FALLING[path.stem], shown)
+        assert figures[-1] < figures[0]
+    elif path.stem not in TESTED_ELSEWHERE:
+        label, most = AT_MOST[path.stem]
+        assert max(figures_after(label, shown)) < most
+
+
+def figures_after(label: str, shown: str) -> list[float]:
+    """The number after each occurrence of a label."""
+    return [float(figure) for figure in re.findall(rf"{label}([\d.]+)", shown)]

@@ -14,8 +14,9 @@ import strads
 
 PACKAGE = Path(strads.__file__).parent
 
-# Each layer with those that it may import from, besides itself, `strads.errors` and `strads.rng`.
+# Each layer with those that it may import from, besides itself and those of `ANYWHERE`.
 LAYERS: dict[str, set[str]] = {
+    "partition": set(),
     "rng": set(),
     "progress": set(),
     "checkpoints": set(),
@@ -30,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"errors", "rng"}
+ANYWHERE = {"errors", "partition", "rng"}
 EXEMPT = {"__init__", "_kernel_cache", "errors"}  # the package itself: it exports the public names
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from strads.cluster.inbox import Arrival, Inbox
 from strads.cluster.messages import Bytes, Message, as_bytes, decode, encode
 from strads.errors import NodeFailure
+from strads.partition import even_bounds
 
 T = TypeVar("T")
 
@@ -296,7 +297,7 @@ class Comm(ABC):
         """
         if isinstance(value, np.ndarray) and value.nbytes > _SLICED and self.size > 1:
             flat = np.ascontiguousarray(value).reshape(-1)
-            bounds = np.linspace(0, len(flat), self.size + 1).astype(np.int64)
+            bounds = even_bounds(len(flat), self.size)
             mine = _fold(self.alltoall([flat[a:b] for a, b in pairwise(bounds)]), combine)
             return np.concatenate(self.allgather(mine)).reshape(value.shape)
         return _fold(self.allgather(value), combine)

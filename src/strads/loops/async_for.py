@@ -60,8 +60,7 @@ def async_for(
         the sequential loop, in parallel as far as its dependences allow. For loops whose iterations read what earlier
         ones wrote: dynamic programming, triangular solves, games in chronological order.
     mode
-        "compiled", or "python": run by the interpreter, one task at a time in the plan's order, each access
-        checked against the recorded ones. Slow; for debugging.
+        "compiled", or, for debugging, "python": by the interpreter, one task at a time, with every access checked.
     fastmath
         Whether sums may be reordered, which lets the compiler vectorize them.
     threads

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.dds.ragged import offsets_of
+from strads.partition import even_bounds
 from strads.schedule.passes.prefetch import SOON, prefetch
 
 _CHUNK = 1 << 18  # rows that a thread copies at a time
@@ -131,7 +132,7 @@ def _merge_runs(
     jobs, parts = len(runs) - 1, _PARTS * team.size
     if jobs * _WINDOW_BYTES > 128 * len(indices):
         return False
-    bounds = np.linspace(0, len(source), parts + 1).astype(np.int64)
+    bounds = even_bounds(len(source), parts)
     cuts = np.stack([runs[:-1]] * parts + [runs[1:]])  # (parts + 1, jobs): bounds of each part in each run
     team.for_each(lambda part: _cut(indices, runs, bounds[part + 1], cuts[part + 1]), parts - 1)
     if np.any(cuts[1:] < cuts[:-1]):

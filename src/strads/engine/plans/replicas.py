@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import Comm
 from strads.engine.views.live import Replicated
+from strads.partition import even_bounds
 
 _APART = 128  # bytes between replicas: processors fetch cache lines in pairs, and lanes must not wait for each other's
 
@@ -49,7 +50,7 @@ class Replicas:
     def _sum_over_nodes(self, comm: Comm, changes: NDArray[Any]) -> None:
         """Sum over all lanes, each node a slice of the table, then gather the slices on every node."""
         flat = self.table.reshape(-1)
-        bounds = np.linspace(0, len(flat), comm.size + 1).astype(np.int64)
+        bounds = even_bounds(len(flat), comm.size)
         slices = [slice(low, high) for low, high in pairwise(bounds)]
         received = comm.alltoall([np.ascontiguousarray(changes[:, part]) for part in slices])
         mine = flat[slices[comm.rank]]

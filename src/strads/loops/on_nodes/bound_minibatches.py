@@ -27,6 +27,7 @@ from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, valu
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_program
+from strads.partition import even_bounds
 from strads.schedule.consistency import Consistency
 from strads.schedule.minibatches import Minibatches, TouchedRows, touched_rows
 
@@ -159,8 +160,7 @@ class BoundMinibatches:
         count = len(set(table_of.values()))
         # On all nodes the same number of parts, as recording is a collective.
         parts = 1 + self.call.minibatches.count // (_RECORDED_AT_A_TIME * self.node.size) if count else 1
-        cuts = np.linspace(0, len(self.numbers), parts + 1).astype(int).tolist()
-        records = (tasks.part(range(begin, end)).record() for begin, end in pairwise(cuts))
+        records = (tasks.part(range(*c)).record() for c in pairwise(even_bounds(len(self.numbers), parts).tolist()))
         rows = touched_rows(records, count, self.numbers.start)
         touched = {position: rows[table] for position, table in table_of.items()}
         self.node.comm.barrier()  # all nodes cache it or none: a cached result means no part in a collective

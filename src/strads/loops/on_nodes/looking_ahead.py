@@ -13,6 +13,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.on_nodes.binding import COMPILING, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
+from strads.partition import even_bounds
 from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
 from strads.schedule.passes.streaming import empty_lines
 from strads.schedule.plan import Plan
@@ -247,7 +248,7 @@ def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]
 def _share(tasks: NodeTasks) -> list[int]:
     """Return the bounds of each node's tasks: where the rows of `A[k]` are stored, else equal parts (a collective)."""
     node, indices = tasks.node, tasks.indices
-    bounds = np.linspace(0, len(indices), node.size + 1).astype(np.int64)
+    bounds = even_bounds(len(indices), node.size)
     aligned = [tasks.shards[p] for p in tasks.program.cast.with_role(Role.ALIGNED) if p in tasks.shards]
     if indices.is_counting:
         bounds = next((shard.bounds for shard in aligned if int(shard.bounds[-1]) == len(indices)), bounds)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads.models.kernels.columns import Columns, DenseColumns, SparseColumns, sparse_columns
+from strads.partition import even_bounds
 from strads.schedule.dynamic.dependencies import Dependencies, dense_dependencies, sparse_dependencies
 
 _DENSE_ROWS, _SPARSE_ROWS = 512, 8192  # rows of a sample; the error of a correlation is about 1 / √rows
@@ -94,7 +95,7 @@ def cut_rows(columns: Columns, rows: int, parts: int) -> list[Columns]:
     """Cut columns into parts of consecutive rows; a single part is not copied."""
     if parts == 1:
         return [columns]
-    bounds = np.linspace(0, rows, parts + 1).astype(np.int64)
+    bounds = even_bounds(rows, parts)
     pairs = list(pairwise(bounds))
     if isinstance(columns, DenseColumns):
         return [DenseColumns(np.asfortranarray(columns.values[first:last])) for first, last in pairs]

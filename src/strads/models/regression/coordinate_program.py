@@ -27,6 +27,7 @@ from strads.models.kernels.coordinate_model import (
 )
 from strads.models.kernels.datafits import Datafit, SquaredNorm
 from strads.models.regression.column_samples import cut_rows
+from strads.partition import even_bounds
 from strads.schedule.dynamic.schedules import CompiledSchedule, DynamicSchedule, ViolationSchedule
 from strads.schmp.dynamic_engine import DynamicEngine
 from strads.schmp.dynamic_program import DynamicProgram
@@ -148,7 +149,7 @@ def start_engine(
     """
     runtime, samples = cluster.current(), len(predictor)
     workers = 1 if runtime.is_local else runtime.cluster.size * runtime.cluster.threads
-    bounds = np.linspace(0, samples, workers + 1).astype(np.int64)
+    bounds = even_bounds(samples, workers)
     parts = []
     for number, own_columns in enumerate(cut_rows(columns, samples, workers)):
         own = slice(bounds[number], bounds[number + 1])

@@ -14,6 +14,7 @@ from strads.models.arrays import Array
 from strads.models.kernels import local_columns as kernels
 from strads.models.kernels.columns import DenseColumns, SparseColumns, sparse_columns
 from strads.models.regression.design import Design
+from strads.partition import even_bounds
 
 _PART = 1 << 18  # entries: smaller parts are read faster than a thread is woken
 
@@ -37,7 +38,7 @@ class LocalDesign(Design):
         if parts < 2 or team.size == 1:
             function(0, columns)
             return
-        bounds = np.linspace(0, columns, parts + 1).astype(np.int64)
+        bounds = even_bounds(columns, parts)
         team.for_each(lambda part: function(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
     def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import even_bounds
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
@@ -162,7 +163,7 @@ class Problem:
         if self.columns is not None:
             return np.diff(offsets)
         work = np.zeros(len(offsets) - 1, np.int64)
-        pieces = np.linspace(0, len(work), min(self.threads, len(work)) + 1).astype(np.int64)
+        pieces = even_bounds(len(work), min(self.threads, len(work)))
         self.parallel(
             lambda c: _job_accesses(self.found.offsets, order, offsets, pieces[c], pieces[c + 1], work), len(pieces) - 1
         )

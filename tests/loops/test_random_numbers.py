@@ -72,6 +72,34 @@ def test_numbers_have_the_distributions_that_they_should():
     assert abs(np.corrcoef(unit[1:], unit[:-1])[0, 1]) < 0.02  # of neighbouring tasks
 
 
+def draw_wide(k, x, rng):
+    x[k, 0] = rng.integers(-(2**63), 2**63 - 1)
+    x[k, 1] = rng.integers(-(2**63), 2**63)
+    x[k, 2] = rng.integers(2**63)
+    x[k, 3] = rng.integers(-3, 2**63)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_integers_of_any_range(mode):
+    x = strads.dvector.zeros((2000, 4), dtype=np.int64)
+    async_for(range(len(x)), draw_wide, x, strads.random(1), mode=mode)
+    shares = x.to_numpy() / 2.0**63
+    assert (shares[:, 2:] >= -4 / 2.0**63).all()
+    np.testing.assert_allclose(shares.mean(axis=0), [0, 0, 0.5, 0.5], atol=0.05)
+    np.testing.assert_allclose((shares < 0).mean(axis=0), [0.5, 0.5, 0, 0], atol=0.05)
+    np.testing.assert_allclose((shares > 0.5).mean(axis=0), [0.25, 0.25, 0.5, 0.5], atol=0.05)
+
+
+def draw_beyond(k, x, rng):
+    x[k] = rng.integers(2**63, 2**63 + 5)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_integers_beyond_64_bits_are_refused(mode):
+    with pytest.raises(strads.BodyError, match="to 2\\*\\*63 - 1"):
+        async_for(range(9), draw_beyond, strads.dvector.zeros(9, dtype=np.int64), strads.random(1), mode=mode)
+
+
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=40).filter(any))
 def test_weights_are_those_that_were_given(values):

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from strads.rng.numbers import integer_between
 from strads.rng.philox import below, mixed_key, philox4x32, random_words, unit_interval
 
 _MAX = 0xFFFFFFFF
@@ -54,3 +55,11 @@ def test_numbers_are_uniform():
 def test_keys_differ_by_each_part():
     keys = {mixed_key(*_words(s, p, m)) for s in range(4) for p in range(4) for m in range(4)}
     assert len(keys) == 64
+
+
+@given(words, st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63))
+@example(2**64 - 1, -(2**63), 2**63)
+def test_integers_between_any_bounds(word, low, end):
+    if low < end:
+        bound = np.uint64(end) if end == 2**63 else np.int64(end)
+        assert integer_between(_words(word, 0), np.int64(low), bound) == low + ((word * (end - low)) >> 64)

@@ -12,6 +12,8 @@ from strads.errors import ArgumentError, InputError
 from strads.rng.philox import below, mixed_key, random_words, unit_interval
 
 _WORD = (1 << 64) - 1
+_LARGEST = (1 << 63) - 1
+OUT_OF_RANGE = "rng.integers draws 64-bit integers: from -2**63 to 2**63 - 1"
 
 
 class RandomNumbers:
@@ -155,10 +157,15 @@ def given_weights(table: NDArray[np.void]) -> NDArray[np.float64]:
 
 @njit(nogil=True, cache=True)
 def integer_between(words, low, high):  # type: ignore[no-untyped-def]
-    """A whole number from `low` to `high` - 1."""
+    """A whole number from `low` to `high` - 1, up to 2⁶⁴ of them."""
     if high <= low:
         raise ValueError("rng.integers has no number to choose from: its range is empty")
-    return np.int64(low) + below(words[0], np.int64(high) - np.int64(low))
+    if high > np.uint64(1 << 63):
+        raise ValueError(OUT_OF_RANGE)
+    first = np.uint64(np.int64(low))
+    count = np.uint64(high) - first
+    offset = np.uint64(below(words[0], count)) if count > 0 else words[0]  # 0: all 2⁶⁴ of them
+    return np.int64(first + offset)
 
 
 @njit(nogil=True, cache=True)
@@ -252,8 +259,12 @@ class NumbersOfTask:
 
     def integers(self, low: int, high: int | None = None) -> int:
         """Draw a whole number below `low`, or from `low` to `high` - 1."""
-        first, last = (0, low) if high is None else (low, high)
-        return integer_between(self._words(), np.int64(first), np.int64(last))
+        first, end = (0, low) if high is None else (low, high)
+        if not all(isinstance(bound, int | np.integer) and not isinstance(bound, bool) for bound in (first, end)):
+            raise TypeError("rng.integers takes whole numbers")
+        if int(first) < -(1 << 63) or int(end) > 1 << 63:
+            raise ValueError(OUT_OF_RANGE)
+        return integer_between(self._words(), np.int64(first), np.uint64(end) if end > _LARGEST else np.int64(end))
 
     def choice(self, table: Any) -> int:
         """Draw an index with the weights of a table."""

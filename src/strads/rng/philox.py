@@ -70,11 +70,12 @@ def below(word: Any, bound: Any) -> Any:
     Parameters
     ----------
     word : uint64
-    bound : int64, 1 or more
+    bound : int64 or uint64, 1 or more
 
     Returns
     -------
     int64
+        Of a `bound` over 2⁶³, the bits of an uint64.
     """
     n = np.uint64(bound)
     high, low = word >> _HALF, word & _LOW

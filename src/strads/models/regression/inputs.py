@@ -19,6 +19,7 @@ from strads.models._sparse_input import refuse_corrupt
 from strads.models.arrays import Array
 from strads.models.regression.column_shards import ColumnShards
 from strads.models.regression.design import Design
+from strads.models.regression.labels import as_labels
 from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
 
 _DTYPES = [np.float64, np.float32]
@@ -141,12 +142,17 @@ def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     ArgumentError, InputError
         If y is missing, of another length, not labels, or all the same.
     """
+    _refuse_missing(y)
+    with _by_name():
+        y = as_labels(y)
     y = _as_column(y, samples)
     with _by_name():
         check_classification_targets(y)
         classes, places = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"y has one class only, {classes.tolist()[0]!r}: give samples of two classes")
+    if classes.dtype == object and (unfit := [label for label in classes if label.endswith("\0")]):
+        raise InputError(f"y: the label {unfit[0]!r} ends with a NUL character, which no file of a model can hold")
     return classes, places
 
 
@@ -168,7 +174,7 @@ def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], Array]:
     classes, places = as_classes(y, samples)
     if len(classes) > 2:
         with _by_name():
-            kind = type_of_target(y, input_name="y", raise_unknown=True)
+            kind = type_of_target(as_labels(y), input_name="y", raise_unknown=True)
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}: y has {len(classes)} classes; "
             "wrap the estimator in sklearn.multiclass.OneVsRestClassifier"
@@ -198,6 +204,8 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array) -> Array
     if wanted is None:
         return np.ones(len(known))
     if isinstance(wanted, Mapping):
+        if classes.dtype.kind in "mM":
+            raise ArgumentError("class_weight: of dates cannot be saved: give factors as sample_weight")
         for label, factor in wanted.items():
             if label not in known:
                 raise InputError(

@@ -24,7 +24,7 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearEstimator):
         has_plan=False,
     )
 
-    _contents: ClassVar = LinearEstimator._contents | {"classes": Table(dtypes="i u f b U", shape=("classes",))}
+    _contents: ClassVar = LinearEstimator._contents | {"classes": Table(dtypes="i u f b U M m", shape=("classes",))}
     _rows_of_two: ClassVar[int] = 1  # of coefficients, for two classes
 
     def decision_function(self, X: Any) -> NDArray[Any]:

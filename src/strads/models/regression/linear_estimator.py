@@ -52,7 +52,8 @@ class LinearEstimator(IterativeEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,), or (n_samples, n_outputs) for models of several outputs
-            Numbers; for classification labels of two classes or more: numbers, strings or booleans.
+            Numbers; for classification labels of two classes or more, all
+            of one type: numbers, strings, booleans or dates (datetime64, timedelta64).
         sample_weight : array of shape (n_samples,) or float, optional
             Non-negative factor of each sample's loss; in regression only the ratios of these matter.
         on_iteration

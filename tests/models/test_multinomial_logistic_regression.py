@@ -148,6 +148,19 @@ def test_without_penalty_the_gradient_vanishes():
     assert (separable.predict(X) == y).all()
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("worth_single", [1, 1 << 62])
+def test_without_penalty_the_minimum_may_be_where_training_starts(monkeypatch, kind, worth_single):
+    monkeypatch.setattr(lbfgs, "_WORTH_SINGLE", worth_single)
+    half, _ = data(9, kind, samples=100)
+    X = (sp.vstack if kind == "sparse" else np.vstack)([half, half])
+    y = np.repeat([0, 1], 100)  # does not depend on X
+    for classifier in (MultinomialLogisticRegression, LogisticRegression):
+        model = classifier(None).fit(X, y)
+        assert np.max(model.n_iter_) <= 2
+        np.testing.assert_allclose(model.coef_, 0, atol=1e-6)
+
+
 def test_many_features_are_preconditioned_by_the_diagonal(monkeypatch):
     monkeypatch.setattr(preconditioner, "_MOST_FEATURES", 4)
     for kind in ("dense", "sparse"):

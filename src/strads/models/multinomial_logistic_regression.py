@@ -36,7 +36,7 @@ class MultinomialLogisticRegression(LinearClassifier):
     fit_intercept : bool, default True
     tol : float, default 1e-4
         Duality gap to reach, relative to the objective without features; without a penalty there is no such bound, and
-        it is the largest element of the gradient, relative to that at the start.
+        it is the largest element of the gradient, relative to that at the start (to the largest possible if that is 0).
     max_iter : int, default 1000
         Largest number of iterations.
     n_jobs : int or None, default None

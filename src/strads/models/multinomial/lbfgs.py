@@ -13,6 +13,7 @@ _WORTH_SINGLE = 1 << 22  # multiplications and additions of a product from which
 _MEMORY = 10  # pairs of differences
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
 _TRIALS = 20  # of a line search
+_ROUNDING = {True: 1e-5, False: 1e-12}  # of the gradient, relative to the largest possible one
 _NOISE = {True: 1e-7, False: 1e-14}  # of the objective, relative, in single and in double precision
 
 
@@ -40,10 +41,12 @@ class PreconditionedLbfgs(Solver):
         self.is_converged = False
         for self._single in (problem.blocks.work >= _WORTH_SINGLE, False):
             self._start, self._point = self._evaluate(problem.start), self._evaluate(problem.begin)
-            if self._is_finite(self._start) and self._is_finite(self._point):
+            is_finite = self._is_finite(self._start) and self._is_finite(self._point)
+            if is_finite and not (self._single and self._is_level()):
                 break
         refuse_overflow(self._start.gradient)
-        self._steepest = max(float(np.abs(self._start.gradient).max()), 1e-300)
+        of_what = problem.largest_gradient if self._is_level() else np.abs(self._start.gradient)
+        self._steepest = max(float(of_what.max()), 1e-300)
         self._map = precondition(problem)
         self._slope = self._map.gradient(self._point.gradient)
         self._gap = problem.gap(self._point, self._start)
@@ -54,6 +57,13 @@ class PreconditionedLbfgs(Solver):
     @staticmethod
     def _is_finite(point: Point) -> bool:
         return bool(np.isfinite(point.objective) and np.isfinite(point.gradient).all())
+
+    def _is_level(self) -> bool:
+        """Whether the gradient at the start is rounding error; it only counts without a ridge."""
+        if self._problem.ridge:
+            return False
+        rounding = _ROUNDING[self._single] * self._problem.largest_gradient
+        return bool((np.abs(self._start.gradient) <= rounding).all())
 
     def run_epoch(self, number: int) -> Epoch:
         """Take a step; close to the minimum, see whether the tolerance has been reached."""

@@ -11,6 +11,8 @@ from strads.models.arrays import Array
 from strads.models.multinomial.row_blocks import Evaluation, RowBlocks
 from strads.models.regression.centring import NO_SHIFT, Shift
 
+_ROWS_AT_ONCE = 4096
+
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
@@ -26,7 +28,7 @@ class Minimum:
         Upper bound on the suboptimality; infinite without a penalty.
     reached
         What is compared with the tolerance: the gap relative to the null objective; without a penalty the largest
-        element of the gradient, relative to that at the start.
+        element of the gradient, relative to that at the start, or to the largest possible if that is 0.
     """
 
     coef: NDArray[np.floating]
@@ -111,6 +113,14 @@ class RidgeProblem:
         if not self.fit_intercept:
             return float(counts.sum() * np.log(len(counts)))
         return float(counts @ (np.log(counts.sum()) - np.log(counts)))
+
+    @cached_property
+    def largest_gradient(self) -> Array:
+        """Σ_i c_i |x_i| and, for the intercepts, Σ_i c_i, of shape (features + 1, 1): what rounding errors go by."""
+        X, c = self.blocks.X, self.blocks.weights
+        parts = (slice(begin, begin + _ROWS_AT_ONCE) for begin in range(0, len(c), _ROWS_AT_ONCE))
+        sums = sum(abs(X[part]).T @ c[part] for part in parts)
+        return np.append(sums, c.sum())[:, np.newaxis]
 
     def minimum(self, coefficients: Array, gap: float, reached: float) -> Minimum:
         """Return coefficients as what was found; the intercepts, which only count up to a constant, sum to 0."""

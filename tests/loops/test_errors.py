@@ -258,7 +258,7 @@ def copy_from(k, x, y):
 
 def test_numpy_arrays_and_readonly_tables_are_not_written():
     array = np.zeros(4)
-    with pytest.raises(strads.ArgumentError, match=r"'y', which is a NumPy array.*strads\.dvector"):
+    with pytest.raises(strads.ArgumentError, match=r"'y' .* NumPy array, which is only read: .*strads\.dvector"):
         async_for(4, copy_from, table(), array)
     with pytest.raises(strads.ArgumentError, match=r"test_errors\.py:\d+: .*'y'.*readonly"):
         async_for(4, copy_from, table(), strads.readonly(table()))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from serial import refuse, run_or_refuse
 
 import strads
@@ -336,7 +337,40 @@ def from_a_global_in_recursion(k, x):
     x[k] = down(3)
 
 
-@pytest.mark.parametrize("body", [from_python, from_numpy, from_recursion])
+def from_a_new_generator(k, x):
+    x[k] = np.random.default_rng(1).random()
+
+
+def from_an_imported_generator(k, x):
+    x[k] = default_rng(1).random()
+
+
+def from_a_random_state(k, x):
+    x[k] = np.random.RandomState(1).rand()
+
+
+def from_a_generator_class(k, x):
+    x[k] = np.random.Generator(np.random.PCG64(1)).random()
+
+
+def after_seeding(k, x):
+    np.random.seed(1)  # noqa: NPY002
+    x[k] = 1.0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        from_python,
+        from_numpy,
+        from_recursion,
+        from_a_new_generator,
+        from_an_imported_generator,
+        from_a_random_state,
+        from_a_generator_class,
+        after_seeding,
+    ],
+)
 def test_other_random_numbers_are_refused(body):
     error = run_or_refuse(range(10), body, strads.dvector.zeros(10))
     assert isinstance(error, strads.CompileError)
@@ -366,14 +400,59 @@ def draw_a_fraction(k, x, rng):
     x[k] = rng.integers(2.5)
 
 
+def choose_from_numbers(k, x, rng):
+    x[k] = rng.choice(3)
+
+
+def draw_near_with_itself(k, x, rng):
+    x[rng.near(x, x)] += 1
+
+
+def draw_near_with_numbers(k, x, rng, numbers):
+    x[rng.near(x, numbers)] += x[k]
+
+
+def draw_another_normal(k, x, rng):
+    x[k] = rng.normal(0, 1)
+
+
+def draw_several(k, x, rng):
+    x[k] = rng.random(3)[0]
+
+
+def draw_uniformly(k, x, rng):
+    x[k] = helped(rng)
+
+
+def helped(numbers):
+    return numbers.uniform(0, 1)
+
+
 def seed_again(k, x, rng):
     rng.seed(3)
     x[k] = rng.random()
 
 
-@pytest.mark.parametrize("body", [choose_from_rows, draw_a_fraction, seed_again])
-def test_what_random_numbers_cannot_do(body):
-    refuse(strads.StradsError, range(10), body, strads.dvector.zeros(10), strads.random(0))
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (choose_from_rows, r"rng\.choice takes weights made by strads\.weights"),
+        (choose_from_numbers, r"rng\.choice takes weights made by strads\.weights"),
+        (draw_near_with_itself, r"weights made by strads\.weights, which are another argument"),
+        (draw_near_with_numbers, r"rng\.near takes weights made by strads\.weights"),
+        (draw_a_fraction, "whole numbers"),
+        (draw_another_normal, r"mean \+ deviation \* rng\.normal\(\)"),
+        (draw_several, r"rng\.random cannot be called like this.* draw several in a loop"),
+        (draw_uniformly, r"low \+ \(high - low\) \* rng\.random\(\)"),
+        (seed_again, r"rng\.seed cannot be called like this"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_what_random_numbers_cannot_do(body, message, mode):
+    x = strads.dvector.zeros(10)
+    with pytest.raises(strads.CompileError, match=message):
+        async_for(range(10), body, x, strads.random(0), *[np.ones(10)] * (body is draw_near_with_numbers), mode=mode)
+    assert not x.to_numpy().any()
 
 
 def test_the_interpreter_draws_like_the_compiler():
@@ -409,7 +488,7 @@ def write_snapshot(k, x, old):
 
 def test_snapshots_that_cannot_be():
     x = strads.dvector.zeros(10)
-    with pytest.raises(strads.ArgumentError, match="'old'"):
+    with pytest.raises(strads.ArgumentError, match=r"'old' .* a snapshot"):
         async_for(range(10), write_snapshot, x, strads.snapshot(x))
     for what in (strads.dvector([[1], [1, 2]]), np.zeros(3), strads.dmap([1], [1.0])):
         with pytest.raises(strads.ArgumentError, match="snapshot takes a dvector"):

@@ -15,7 +15,7 @@ from strads.errors import CompileError, StradsError
 
 _PLACE = re.compile(r'(?:File "|Raised from )([^"\n]+?)(?:", line | \()(\d+)')
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_OWN_REASON = re.compile(r"raised a specific error:\s*TypingError: (.*)\s*raised from [^\n]*strads/engine/")
+_OWN_REASON = re.compile(r"raised a specific error:\s*TypingError: (.*)\s*raised from [^\n]*strads/(?:engine|rng)/")
 _PREAMBLE = re.compile(r"^(Failed in nopython mode pipeline.*|- Resolution failure for .*|)$")
 _DETAILS = re.compile(r"^(During: .*|File \".*|There are \d+ candidate implementations:.*)$")
 _MAX_REASON = 300

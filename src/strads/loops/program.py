@@ -89,8 +89,8 @@ class LoopProgram:
         for position, argument in bound.tables().items():
             if argument.table is None and position in facts.written:
                 raise ArgumentError(
-                    f"the body writes {argument.name!r}, which is a NumPy array (or passes it to a function that may "
-                    "write it): pass strads.dvector(array), or strads.readonly(strads.dvector(array)) if it does not"
+                    f"the body writes {argument.name!r} (or may, in a function), a snapshot or a NumPy array, which is "
+                    "only read: pass the table, strads.dvector(array), or strads.readonly(dvector) if it does not write"
                 )
         for pair in bound.overlaps:
             if facts.written.intersection(pair):

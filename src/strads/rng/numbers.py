@@ -213,12 +213,12 @@ def _compiled_unit_number(words, one):  # type: ignore[no-untyped-def]
     return single
 
 
-def check_table(table: Any) -> None:
-    """Reject at compile time what `weights` has not made."""
+def check_table(table: Any, draw: str) -> None:
+    """Reject at compile time what `weights` has not made; `draw` is the method that draws from it."""
     data = table.member("data") if hasattr(table, "member") else table  # a view, whose accesses are checked
     dtype = getattr(data, "dtype", None)
     if not isinstance(dtype, types.Record) or not {"share", "other"} <= dtype.fields.keys():
-        raise TypingError("rng.choice draws from a table made by strads.weights(w): pass that to the loop")
+        raise TypingError(f"rng.{draw} takes weights made by strads.weights(w): pass that to the loop, in place of w")
 
 
 class NumbersOfTask:

@@ -199,6 +199,8 @@ class Expressions(MethodCalls):
 
     def _getattr(self, node: Any) -> Value:
         owner, name = self.variable(node.value), node.attr
+        if owner.constant is np.random or owner.constant is random:
+            raise compile_error(node.loc.filename, node.loc.line, _GLOBAL_DRAW)
         if owner.constant is not NOT_CONSTANT:
             member = getattr(owner.constant, name, NOT_CONSTANT)
             return self._opaque([owner]) if member is NOT_CONSTANT else self._constant(member)
@@ -278,9 +280,10 @@ _RULES: dict[str, Any] = {
 
 
 def _draws_from_a_global(function: Any) -> bool:
-    """Whether a function draws from a generator of NumPy's or Python's that all threads share."""
-    owner = getattr(function, "__self__", None)
-    return isinstance(owner, np.random.RandomState | np.random.Generator | random.Random)
+    """Whether a function draws from a generator of NumPy's or Python's that all threads share, or makes one."""
+    owner, module = getattr(function, "__self__", None), str(getattr(function, "__module__", ""))
+    is_shared = isinstance(owner, np.random.RandomState | np.random.Generator | random.Random)
+    return is_shared or (callable(function) and (module == "random" or module.startswith("numpy.random")))
 
 
 def _refuse_draws(helper: Any) -> None:

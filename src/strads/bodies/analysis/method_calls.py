@@ -24,6 +24,17 @@ _NEAR = (
     "rng.near(table) draws a row of a dvector of numbers, rows or records that is an argument of the loop; "
     "rng.near(table, weights) draws it with weights made by strads.weights, which are another argument"
 )
+_DRAWS = {
+    "random": (0, 0, set()),
+    "normal": (0, 0, set()),
+    "integers": (1, 2, {"low", "high"}),
+    "choice": (1, 1, {"table"}),
+}
+_NOT_DRAWN = (
+    "random numbers have rng.random(), rng.normal(), rng.integers(n), rng.integers(low, high), rng.choice(table) and "
+    "rng.near(table). Each draws one number: draw several in a loop, and shift and scale them, as in "
+    "mean + deviation * rng.normal() or low + (high - low) * rng.random()"
+)
 
 
 class MethodCalls(FunctionCalls):
@@ -35,7 +46,7 @@ class MethodCalls(FunctionCalls):
         if any(is_random(local) for local in locals_of(owner)):
             if name == "near":
                 return self._draw_near(owner, arguments, keywords, node)
-            return self._draw(name, owner, arguments, keywords)
+            return self._draw(name, owner, arguments, keywords, node)
         if not owner.is_memory:
             return self._scalar_method(name, owner, everything)
         if UNKNOWN in owner.references:
@@ -66,10 +77,15 @@ class MethodCalls(FunctionCalls):
             return self._look(name, owner, everything, sources)
         return self._opaque([owner, *everything])
 
-    def _draw(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def _draw(self, name: str, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
         """Process a method of random numbers."""
         memory, operands = self._memory, arguments + list(keywords.values())
-        if keywords or not all(isinstance(r, Local) and is_random(r) for r in owner.references):
+        is_certain = all(isinstance(r, Local) and is_random(r) for r in owner.references)
+        least, most, known = _DRAWS.get(name, (0, -1, set()))
+        if is_certain and (not least <= len(operands) <= most or set(keywords) - known):
+            reason = f"rng.{name} cannot be called like this: {_NOT_DRAWN}"
+            raise compile_error(node.loc.filename, node.loc.line, reason)
+        if keywords or not is_certain:
             return self._opaque([owner, *operands])
         for value in operands:
             memory.escape(value)
@@ -78,19 +94,23 @@ class MethodCalls(FunctionCalls):
             return Value(sources=sources | {FLOAT})
         if name == "normal":
             return Value(sources=sources | {FLOAT, ROUNDED})
-        if name == "integers" and arguments:
+        if name == "integers":
             memory.decide(Value(sources=self._all(operands)))  # of an empty range it raises
             return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments))
-        if name == "choice" and len(arguments) == 1:
-            memory.decide(Value(), memory.length(arguments[0]))
-            return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
-        return self._opaque([owner, *operands])
+        memory.decide(Value(), memory.length(arguments[0]))
+        return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
 
     def _draw_near(self, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
         """Process `rng.near(table, weights)`: which row it is, is known only when a job runs."""
         memory, operands = self._memory, arguments + list(keywords.values())
         tables = [_table_of(value) for value in operands]
-        if not arguments or len(operands) > 2 or set(keywords) - {"weights"} or None in tables:
+        if (
+            not arguments
+            or len(operands) > 2
+            or set(keywords) - {"weights"}
+            or None in tables
+            or tables[0] in tables[1:]
+        ):
             raise compile_error(node.loc.filename, node.loc.line, _NEAR)
         table, weights = tables[0], tables[1] if len(tables) > 1 else None
         assert table is not None

@@ -142,7 +142,7 @@ def near_recorded_view(constructor: Any, silent: Any) -> Any:
 def _near(view, table, weights=None):  # type: ignore[no-untyped-def]
     unweighted = weights is None or isinstance(weights, types.NoneType | types.Omitted)
     if not unweighted:
-        check_table(weights)
+        check_table(weights, "near")
     if isinstance(table, KeyedType) or not isinstance(table, (*_NEAR, *TABLES, types.Array)):
         raise TypingError("rng.near draws a row of a dvector: rng.near(table) or rng.near(table, weights)")
     if isinstance(table, NearType):

@@ -44,5 +44,5 @@ def _integers(view, low, high=None):  # type: ignore[no-untyped-def]
 
 @overload_method(RandomType, "choice", jit_options=INNER)
 def _choice(view, table):  # type: ignore[no-untyped-def]
-    check_table(table)
+    check_table(table, "choice")
     return lambda view, table: chosen(next_words(view), table)

@@ -204,7 +204,7 @@ def test_new_data_is_checked_and_recorded_anew():
         table[:] = sparse(50, 12)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 2.5, "8", True])
+@pytest.mark.parametrize("workers", [0, -1, 2.5, "8", True, 1 << 40])
 def test_workers_that_cannot_be(workers):
     with pytest.raises(strads.ArgumentError, match="workers"):
         strads.sync_for(strads.dvector([1.0]), add_items, strads.dvector.zeros(1), batch_size=1, workers=workers)

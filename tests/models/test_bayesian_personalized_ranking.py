@@ -230,3 +230,8 @@ def test_records_and_logical_nodes_give_the_same():
         there = model(iterations=6).fit(strads.dvector(table))
     assert (here.user_factors_ == there.user_factors_).all()
     assert (here.item_biases_ == there.item_biases_).all()
+
+
+def test_no_likes_at_all():
+    with pytest.raises(ArgumentError, match="give a SciPy sparse matrix, a table"):
+        BayesianPersonalizedRanking().fit(None)

@@ -250,3 +250,10 @@ def test_ids_of_a_file_are_checked(spoil, tmp_path):
     np.savez(tmp_path / "model.npz", **arrays)
     with pytest.raises(InputError, match="model file is incomplete"):
         MatrixFactorization.load(tmp_path / "model.npz")
+
+
+def test_texts_that_are_not_unicode_are_refused():
+    for kind, pairs in {"user": (["a", "\udcff"], ["x", "y"]), "item": (["a", "b"], ["x", "\udcff"])}.items():
+        for model, scores in ((MatrixFactorization(2), [[1.0, 2.0]]), (BayesianPersonalizedRanking(), [])):
+            with pytest.raises(InputError, match=f"row 1: the {kind} id .* lone surrogate"):
+                model.fit(pairs, *scores)

@@ -105,6 +105,13 @@ def test_training_ends_by_convergence_or_max_iter():
     assert SquareRoots(2).fit([4.0]).n_iter_ == 2
 
 
+def test_a_callback_is_a_function():
+    model = SquareRoots()
+    with pytest.raises(strads.ArgumentError, match="on_iteration=5: give a function"):
+        model.fit([4.0], on_iteration=5)
+    assert not hasattr(model, "history_")
+
+
 def test_a_callback_sees_the_model_so_far_and_may_stop(tmp_path):
     seen = []
 

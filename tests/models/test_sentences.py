@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from strads.errors import ArgumentError, InputError
@@ -70,7 +71,12 @@ def test_the_rarest_words_are_forgotten_where_there_are_too_many():
         ([["a"], ["b", None]], ArgumentError, "sentence 1: word 1 is None, not a text"),
         ([[1, 2]], ArgumentError, "document 0 is a list of int"),
         (["a", float("nan")], ArgumentError, "sentence 1 is nan"),
-        (7, ArgumentError, "int"),
+        (7, ArgumentError, "sentences are texts, lists of words, or the path of a file, not int"),
+        (None, ArgumentError, "sentences are texts, lists of words, or the path of a file, not NoneType"),
+        (["a", "b \udcff"], InputError, r"'b \\udcff' .* lone surrogate"),
+        ([["a"], ["\udcff"]], InputError, r"'\\udcff' .* lone surrogate"),
+        (pd.DataFrame({"text": ["a b"]}), ArgumentError, r"DataFrame .* X\['text'\]"),
+        ({"a b": 1}, ArgumentError, "dict"),
     ],
 )
 def test_what_is_no_text_is_refused(given, error, message):

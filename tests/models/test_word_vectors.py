@@ -45,6 +45,8 @@ def test_words_are_looked_up(vectors: WordVectors) -> None:
         vectors.most_similar()
     with pytest.raises(ArgumentError, match="topn=0"):
         vectors.most_similar("king", topn=0)
+    with pytest.raises(ArgumentError, match="5 is no word"):
+        vectors.most_similar(5)
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import strads
 from strads.rng.numbers import integer_between
 from strads.rng.philox import below, mixed_key, philox4x32, random_words, unit_interval
 
@@ -55,6 +56,21 @@ def test_numbers_are_uniform():
 def test_keys_differ_by_each_part():
     keys = {mixed_key(*_words(s, p, m)) for s in range(4) for p in range(4) for m in range(4)}
     assert len(keys) == 64
+
+
+@pytest.mark.parametrize("calls", [-1, 2**64, 1.5, "a", None, True])
+def test_a_number_of_calls_that_cannot_be(calls):
+    numbers = strads.random(1)
+    numbers.calls = np.int64(2)
+    with pytest.raises(strads.ArgumentError, match="calls="):
+        numbers.calls = calls
+    assert numbers.calls == 2
+
+
+@pytest.mark.parametrize("values", [["a"], [1j], [[1], [1, 2]]])
+def test_weights_that_are_no_numbers(values):
+    with pytest.raises(strads.InputError, match="weights are numbers"):
+        strads.weights(values)
 
 
 @given(words, st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63))

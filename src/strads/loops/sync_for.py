@@ -30,7 +30,7 @@ from strads.loops.turns import turn
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
 
-_WORKERS = 8  # a fixed number, so that the result does not depend on threads
+_WORKERS, _MOST = 8, 512  # a fixed number, so that the result does not depend on threads; each is compiled for
 
 
 def sync_for(
@@ -73,8 +73,8 @@ def sync_for(
         sparse access. Otherwise all rows are sent. Tables that are only read are always replicated on every node.
     workers
         Under `BSP()`, into how many parts the minibatches are divided: a round is one minibatch of each part, so the
-        result depends on it. By default 8, or the number of nodes if that is larger; each node needs one. Under other
-        models each thread is a worker.
+        result depends on it. By default 8, or the number of nodes if that is larger; each node needs one.
+        At most 512. Under other models each thread is a worker.
     threads
         Number of threads; by default that of `strads.init`, which must not be overridden on a cluster.
     seed
@@ -161,8 +161,8 @@ def _count_workers(workers: int | None, rules: Consistency, nodes: int, threads:
         return nodes * threads
     if workers is None:
         return max(_WORKERS, nodes)
-    if check_count("workers", workers) < nodes:
-        raise ArgumentError(f"workers={workers}: each of the {nodes} nodes needs one, so give {nodes} or more")
+    if not nodes <= check_count("workers", workers) <= _MOST:
+        raise ArgumentError(f"workers={workers}: each of the {nodes} nodes needs one; give {nodes} to {_MOST}")
     return int(workers)
 
 

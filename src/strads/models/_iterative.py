@@ -18,7 +18,7 @@ from strads import cluster
 from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session, forget, observe, perform
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
-from strads.errors import InputError, NodeFailure
+from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._file_contents import Contents, Number, check_contents
 from strads.models._parameters import check_n_jobs, check_seed, check_verbose
 from strads.models._patience import Patience
@@ -263,6 +263,8 @@ class IterativeEstimator(BaseEstimator, ABC):
             If a node is lost; with it what was learnt, so the estimator is not fitted.
         """
         check_verbose(self)
+        if on_iteration is not None and not callable(on_iteration):
+            raise ArgumentError(f"on_iteration={on_iteration!r:.60}: give a function of one argument, the record")
         self.history_, self._iterations = [], 0
         self._forget()
         session = current_session()

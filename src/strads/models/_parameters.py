@@ -61,6 +61,14 @@ def check_share(estimator: Any, name: str, or_one: bool = False) -> None:
         raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1{', or 1' if or_one else ''}")
 
 
+def check_switches(estimator: Any, *names: str) -> None:
+    """Reject parameters that are neither True (or 1) nor False (or 0)."""
+    for name in names:
+        value = getattr(estimator, name)
+        if not isinstance(value, numbers.Integral | np.bool_) or value not in (0, 1):
+            raise ArgumentError(f"{name}={value!r}: give True or False")
+
+
 def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
     """Reject a parameter that is not one of the choices."""
     value = getattr(estimator, name)

@@ -288,7 +288,7 @@ class BayesianPersonalizedRanking(Recommender):
 
 def _with_validation(user_items: Any, validation: Any, indexes: IdIndexes) -> tuple[Likes, Likes | None]:
     """Return likes and held-out likes in terms of rows; the indexes get the ids of both."""
-    given = [as_likes(each) for each in (user_items, validation) if each is not None]
+    given = [as_likes(user_items), *([] if validation is None else [as_likes(validation)])]
     rows = [indexes.add(each) for each in given]
     likes, *held_out = (Likes.of(users.rows, items.rows, indexes.shape) for users, items in rows)
     return likes, held_out[0] if held_out else None

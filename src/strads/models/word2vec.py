@@ -15,7 +15,14 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED, ContinuedEstimator
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_positive, check_whole_numbers, check_workers, is_number, recorded_seed
+from strads.models._parameters import (
+    check_positive,
+    check_switches,
+    check_whole_numbers,
+    check_workers,
+    is_number,
+    recorded_seed,
+)
 from strads.models.corpora.documents import NothingGiven
 from strads.models.corpora.sentences import Sentences, as_sentences
 from strads.models.corpora.vocabulary import packed_words, unpacked_words
@@ -28,6 +35,7 @@ from strads.progress import Shown
 from strads.rng.philox import mixed_key
 
 _INITIAL = 3  # purpose of a random stream
+_MOST_EXPONENT = 10  # of counts, so that their sum does not overflow
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +59,7 @@ class Word2Vec(ContinuedEstimator):
         1: skip-gram; 0: continuous bag of words. (gensim's default is 0.)
     negative : int, default 5
         Negative samples of a pair, or of a window. In skip-gram eight pairs share them.
-    ns_exponent : float, default 0.75
+    ns_exponent : float, default 0.75, from -10 to 10
         Negatives are drawn in proportion to the count to this power.
     cbow_mean : bool, default True
         Whether continuous bag of words takes the mean of the vectors around, or their sum.
@@ -237,8 +245,11 @@ class Word2Vec(ContinuedEstimator):
             raise ArgumentError(f"min_alpha={self.min_alpha} is above alpha={self.alpha}: the learning rate falls")
         if self.sample >= 1:
             raise ArgumentError(f"sample={self.sample}: give a share of the text below 1, or 0 for no subsampling")
-        if not is_number(self.ns_exponent):
-            raise ArgumentError(f"ns_exponent={self.ns_exponent!r}: give a number")
+        check_switches(self, "cbow_mean", "shrink_windows", "deterministic")
+        if not is_number(self.ns_exponent) or abs(self.ns_exponent) > _MOST_EXPONENT:
+            raise ArgumentError(
+                f"ns_exponent={self.ns_exponent!r}: give a number from {-_MOST_EXPONENT} to {_MOST_EXPONENT}"
+            )
         if self.sg not in (0, 1):
             raise ArgumentError(f"sg={self.sg!r}: give 1 for skip-gram, or 0 for continuous bag of words")
         if not self.deterministic and not cluster.current().is_local:

@@ -202,6 +202,8 @@ class WordVectors:
 
 
 def _as_list(words: Words) -> list[str]:
+    if not isinstance(words, Iterable):
+        raise ArgumentError(f"{words!r:.60} is no word: give a str, or a list of them")
     return [words] if isinstance(words, str) else list(words)
 
 

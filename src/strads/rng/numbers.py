@@ -28,10 +28,17 @@ class RandomNumbers:
     """
 
     def __init__(self, seed: int = 0):
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _WORD:
-            raise ArgumentError(f"seed={seed!r}: give a whole number from 0 to 2**64 - 1")
-        self.seed = int(seed)
+        self.seed = _word("seed", seed)
         self.calls = 0
+
+    @property
+    def calls(self) -> int:
+        """How many loops have completed; see above."""
+        return self._calls
+
+    @calls.setter
+    def calls(self, count: int) -> None:
+        self._calls = _word("calls", count)
 
     def key(self, position: int) -> np.uint64:
         """Return the key of the next call's numbers, for the argument at a position of the body's parameters."""
@@ -47,6 +54,12 @@ class RandomNumbers:
 
     def __repr__(self) -> str:
         return f"strads.random({self.seed})"
+
+
+def _word(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= _WORD:
+        raise ArgumentError(f"{name}={value!r}: give a whole number from 0 to 2**64 - 1")
+    return int(value)
 
 
 def random(seed: int = 0) -> RandomNumbers:
@@ -102,7 +115,10 @@ def weights(values: Any) -> NDArray[np.void]:
     InputError
         If the weights are not numbers as described; the message names the first that is not.
     """
-    found = np.asarray(values, np.float64)
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights are numbers, one for each index to be drawn: {error}") from error
     if found.ndim != 1 or len(found) == 0:
         raise InputError(f"weights of shape {found.shape}: give one number for each index to be drawn")
     wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))

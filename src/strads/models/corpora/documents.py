@@ -1,7 +1,7 @@
 """Documents as texts or lists of words: tokenization, and the choice of words to count."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -81,8 +81,12 @@ def check_stop_words(stop_words: Any) -> frozenset[str]:
     return frozenset(words)
 
 
-def documents_of(X: Any) -> Iterator[Any]:
+def documents_of(
+    X: Any, kinds: str = "documents are counts (a sparse matrix or ndarray), texts, lists of words, or a Corpus"
+) -> Iterator[Any]:
     """The documents of an iterable, if they are texts or lists of words.
+
+    `kinds`: what a message says that they can be.
 
     Raises
     ------
@@ -94,10 +98,9 @@ def documents_of(X: Any) -> Iterator[Any]:
             "this is one text, not a list of documents: put it into a list; a file is read by Corpus.from_file(path)"
         )
     if not isinstance(X, Iterable):
-        raise ArgumentError(
-            f"documents are counts (a sparse matrix or ndarray), texts, lists of words, or a Corpus, "
-            f"not {type(X).__name__}"
-        )
+        raise ArgumentError(f"{kinds}, not {type(X).__name__}")
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        raise ArgumentError(f"a {type(X).__name__} would be read as its names: give one column, such as X['text']")
     documents = iter(X)
     seen = []
     for document in documents:

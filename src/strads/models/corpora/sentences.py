@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from strads.dds.files import FilePath
-from strads.errors import ArgumentError
+from strads.errors import ArgumentError, InputError
+from strads.models._unicode import LONE_SURROGATE, has_lone_surrogate
 from strads.models.corpora.documents import NothingGiven, documents_of, read_blocks_of_lines
 
 TOKENS = ("words", "whitespace")
@@ -73,7 +74,7 @@ class Sentences:
             If there are no sentences, or for one that is not text; names the first.
         """
         reader = _Reader(lowercase, tokens, max_vocab_size)
-        remaining = documents_of(sentences)
+        remaining = documents_of(sentences, "sentences are texts, lists of words, or the path of a file")
         while batch := list(islice(remaining, _BATCH)):
             reader.read(batch)
         if not reader.sentences:
@@ -183,7 +184,7 @@ class _Reader:
         for number, text in enumerate(batch):
             if not isinstance(text, str):
                 self._refuse(number, text, "no text as the sentences before it")
-        texts = pa.array(batch, pa.string())
+        texts = self._encoded(batch)
         if self._lowercase:
             texts = pc.utf8_lower(texts)
         if self._tokens == "whitespace":
@@ -200,7 +201,14 @@ class _Reader:
                 if not isinstance(word, str):
                     self._refuse(number, word, "not a text", f": word {place}")
         lengths = np.fromiter(map(len, batch), np.int64, len(batch))
-        return pa.array([word for words in batch for word in words], pa.string()), lengths
+        return self._encoded([word for words in batch for word in words]), lengths
+
+    def _encoded(self, texts: list[str]) -> pa.Array:
+        try:
+            return pa.array(texts, pa.string())
+        except UnicodeEncodeError as error:
+            wrong = next(text for text in texts if has_lone_surrogate(text))
+            raise InputError(f"{wrong!r:.60} in the sentences is not Unicode: {LONE_SURROGATE}") from error
 
     def _refuse(self, number: int, value: Any, problem: str, where: str = "") -> None:
         raise ArgumentError(f"sentence {self.sentences + number}{where} is {value!r:.60}, {problem}")

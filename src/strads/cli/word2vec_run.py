@@ -1,5 +1,6 @@
 """`strads train word2vec`: vectors of the words of a text file."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +89,9 @@ class Word2VecRun(TrainRun):
             raise InputError("--min-alpha is above --alpha: the learning rate falls")
         if self.pairs is not None:
             words = self._words.words  # vectors of any kind: a bad file of pairs is rejected before training
-            WordVectors(words, [[1.0, number] for number in range(len(words))]).evaluate_word_pairs(self.pairs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # `measure` warns
+                WordVectors(words, [[1.0, number] for number in range(len(words))]).evaluate_word_pairs(self.pairs)
         if self.vectors is not None and not self.vectors.resolve().parent.is_dir():
             raise InputError(f"{self.vectors}: there is no such folder to write the vectors to")
 

@@ -12,6 +12,7 @@ from scipy.stats import pearsonr, spearmanr
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import check_whole_number
+from strads.models._warnings import warn
 from strads.models.corpora.documents import read_lines
 from strads.models.corpora.vocabulary import check_vocabulary
 from strads.models.embeddings.word2vec_format import read_vectors, write_vectors
@@ -148,27 +149,50 @@ class WordVectors:
         Parameters
         ----------
         path
-            A text file of lines of two words and a number, separated by tabs; lines that start with # are skipped.
-            Words that are not known as they are written are tried in lower case.
+            A text file of lines of two words and a number, separated by tabs or else by commas, perhaps with a header;
+            lines that start with # are skipped. Words that are not known as they are written are tried in lower case.
 
         Raises
         ------
         InputError
-            At a malformed line (names file and line), or if fewer than two pairs have vectors.
+            If fewer than two pairs have vectors.
+
+        Warns
+        -----
+        UserWarning
+            Of lines that are something else, and are left out; and if all judgements or all similarities are equal, so
+            that there is no correlation: it is NaN.
         """
         judged, found, unknown = [], [], 0
-        for line, text in enumerate(read_lines(path), 1):
-            if not text.strip() or text.startswith("#"):
+        others: list[str] = []
+        lines = ((line, text) for line, text in enumerate(read_lines(path), 1) if text.strip() and text[0] != "#")
+        for place, (line, text) in enumerate(lines):
+            pair = _word_pair(text)
+            if pair is None:
+                if place > 0 or not _is_header(text):
+                    others.append(f"{path}:{line}: {text!r:.60}")
                 continue
-            first, second, score = _word_pair(text, f"{path}:{line}")
+            first, second, score = pair
             known = [word if word in self else word.lower() for word in (first, second)]
             if all(word in self for word in known):
                 judged.append(score)
                 found.append(self.similarity(*known))
             else:
                 unknown += 1
+        which = (
+            f"{len(others)} line{'s are' if len(others) > 1 else ' is'} not two words and a number, separated by tabs or commas"
+            if others
+            else ""
+        )
         if len(found) < 2:
-            raise InputError(f"{path}: {len(found)} of {len(found) + unknown} pairs have vectors: 2 are needed")
+            reason = f"; {which}, the first: {others[0]}" if others else ""
+            raise InputError(f"{path}: {len(found)} of {len(found) + unknown} pairs have vectors: 2 are needed{reason}")
+        if others:
+            warn(f"{which}, and left out; the first: {others[0]}")
+        constant = [name for name, values in (("judgements", judged), ("similarities", found)) if len(set(values)) == 1]
+        if constant:
+            warn(f"{path}: all {constant[0]} are equal, so there is no correlation: it is NaN")
+            return WordPairEvaluation(np.nan, np.nan, len(found), unknown)
         pearson, spearman = pearsonr(judged, found)[0], spearmanr(judged, found)[0]
         return WordPairEvaluation(float(pearson), float(spearman), len(found), unknown)
 
@@ -207,12 +231,27 @@ def _as_list(words: Words) -> list[str]:
     return [words] if isinstance(words, str) else list(words)
 
 
-def _word_pair(text: str, place: str) -> tuple[str, str, float]:
-    fields = text.split("\t")
+def _fields(text: str) -> list[str]:
+    """Return the fields of a line, separated by tabs or else by commas."""
+    return [field.strip() for field in text.split("\t" if "\t" in text else ",")]
+
+
+def _is_header(text: str) -> bool:
+    fields = _fields(text)
+    return len(fields) >= 3 and all(fields) and all(_number_of(field) is None for field in fields[:3])
+
+
+def _word_pair(text: str) -> tuple[str, str, float] | None:
+    """Return the two words and the number of a line; None if it has something else."""
+    fields = _fields(text)
+    score = _number_of(fields[2]) if len(fields) >= 3 else None
+    return None if score is None or not (fields[0] and fields[1]) else (fields[0], fields[1], score)
+
+
+def _number_of(text: str) -> float | None:
+    """Return the finite number that a text is; None if it is none."""
     try:
-        first, second, score = fields[0].strip(), fields[1].strip(), float(fields[2])
-        if first and second and np.isfinite(score):
-            return first, second, score
-    except (IndexError, ValueError):
-        pass
-    raise InputError(f"{place}: expected two words and a number, separated by tabs, found {text!r:.60}")
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None

@@ -269,3 +269,22 @@ def test_each_row_of_a_block_has_its_share():
     for found, of_row in zip((even, by_weight), expected, strict=True):
         assert np.abs(found.to_numpy() - of_row).max() < 6 * np.sqrt(of_row.max())
         assert found.to_numpy()[of_row == 0].sum() == 0
+
+
+def in_proportion(k, pairs, C, rng, share):
+    C[pairs[k, 1]] += 1
+    C[rng.near(C, share)] += 1
+
+
+def between_items(k, pairs, C, rng, share):
+    C[pairs[k, 1]] += C[pairs[k, 1] // 2]
+    C[rng.near(C, share)] += 1
+
+
+@pytest.mark.parametrize(("strategy", "body"), [("rotation", in_proportion), ("buckets", between_items)])
+def test_rows_of_weight_0_that_are_drawn_are_told(strategy, body):
+    pairs, _, C, rng, _ = arguments()
+    share = strads.weights(np.arange(ITEMS) == 0)
+    with pytest.warns(UserWarning, match="draws rows of weight 0 where a job has no others"):
+        plan = async_for(range(TASKS), body, pairs, C, rng, share, strategy=strategy).plan
+    assert "with weights (equally where all are 0: " in plan.explain()

@@ -179,11 +179,8 @@ class WordVectors:
                 found.append(self.similarity(*known))
             else:
                 unknown += 1
-        which = (
-            f"{len(others)} line{'s are' if len(others) > 1 else ' is'} not two words and a number, separated by tabs or commas"
-            if others
-            else ""
-        )
+        number = f"{len(others)} lines are" if len(others) > 1 else "1 line is"
+        which = f"{number} not two words and a number, separated by tabs or commas"
         if len(found) < 2:
             reason = f"; {which}, the first: {others[0]}" if others else ""
             raise InputError(f"{path}: {len(found)} of {len(found) + unknown} pairs have vectors: 2 are needed{reason}")

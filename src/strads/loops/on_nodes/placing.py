@@ -130,7 +130,6 @@ def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> tuple
     lines, program, bound = list[str](), tasks.program, tasks.bound
     for group, found in enumerate(near):
         names = " and ".join(bound.arguments[p].name for p, number in program.cast.near.items() if number == group)
-        weighted = " with weights" if group in program.facts.weights else ""
         sizes = found.sizes[np.diff(plan.offsets) > 0]
         least, most = int(sizes.min(initial=len(found.rows))), int(sizes.max(initial=0))
         many = f"{most:,}" if least == most else f"{least:,} to {most:,}"
@@ -141,5 +140,5 @@ def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> tuple
         else:
             of = f"the rows that tasks of the job touch, {many}; "
             of += f"a new plan every {DEAL_EVERY} calls" if is_dealt(plan) else "they are the same in every call"
-        lines.append(f"rng.near draws rows of {names}{weighted} from {of}")
+        lines.append(f"rng.near draws rows of {names}{found.about_weights} from {of}")
     return tuple(lines)

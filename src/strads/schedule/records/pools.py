@@ -4,6 +4,7 @@ A job of a rotation draws from its block. Of other plans, it draws from the rows
 job that runs the loop alone draws from all rows.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,11 @@ from strads.schedule.nodes.assignment import job_of_task
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import as_sparse
+
+_WEIGHTLESS = (
+    "rng.near(table, weights) draws rows of weight 0 where a job has no others: `explain()` of the plan says how many; "
+    "give rows that may be drawn a positive weight, or order='sequential', which draws from all rows"
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Pools:
         probability `share`, else the one that is `other` entries from the pool's first. Empty without weights.
     dealt
         Whether pools are blocks of a `Deck`.
+    weightless
+        With weights, number of pools whose rows all have weight 0: of these they are drawn equally.
     """
 
     rows: NDArray[np.int64]
@@ -41,6 +49,7 @@ class Pools:
     share: NDArray[np.float64]
     other: NDArray[np.int64]
     dealt: bool = False
+    weightless: int = 0
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Pools":
         """Return the pools of the given jobs, in the given order; −1 denotes a job without tasks."""
@@ -50,6 +59,13 @@ class Pools:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays, in their order."""
         return self.rows, self.low, self.high, self.share, self.other
+
+    @property
+    def about_weights(self) -> str:
+        """What `explain` says of weights."""
+        if not len(self.share):
+            return ""
+        return " with weights" + (f" (equally where all are 0: {self.weightless:,} pools)" if self.weightless else "")
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -80,8 +96,13 @@ def pools(plan: Plan, records: AccessRecords, tables: frozenset[int], weights: N
         return Pools(every, *whole, share.copy(), np.clip(other, 0, len(every) - 1))
     found = _blocks(plan, records, tables)
     rows, offsets, pool = _recorded(plan, records, tables) if found is None else found
-    share, other = _unweighted() if weights is None else _aliases(rows, offsets, given_weights(weights))
-    return Pools(rows, offsets[pool], offsets[pool + 1], share, other, dealt=found is not None)
+    low, high, dealt = offsets[pool], offsets[pool + 1], found is not None
+    if weights is None:
+        return Pools(rows, low, high, *_unweighted(), dealt)
+    share, other, weightless = _aliases(rows, offsets, given_weights(weights))
+    if weightless:
+        warnings.warn(_WEIGHTLESS, stacklevel=2)
+    return Pools(rows, low, high, share, other, dealt, weightless)
 
 
 def merged(found: Pools, old: Plan, new: Plan) -> Pools:
@@ -178,11 +199,10 @@ def _list_rows(
 
 def _aliases(
     rows: NDArray[np.int64], offsets: NDArray[np.int64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the alias table of each pool; rows are equally likely if none of a pool has a weight."""
+) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+    """Return the alias table of each pool, and in how many of them rows are equally likely as none has a weight."""
     share, other = np.ones(len(rows)), np.zeros(len(rows), np.int64)
-    _fill(rows, offsets, weights, share, other)
-    return share, other
+    return share, other, int(_fill(rows, offsets, weights, share, other))
 
 
 @njit(nogil=True, cache=True)
@@ -192,7 +212,8 @@ def _fill(
     weights: NDArray[np.float64],
     share: NDArray[np.float64],
     other: NDArray[np.int64],
-) -> None:
+) -> int:
+    weightless = 0
     for pool in range(len(offsets) - 1):
         first, last = offsets[pool], offsets[pool + 1]
         own = np.empty(last - first)
@@ -202,3 +223,6 @@ def _fill(
             total += own[entry - first]
         if total > 0:
             fill_aliases(own * (len(own) / total), share[first:last], other[first:last])
+        elif len(own) > 0:
+            weightless += 1
+    return weightless

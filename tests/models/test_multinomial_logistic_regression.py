@@ -210,6 +210,32 @@ def test_weights_count_as_repetitions():
         np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("penalty", ["l2", "l1", None])
+def test_a_class_without_weight_has_no_probability(kind, penalty, tmp_path):
+    X, y = data(13, kind, classes=4)
+    weights = (y != "perhaps").astype(float)
+    options = {"class_weight": "balanced", "tol": 1e-3}
+    model = MultinomialLogisticRegression(penalty, **options).fit(X, y, weights)
+    rows = np.flatnonzero(weights)
+    without = MultinomialLogisticRegression(penalty, **options).fit(X[rows], y[rows])
+    assert model.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(model.coef_, np.insert(without.coef_, 1, 0, axis=0))
+    np.testing.assert_allclose(model.intercept_.sum(), 0, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X), np.insert(without.predict_proba(X), 1, 0, axis=1), atol=1e-12)
+    model.save(tmp_path / "model.npz")
+    loaded = MultinomialLogisticRegression.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), without.predict(X))
+
+
+def test_a_class_without_weight_and_without_intercepts_is_as_in_scikit_learn():
+    X, y = data(14)
+    weights = (y != "perhaps").astype(float)
+    model = MultinomialLogisticRegression(fit_intercept=False, tol=1e-11).fit(X, y, weights)
+    peer = Peer(fit_intercept=False, tol=1e-9, solver="newton-cg").fit(X, y, weights)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+
+
 def test_history_and_saving(tmp_path):
     X, y = data(13)
     model = MultinomialLogisticRegression("l1", 0.2, class_weight={"no": 2.0}).fit(X, y)
@@ -293,7 +319,7 @@ def test_bad_data():
         with pytest.raises(InputError, match=problem):
             model.fit(X, y, sample_weight=np.where(np.arange(len(y)) == 0, weight, 1.0))
     with pytest.raises(InputError, match="all samples of class 'no' have weight 0"):
-        model.fit(X, y, sample_weight=(y != "no").astype(float))
+        model.fit(X, y, sample_weight=(y == "perhaps").astype(float))
     with pytest.raises(InputError, match="89 weights, but X has 90 rows"):
         model.fit(X, y, sample_weight=np.ones(89))
     for penalty in ("l2", "l1"):

@@ -1,7 +1,7 @@
 """Classification of any number of classes by a softmax of linear functions."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
 from strads.models.regression.inputs import as_class_factors, as_classes, as_rows, as_sample_weights
 from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+
+_NEVER = -40.0  # as the others' scores sum to 0, the largest is 0 or more, and such a class has a probability of 0
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +34,8 @@ class MultinomialLogisticRegression(LinearClassifier):
     C : float, default 1.0
         Weight of the loss relative to the penalty, above 0.
     class_weight : dict of label → float, "balanced" or None, default None
-        Factor of the weights of each class's samples; "balanced": all classes get equal total weight.
+        Factor of the weights of each class's samples; "balanced": all classes get equal total weight. If all samples
+        of a class have weight 0, its probability is 0.
     fit_intercept : bool, default True
     tol : float, default 1e-4
         Duality gap to reach, relative to the objective without features; without a penalty there is no such bound, and
@@ -96,19 +99,31 @@ class MultinomialLogisticRegression(LinearClassifier):
     verbose: bool = False
 
     _rows_of_two = 2
+    _present: NDArray[np.intp] = field(init=False)  # the classes that are fitted
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         X = as_rows(self, X)
         self.classes_, codes = as_classes(y, X.shape[0])
         weights = as_sample_weights(sample_weight, X.shape[0])
         totals = np.bincount(codes, weights, len(self.classes_)).astype(np.float64)
-        weights *= float(self.C) * as_class_factors(self.class_weight, self.classes_, totals)[codes]
+        factors = as_class_factors(self.class_weight, self.classes_, totals, may_be_empty=True)
+        weights *= float(self.C) * factors[codes]
+        self._present = np.flatnonzero(totals > 0.0) if self.fit_intercept else np.arange(len(totals))
+        if len(self._present) < len(totals):
+            rows = np.flatnonzero(totals[codes] > 0.0)
+            X, codes, weights = X[rows], np.searchsorted(self._present, codes[rows]), weights[rows]
         self._forget("coef_")
         ridge, l1 = float(self.penalty == "l2"), float(self.penalty == "l1")
         fit_softmax(self, X, codes, weights, ridge=ridge, l1=l1, on_iteration=on_iteration, start=start)
 
     def _publish(self, learnt: Minimum) -> None:
         self.coef_, self.intercept_, self.dual_gap_ = learnt.coef, learnt.intercept, learnt.gap
+        count = len(self.classes_)
+        if len(self._present) < count:
+            self.coef_ = np.zeros((count, learnt.coef.shape[1]), learnt.coef.dtype)
+            self.intercept_ = np.full(count, _NEVER, learnt.intercept.dtype)
+            self.coef_[self._present], self.intercept_[self._present] = learnt.coef, learnt.intercept
+            self.intercept_ -= self.intercept_.mean()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -35,10 +35,10 @@ def fit_softmax(
     Parameters
     ----------
     model
-        Has `classes_`, `fit_intercept`, `tol`, `max_iter`, and `coef_` when it has been trained.
+        Has `fit_intercept`, `tol`, `max_iter`, and `coef_` when it has been trained.
     X : array in C order or CSR matrix of shape (n_samples, n_features)
     codes, weights : arrays of shape (n_samples,)
-        The class of each sample, from 0, and the factor of its loss.
+        The class of each sample, from 0, of which each occurs, and the factor of its loss.
     ridge
         That of `RidgeProblem`.
     l1
@@ -56,7 +56,7 @@ def fit_softmax(
     settings: Any = model
     X, shift = centre_far_columns(X, weights) if settings.fit_intercept else (X, NO_SHIFT)
     with one_blas_thread():
-        blocks = RowBlocks(X, codes.astype(np.int32), weights, len(settings.classes_), model._threads)
+        blocks = RowBlocks(X, codes.astype(np.int32), weights, int(codes.max()) + 1, model._threads)
         begin = None
         if first is not None:
             intercepts = shift.inside(*first) if settings.fit_intercept else np.zeros(len(first[1]))

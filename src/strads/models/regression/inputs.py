@@ -182,7 +182,7 @@ def as_two_classes(y: Any, samples: int) -> tuple[NDArray[Any], Array]:
     return classes, np.where(places == 1, 1.0, -1.0)
 
 
-def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array) -> Array:
+def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array, *, may_be_empty: bool = False) -> Array:
     """Return the weight factor of each class's samples, shape (n_classes,).
 
     Parameters
@@ -191,15 +191,18 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array) -> Array
         "balanced": all classes get equal total weight; a class without a factor has 1.
     classes, totals
         The labels, and the sum of the sample weights of each class.
+    may_be_empty
+        Whether all weights of some classes may be 0; these do not count among all classes then.
 
     Raises
     ------
     ArgumentError, InputError
-        If a label does not exist, a factor is not positive, or all weights of a class are 0.
+        If a label does not exist, a factor is not positive, or all weights of a class are 0, or of all but one.
     """
     known = classes.tolist()
+    is_empty = totals == 0.0
     for label, total in zip(known, totals.tolist(), strict=True):
-        if total == 0.0:
+        if total == 0.0 and not (may_be_empty and (~is_empty).sum() > 1):
             raise InputError(f"sample_weight: all samples of class {label!r} have weight 0: remove the class")
     if wanted is None:
         return np.ones(len(known))
@@ -215,7 +218,7 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array) -> Array
                 raise ArgumentError(f"class_weight of {label!r} is {factor!r}: give a positive number")
         return np.array([float(wanted.get(label, 1.0)) for label in known])
     if isinstance(wanted, str) and wanted == "balanced":
-        return np.asarray(totals.sum() / (len(known) * totals))
+        return np.asarray(totals.sum() / ((~is_empty).sum() * np.where(is_empty, 1.0, totals)))
     raise ArgumentError(f'class_weight={wanted!r}: give a dict of label → weight, "balanced" or None')
 
 

@@ -103,3 +103,28 @@ def test_bad_input(strads: Strads, tmp_path: Path, options: tuple[object, ...], 
     assert problem in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_column_of_weights(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    options = ("--target", "kind", "--weights", "x11", "--out", tmp_path / "run")
+    done = strads("train", "mlr", "--data", folder / "train.csv", *options)
+    assert done.returncode != 0
+    assert "train.csv:" in done.stderr
+    assert "is negative: give 0 or more" in done.stderr.replace("\n", " ")
+    for name in ("train", "test"):
+        header, *lines = (folder / f"{name}.csv").read_text().splitlines()
+        rows = [f"{line},{number % 3}" for number, line in enumerate(lines)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{header},often", *rows]) + "\n")
+    options = ("--target", "kind", "--weights", "often", "--test", tmp_path / "test.csv", "--out", tmp_path / "run")
+    done = strads("train", "mlr", "--data", tmp_path / "train.csv", *options)
+    assert done.returncode == 0, done.stderr
+    X, y = samples()
+    model = MultinomialLogisticRegression.load(tmp_path / "run" / "model.npz")
+    expected = MultinomialLogisticRegression().fit(X[:160], LABELS[y[:160]], np.arange(160) % 3)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.feature_names_in_.tolist() == [f"x{column}" for column in range(12)]
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["accuracy"] == model.score(X[160:], LABELS[y[160:]])
+    done = strads("train", "mlr", "--data", folder / "train.svm", "--weights", "often", "--out", tmp_path / "other")
+    assert done.returncode != 0
+    assert "no column of numbers 'often'" in done.stderr.replace("\n", " ")

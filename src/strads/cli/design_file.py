@@ -84,6 +84,22 @@ class Samples:
         found = None if where is None else lambda row: where(int(rows[row]))
         return replace(self, X=X, y=self.y[rows], where=found)
 
+    def without(self, name: str) -> tuple["Samples", NDArray[np.float64]]:
+        """Return the samples without a column, and the numbers of that column.
+
+        Raises
+        ------
+        ValueError
+            If no column has this name.
+        """
+        names = [str(each) for each in self.names]
+        place = names.index(name)
+        kept = [each for each in range(len(names)) if each != place]
+        column = self.X[:, [place]]
+        values = column.toarray() if scipy.sparse.issparse(column) else column
+        X, features = self.X[:, kept], replace(self.features, names=[self.names[each] for each in kept])
+        return replace(self, X=X, features=features), np.asarray(values, np.float64).ravel()
+
     @property
     def stored(self) -> int:
         """Number of stored entries of X: all entries if it is dense."""

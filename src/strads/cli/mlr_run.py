@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.cli.design_file import Samples
 from strads.cli.samples_run import InterceptOption, IterationsOption, SamplesRun, ToleranceOption
 from strads.cli.targets import as_labels, check_known
-from strads.cli.train_options import model_option, positive
+from strads.cli.train_options import data_option, model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
 from strads.progress import format_figure
@@ -48,6 +48,11 @@ class MlrRun(SamplesRun):
     balanced: Annotated[
         bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
+    weights: Annotated[
+        str | None, data_option(metavar="COLUMN", help="Column with the weight of each sample, 0 or more; no feature.")
+    ] = None
+
+    _weights: NDArray[np.float64] | None = field(init=False, default=None)
 
     command: ClassVar[str] = "mlr"
     estimator: ClassVar[str] = "MultinomialLogisticRegression"
@@ -57,6 +62,29 @@ class MlrRun(SamplesRun):
         penalty = None if self.parameters.penalty == "none" else self.parameters.penalty
         weight = "balanced" if self.balanced else None
         return super().recorded_parameters() | {"penalty": penalty, "class_weight": weight}
+
+    def read(self) -> None:
+        """Read the samples, and take the column of weights from them."""
+        super().read()
+        if self.weights is None:
+            return
+        self._samples, self._weights = self._without_weights(self.data, self._samples)
+        if np.any(wrong := self._weights < 0):
+            row = int(np.argmax(wrong))
+            where = f"{self.data}: sample {row + 1}" if self._samples.where is None else self._samples.where(row)
+            raise InputError(f"{where}: the weight {self._weights[row]:g} is negative: give 0 or more")
+        if self._held_out is not None:  # which all count the same
+            self._held_out, _ = self._without_weights(self.options.test or self.data, self._held_out)
+
+    def _without_weights(self, path: Path, samples: Samples) -> tuple[Samples, NDArray[np.float64]]:
+        assert self.weights is not None
+        if len(samples.names) < 2 or self.weights not in map(str, samples.names):
+            raise InputError(f"{path}: there is no column of numbers {self.weights!r} for --weights beside features")
+        return samples.without(self.weights)
+
+    def arguments(self) -> Record:
+        """How the files are read."""
+        return super().arguments() | {"weights": self.weights}
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """Labels: integers if possible, else strings; the same for all samples."""
@@ -71,7 +99,7 @@ class MlrRun(SamplesRun):
         """Train on the samples; a tolerance that is not reached is reported with the results."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            self.model.fit(self._samples.X, self._y, on_iteration=on_record)
+            self.model.fit(self._samples.X, self._y, self._weights, on_iteration=on_record)
 
     def announcement(self) -> list[str]:
         """The amount of data, and the classes."""

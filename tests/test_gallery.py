@@ -1,6 +1,5 @@
 """The gallery shows the loops of `examples/loops` as they are, and they do what it says."""
 
-import importlib.util
 import inspect
 import re
 from functools import partial
@@ -8,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loading import load
 
 import strads
 
@@ -18,12 +18,7 @@ SMALL = 0.02  # the scale at which the pages explain plans
 
 @pytest.fixture
 def module(request: pytest.FixtureRequest) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(request.param.stem, request.param)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(request.param)
 
 
 def page_of(module: ModuleType) -> tuple[str, str, str]:

@@ -1,24 +1,14 @@
 """The serial program of `examples/mlr_serial.py` becomes `examples/mlr.py` by few changes (thesis fig. 6.1 to 6.4)."""
 
 import difflib
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_few_lines_differ() -> None:
@@ -34,7 +24,7 @@ def test_few_lines_differ() -> None:
 def test_both_learn_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     losses = {}
     for name in ("mlr_serial", "mlr"):
-        load(name).main()
+        load(EXAMPLES / f"{name}.py").main()
         losses[name] = [float(found) for found in re.findall(r"loss ([\d.]+)", capsys.readouterr().out)]
     assert len(losses["mlr"]) == len(losses["mlr_serial"]) == 10
     assert losses["mlr"][-1] == pytest.approx(losses["mlr_serial"][-1], rel=0.03)

@@ -1,11 +1,11 @@
 """The example that lays out points as UMAP does: neighbours stay together, on any threads and nodes alike."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from loading import load
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
@@ -15,13 +15,7 @@ import strads
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    path = Path(__file__).parents[1] / "examples" / "umap_layout.py"
-    spec = importlib.util.spec_from_file_location("umap_layout", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).parents[1] / "examples" / "umap_layout.py")
 
 
 def test_neighbours_stay_together_whatever_the_threads_and_nodes(example):

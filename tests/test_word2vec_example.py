@@ -1,23 +1,13 @@
 """`examples/word2vec.py` is the serial program with few lines changed, and learns the same (thesis fig. 6.1, 6.4)."""
 
 import difflib
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def code_of(name: str) -> list[str]:
@@ -36,7 +26,7 @@ def test_few_lines_differ() -> None:
 def test_both_learn_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for name in ("word2vec_serial", "word2vec"):
-        load(name).main(epochs=1)
+        load(EXAMPLES / f"{name}.py").main(epochs=1)
         found.append([float(number) for number in re.findall(r"\d+\.\d+", capsys.readouterr().out)])
     assert found[0][0] == pytest.approx(found[1][0], abs=0.02)  # loss; the order of pairs differs
     assert found[0][1] == pytest.approx(found[1][1], abs=0.05)

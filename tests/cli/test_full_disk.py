@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from outputs import read_run
 
 from strads.cli.run_directory import RunDirectory
 from strads.cli.snapshots import Snapshots
@@ -16,10 +16,6 @@ from strads.models import MatrixFactorization
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and files of POSIX")
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def run_of(folder: Path) -> dict:
-    return json.loads((folder / "run.json").read_text())
 
 
 def fill_disk(patch: pytest.MonkeyPatch) -> None:
@@ -36,7 +32,7 @@ def test_the_outcome_is_recorded_on_a_full_disk(tmp_path, monkeypatch):
         run.begin({"command": "train"})
         fill_disk(monkeypatch)
         run.finish("failed", {"error": "a reason" * 100})
-    assert (run_of(tmp_path)["status"], run_of(tmp_path)["command"]) == ("failed", "train")
+    assert (read_run(tmp_path)["status"], read_run(tmp_path)["command"]) == ("failed", "train")
 
 
 def test_metrics_end_with_a_whole_line_and_go_on_when_there_is_room(tmp_path):
@@ -103,7 +99,7 @@ def test_a_model_that_cannot_be_saved_is_saved_elsewhere(strads, files, tmp_path
     assert "No space left on device" in done.stderr
     assert str(model) in done.stderr
     assert MatrixFactorization.load(model).n_iter_ == 2
-    assert run_of(tmp_path / "run")["status"] == "failed"
+    assert read_run(tmp_path / "run")["status"] == "failed"
 
 
 def test_a_score_that_fails_is_a_note(strads, reviews, tmp_path, monkeypatch):
@@ -115,7 +111,7 @@ def test_a_score_that_fails_is_a_note(strads, reviews, tmp_path, monkeypatch):
     done = strads("train", "lda", *data, "--out", tmp_path / "run")
     assert (done.returncode, done.stderr) == (0, "")
     assert "held-out data could not be evaluated: no room" in " ".join(done.stdout.split())
-    assert (run_of(tmp_path / "run")["status"], run_of(tmp_path / "run")["not_measured"]) == ("finished", "no room")
+    assert (read_run(tmp_path / "run")["status"], read_run(tmp_path / "run")["not_measured"]) == ("finished", "no room")
 
 
 @pytest.fixture
@@ -143,7 +139,7 @@ def test_a_closed_terminal_ends_a_run_like_ctrl_c(training, tmp_path):
     training.send_signal(signal.SIGHUP)
     assert training.communicate(timeout=60)[1] == ""
     assert training.returncode == 130
-    assert (run_of(tmp_path / "run")["status"], run_of(tmp_path / "run")["signal"]) == ("interrupted", "SIGHUP")
+    assert (read_run(tmp_path / "run")["status"], read_run(tmp_path / "run")["signal"]) == ("interrupted", "SIGHUP")
     MatrixFactorization.load(tmp_path / "run" / "model.npz")
 
 
@@ -152,5 +148,5 @@ def test_output_that_nobody_reads_ends_a_run_like_ctrl_c(training, tmp_path):
     training.wait(60)
     assert training.stderr.read() == ""
     assert training.returncode == 130
-    assert (run_of(tmp_path / "run")["status"], run_of(tmp_path / "run")["signal"]) == ("interrupted", "SIGPIPE")
+    assert (read_run(tmp_path / "run")["status"], read_run(tmp_path / "run")["signal"]) == ("interrupted", "SIGPIPE")
     MatrixFactorization.load(tmp_path / "run" / "model.npz")

@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM in mid-training."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from outputs import read_metrics, read_run
 
 from strads.cli.interrupts import Interrupts
 from strads.models import MatrixFactorization
@@ -33,10 +33,10 @@ def test_what_was_learnt_is_saved(
     assert time.monotonic() - sent < 20
     assert errors == ""
     assert f"interrupted ({number.name})" in output
-    run = json.loads((tmp_path / "run.json").read_text())
+    run = read_run(tmp_path)
     assert (run["status"], run["signal"]) == ("interrupted", number.name)
     model = MatrixFactorization.load(tmp_path / "model.npz")
-    metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    metrics = read_metrics(tmp_path)
     assert 1 <= len(metrics) == model.n_iter_ == run["epochs"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
 

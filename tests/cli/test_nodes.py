@@ -1,6 +1,5 @@
 """The command line on several nodes: the same result, told once; interrupts, lost nodes."""
 
-import json
 import os
 import re
 import signal
@@ -8,11 +7,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from launching import assert_ended, needs_mpi, run_under_mpi, start_under_mpi
+from outputs import lose_node_1, read_metrics, read_run
 
 from strads.models import MatrixFactorization
 
@@ -28,14 +27,6 @@ def under_mpi(processes: int, *arguments: str) -> subprocess.CompletedProcess[st
     return run_under_mpi(processes, "-m", "strads", *arguments, options=["--bind-to", "none"])
 
 
-def run_of(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def metrics_of(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
 def alone(strads: Strads, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on one thread of one process."""
@@ -49,13 +40,13 @@ def assert_same(out: Path, alone: Path, backend: str, nodes: int) -> None:
     with np.load(out / "model.npz") as ours, np.load(alone / "model.npz") as theirs:
         assert ours["users"].tobytes() == theirs["users"].tobytes()
         assert ours["items"].tobytes() == theirs["items"].tobytes()
-    for record, expected in zip(metrics_of(out), metrics_of(alone), strict=True):
+    for record, expected in zip(read_metrics(out), read_metrics(alone), strict=True):
         for measure in ("rmse", "validation_rmse", "samples"):
             assert record[measure] == expected[measure]
         assert [node["rank"] for node in record["nodes"]] == list(range(nodes))
         assert all(node["bytes_sent"] > 0 for node in record["nodes"])
         assert len(expected["nodes"]) == 1
-    where = run_of(out)["cluster"]
+    where = read_run(out)["cluster"]
     assert where["backend"] == backend
     assert [node["rank"] for node in where["nodes"]] == list(range(nodes))
     assert where["hosts"] == [os.uname().nodename]
@@ -166,14 +157,14 @@ def training_for_long(files: Path, out: Path, processes: int) -> subprocess.Pope
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupting_mpiexec_saves_what_was_learnt(files: Path, tmp_path: Path, number: signal.Signals) -> None:
     job = training_for_long(files, tmp_path, 3)
-    pids = [node["pid"] for node in run_of(tmp_path)["cluster"]["nodes"]]
+    pids = [node["pid"] for node in read_run(tmp_path)["cluster"]["nodes"]]
     job.send_signal(number)
     job.communicate(timeout=20)
     assert job.returncode != 0
     assert_ended(pids)
-    run = run_of(tmp_path)
+    run = read_run(tmp_path)
     assert (run["status"], run["signal"]) == ("interrupted", "SIGTERM")
-    metrics = metrics_of(tmp_path)
+    metrics = read_metrics(tmp_path)
     assert len(metrics) == run["epochs"] >= 3
     # On a busy machine there may not be the time for more than the snapshot that there was.
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == run["model_epoch"] <= run["epochs"]
@@ -182,28 +173,21 @@ def test_interrupting_mpiexec_saves_what_was_learnt(files: Path, tmp_path: Path,
 @needs_mpi
 def test_interrupting_the_driver_alone_leaves_time_for_everything(files: Path, tmp_path: Path) -> None:
     job = training_for_long(files, tmp_path, 2)
-    os.kill(run_of(tmp_path)["cluster"]["nodes"][0]["pid"], signal.SIGINT)
+    os.kill(read_run(tmp_path)["cluster"]["nodes"][0]["pid"], signal.SIGINT)
     output, _ = job.communicate(timeout=30)
     assert job.returncode == 130
-    run = run_of(tmp_path)
+    run = read_run(tmp_path)
     assert f"interrupted (SIGINT) after {run['epochs']} of" in output
     assert run["status"] == "interrupted"
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == run["model_epoch"] == run["epochs"]
-    assert len(metrics_of(tmp_path)) == run["epochs"]
+    assert len(read_metrics(tmp_path)) == run["epochs"]
 
 
 @needs_mpi
 def test_a_lost_node_is_named_and_metrics_are_kept(files: Path, tmp_path: Path) -> None:
     job = training_for_long(files, tmp_path, 3)
-    nodes = run_of(tmp_path)["cluster"]["nodes"]
-    os.kill(nodes[1]["pid"], signal.SIGKILL)
-    job.communicate(timeout=30)
-    assert job.returncode != 0
-    assert_ended([node["pid"] for node in nodes])
-    run = run_of(tmp_path)
-    assert run["status"] == "failed"
-    assert f"node 1 ({nodes[1]['host']}) is lost" in run["error"]
-    assert len(metrics_of(tmp_path)) >= run["epochs"] >= 3
+    run = lose_node_1(job, tmp_path)
+    assert len(read_metrics(tmp_path)) >= run["epochs"] >= 3
 
 
 @pytest.mark.slow

@@ -1,17 +1,16 @@
 """`strads train lda` on several nodes: the same topics, told once; interrupts, lost nodes."""
 
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from launching import assert_ended, needs_mpi, run_under_mpi, start_under_mpi
+from outputs import lose_node_1, read_metrics, read_run
 
 from strads.models import LatentDirichletAllocation
 
@@ -23,14 +22,6 @@ UNBOUND = ["--bind-to", "none"]
 def train(reviews: Path, out: Path, *options: object) -> list[str]:
     data = ("--data", reviews / "reviews.txt.gz", "--out", out)
     return ["train", "lda", *map(str, (*data, *options))]
-
-
-def run_of(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def metrics_of(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +42,11 @@ def assert_same(done: subprocess.CompletedProcess[str], out: Path, alone: Path, 
         for table in ("offsets", "topics", "counts", "alpha"):
             assert ours[table].tobytes() == theirs[table].tobytes()
     assert (out / "topics.txt").read_text() == (alone / "topics.txt").read_text()
-    for record, expected in zip(metrics_of(out), metrics_of(alone), strict=True):
+    for record, expected in zip(read_metrics(out), read_metrics(alone), strict=True):
         assert record["objective"] == pytest.approx(expected["objective"], rel=1e-9)
         assert record["samples"] == expected["samples"]
         assert [node["rank"] for node in record["nodes"]] == list(range(nodes))
-    assert run_of(out)["cluster"]["backend"] == backend
+    assert read_run(out)["cluster"]["backend"] == backend
 
 
 def test_logical_nodes(strads: Strads, reviews: Path, alone: Path, tmp_path: Path) -> None:
@@ -103,14 +94,14 @@ def training_for_long(reviews: Path, out: Path, processes: int) -> subprocess.Po
 @needs_mpi
 def test_interrupting_the_driver_saves_the_iteration(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 2)
-    os.kill(run_of(tmp_path)["cluster"]["nodes"][0]["pid"], signal.SIGINT)
+    os.kill(read_run(tmp_path)["cluster"]["nodes"][0]["pid"], signal.SIGINT)
     output, _ = job.communicate(timeout=30)
     assert job.returncode == 130
-    run = run_of(tmp_path)
+    run = read_run(tmp_path)
     assert f"interrupted (SIGINT) after {run['iterations']} of" in output
     assert run["status"] == "interrupted"
     model = LatentDirichletAllocation.load(tmp_path / "model.npz")
-    assert model.n_iter_ == run["model_iteration"] == run["iterations"] == len(metrics_of(tmp_path))
+    assert model.n_iter_ == run["model_iteration"] == run["iterations"] == len(read_metrics(tmp_path))
     assert model.topic_word_counts_.sum() == run["data"]["training_tokens"]
 
 
@@ -118,14 +109,14 @@ def test_interrupting_the_driver_saves_the_iteration(reviews: Path, tmp_path: Pa
 @needs_mpi
 def test_interrupting_mpiexec_keeps_the_metrics(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 2)
-    pids = [node["pid"] for node in run_of(tmp_path)["cluster"]["nodes"]]
+    pids = [node["pid"] for node in read_run(tmp_path)["cluster"]["nodes"]]
     job.send_signal(signal.SIGINT)
     job.communicate(timeout=20)
     assert job.returncode != 0
     assert_ended(pids)
-    run = run_of(tmp_path)
+    run = read_run(tmp_path)
     assert (run["status"], run["signal"]) == ("interrupted", "SIGTERM")
-    assert len(metrics_of(tmp_path)) >= run["iterations"] >= 3
+    assert len(read_metrics(tmp_path)) >= run["iterations"] >= 3
     # A quarter of a second may not be enough for the model.
     if run["model_iteration"] is not None:
         assert LatentDirichletAllocation.load(tmp_path / "model.npz").n_iter_ == run["model_iteration"]
@@ -135,15 +126,8 @@ def test_interrupting_mpiexec_keeps_the_metrics(reviews: Path, tmp_path: Path) -
 @needs_mpi
 def test_a_lost_node_is_named_and_metrics_are_kept(reviews: Path, tmp_path: Path) -> None:
     job = training_for_long(reviews, tmp_path, 3)
-    nodes = run_of(tmp_path)["cluster"]["nodes"]
-    os.kill(nodes[1]["pid"], signal.SIGKILL)
-    job.communicate(timeout=30)
-    assert job.returncode != 0
-    assert_ended([node["pid"] for node in nodes])
-    run = run_of(tmp_path)
-    assert run["status"] == "failed"
-    assert f"node 1 ({nodes[1]['host']}) is lost" in run["error"]
-    assert len(metrics_of(tmp_path)) >= run["iterations"] >= 3
+    run = lose_node_1(job, tmp_path)
+    assert len(read_metrics(tmp_path)) >= run["iterations"] >= 3
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
 """`strads train bpr` from a shell's point of view."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from outputs import read_metrics, read_run
 
 from strads.models import BayesianPersonalizedRanking, evaluate_ranking
 
@@ -38,9 +38,9 @@ def test_directory_holds_model_metrics_and_record(run: tuple[Path, str]) -> None
     model = BayesianPersonalizedRanking.load(out / "model.npz")
     assert model.user_ids_.tolist() == list(range(1, 61))
     assert model.user_factors_.shape == (60, 4)
-    metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    metrics = read_metrics(out)
     assert model.history_ == metrics
-    record = json.loads((out / "run.json").read_text())
+    record = read_run(out)
     assert record["status"] == "finished"
     assert record["validation_auc"] == metrics[-1]["validation_auc"]
     assert "held-out AUC" in shown
@@ -57,7 +57,7 @@ def test_logical_nodes_give_the_same_model(strads: Strads, data: Path, run: tupl
 def test_likes_from_a_score_on(strads: Strads, data: Path, tmp_path: Path) -> None:
     done = strads("train", "bpr", "--data", data, "--out", tmp_path / "run", *QUICK, "--at-least", 4)
     assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record = read_run(tmp_path / "run")
     scores = [int(line.split()[2]) for line in data.read_text().splitlines()]
     assert record["data"]["likes"] == sum(score >= 4 for score in scores)
 
@@ -72,7 +72,7 @@ def test_what_is_held_out_by_time(strads: Strads, tmp_path: Path, split: str, he
     data = ("--data", tmp_path / "data.csv", "--out", tmp_path / "run")
     done = strads("train", "bpr", *data, *QUICK, "--split", split)
     assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record = read_run(tmp_path / "run")
     assert record["data"]["held_out"] == held_out
     assert "the best 10" in done.stdout
     model = BayesianPersonalizedRanking.load(tmp_path / "run" / "model.npz")

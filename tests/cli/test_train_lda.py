@@ -1,6 +1,5 @@
 """`strads train lda` from a shell's point of view."""
 
-import json
 import math
 import signal
 import subprocess
@@ -8,24 +7,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from outputs import read_metrics, read_run
 
 from strads.models import LatentDirichletAllocation
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 FILES = ["metrics.jsonl", "model.npz", "run.json", "topics.txt"]
 QUICK = ("--topics", 3, "--iterations", 30, "--seed", 3)
-
-
-def read_run(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def read_metrics(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 def read_topics(out: Path) -> list[list[str]]:

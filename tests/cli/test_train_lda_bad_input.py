@@ -1,30 +1,21 @@
 """Wrong documents and options of `strads train lda` end in one readable line, exit code 2, and nothing on disk."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from strads.cli import run
+from outputs import refusal
 
 UCI = "2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n"
 TEXT = "cat dog cat\ndog cat dog\n" * 5
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
-    """What standard error says of options; checks what holds for every refusal."""
-
-    def refuse(*options: object) -> str:
-        code = run(["train", "lda", "--out", str(tmp_path / "out"), *map(str, options)])
-        errors = capsys.readouterr().err
-        assert code == 2, errors
-        assert errors.startswith("strads: error: ")
-        assert errors.count("\n") == 1
-        assert not (tmp_path / "out").exists()
-        return errors
-
-    return refuse
+def refused(strads: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Callable[..., str]:
+    """What standard error says of options."""
+    out = tmp_path / "out"
+    return lambda *options: refusal(strads("train", "lda", "--out", out, *options), out)
 
 
 @pytest.mark.parametrize(

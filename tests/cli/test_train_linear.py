@@ -1,7 +1,6 @@
 """`strads train lasso` and `strads train logistic` from a shell's point of view."""
 
 import gzip
-import json
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from outputs import read_metrics, read_run
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold
 
@@ -21,14 +21,6 @@ from strads.models import ElasticNet, ElasticNetCV, Lasso, LogisticRegression, a
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 N, P = 300, 60
-
-
-def read_run(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def read_metrics(out: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 def read_coefficients(out: Path) -> dict[str, float]:

@@ -1,28 +1,19 @@
 """`strads train mf` from a shell's point of view."""
 
-import json
 import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from outputs import read_metrics, read_run
 
 from strads.models import MatrixFactorization
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 ML_100K = Path(__file__).parents[2] / "../shared/data/ml-100k/u.data.gz"
 QUICK = ("--rank", 4, "--epochs", 3)
-
-
-def read_run(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def read_metrics(out: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +197,7 @@ def test_quiet(strads: Strads, files: Path, tmp_path: Path) -> None:
     done = strads("train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path, "--epochs", 2, "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == 2
-    assert "quiet" not in json.loads((tmp_path / "run.json").read_text())["arguments"]
+    assert "quiet" not in read_run(tmp_path)["arguments"]
 
 
 def test_ids_that_only_a_few_make_texts_are_reported(strads: Strads, tmp_path: Path) -> None:

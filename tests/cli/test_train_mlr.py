@@ -1,12 +1,12 @@
 """`strads train mlr` from a shell's point of view."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from outputs import read_run
 from sklearn.datasets import dump_svmlight_file
 
 from strads.models import MultinomialLogisticRegression
@@ -46,7 +46,7 @@ def test_directory_holds_model_metrics_coefficients_and_record(strads: Strads, f
     expected = MultinomialLogisticRegression().fit(X[:160], LABELS[y[:160]])
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.classes_.tolist() == LABELS.tolist()
-    record = json.loads((out / "run.json").read_text())
+    record = read_run(out)
     assert record["status"] == "finished"
     assert record["converged"]
     assert record["data"]["classes"] == 3
@@ -80,7 +80,7 @@ def test_a_tolerance_that_is_not_reached_is_told(strads: Strads, folder: Path, t
                   "--out", tmp_path / "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "did not come down to --tol 1e-09" in " ".join(done.stdout.split())
-    assert not json.loads((tmp_path / "run" / "run.json").read_text())["converged"]
+    assert not read_run(tmp_path / "run")["converged"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """`strads train transe` from a shell's point of view, and wrong input of it."""
 
 import gzip
-import json
 import signal
 import subprocess
 import sys
@@ -12,22 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from outputs import read_metrics, read_run, refusal
 
-from strads.cli import run
 from strads.models import TransE
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 FILES = ["metrics.jsonl", "model.npz", "run.json"]
 ELEMENTS = 6  # entities are sets of so many, relation k adds element k
 QUICK = ("--dimensions", 16, "--epochs", 60)
-
-
-def read_run(out: Path) -> dict[str, Any]:
-    return json.loads((out / "run.json").read_text())
-
-
-def read_metrics(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -119,19 +110,10 @@ def test_an_interrupted_run_ends_its_epoch_and_saves_it(
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
-    """What standard error says of options; checks what holds for every refusal."""
-
-    def refuse(*options: object) -> str:
-        code = run(["train", "transe", "--out", str(tmp_path / "out"), *map(str, options)])
-        errors = capsys.readouterr().err
-        assert code == 2, errors
-        assert errors.startswith("strads: error: ")
-        assert errors.count("\n") == 1
-        assert not (tmp_path / "out").exists()
-        return errors
-
-    return refuse
+def refused(strads: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Callable[..., str]:
+    """What standard error says of options."""
+    out = tmp_path / "out"
+    return lambda *options: refusal(strads("train", "transe", "--out", out, *options), out)
 
 
 @pytest.mark.parametrize(

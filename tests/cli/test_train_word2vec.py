@@ -1,6 +1,5 @@
 """`strads train word2vec` from a shell's point of view, and what it refuses."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launching import needs_mpi, run_under_mpi
+from outputs import read_metrics, read_run
 
 from strads.cli import run
 from strads.models import Word2Vec, WordVectors
@@ -32,12 +32,12 @@ def test_directory_holds_model_metrics_and_record(trained: tuple[Path, str]) -> 
     out = folder / "run"
     assert sorted(path.name for path in out.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
     model = Word2Vec.load(out / "model.npz")
-    metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    metrics = read_metrics(out)
     assert model.history_ == metrics
     assert [record["iteration"] for record in metrics] == [1, 2, 3, 4]
     assert metrics[-1]["objective"] < metrics[0]["objective"]
     assert {word[:4] for word, _ in model.most_similar("meal3", topn=5)} == {"meal"}
-    record = json.loads((out / "run.json").read_text())
+    record = read_run(out)
     assert (record["command"], record["status"], record["seed"]) == ("train word2vec", "finished", 3)
     assert record["data"] | {"sentences": 400, "tokens": 12_400, "words": 61} == record["data"]
     assert record["word_pairs"]["spearman"] > 0.5

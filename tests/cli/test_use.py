@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from outputs import read_run
 
 from strads.models import BayesianPersonalizedRanking, MatrixFactorization, evaluate_ranking
 
@@ -123,7 +123,7 @@ def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Pa
     options = ("--epochs", 3, "--rank", 4, "--holdout", 0.3)
     done = strads("train", "mf", "--data", folder / "train.csv", "--out", tmp_path / "mf", *options)
     assert done.returncode == 0, done.stderr
-    held_out = json.loads((tmp_path / "mf" / "run.json").read_text())["validation_rmse"]
+    held_out = read_run(tmp_path / "mf")["validation_rmse"]
     done = strads("evaluate", tmp_path / "mf", "--data", folder / "train.csv")
     found = {name: float(value) for name, value in rows(done.stdout)[1:]}
     assert found["rmse"] <= held_out  # predictions are clipped

@@ -123,7 +123,7 @@ def test_a_column_of_weights(strads: Strads, folder: Path, tmp_path: Path) -> No
     expected = MultinomialLogisticRegression().fit(X[:160], LABELS[y[:160]], np.arange(160) % 3)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.feature_names_in_.tolist() == [f"x{column}" for column in range(12)]
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record = read_run(tmp_path / "run")
     assert record["accuracy"] == model.score(X[160:], LABELS[y[160:]])
     done = strads("train", "mlr", "--data", folder / "train.svm", "--weights", "often", "--out", tmp_path / "other")
     assert done.returncode != 0

@@ -233,6 +233,35 @@ def test_another_number_of_epochs_is_noticed(tmp_path, most):
         program(most)
 
 
+def _fit_mf(count, look):
+    data = np.c_[np.arange(60) % 7, np.arange(60) % 5], np.arange(60) % 3 + 1.0
+    models.MatrixFactorization(2, max_iter=count, learning_rate_schedule="linear").fit(*data, on_iteration=look)
+
+
+def _fit_transe(count, look):
+    triples = np.c_[np.arange(60) % 7, np.arange(60) % 3, np.arange(60) % 5].astype(str)
+    models.TransE(2, max_iter=count, learning_rate_schedule="linear").fit(triples, on_iteration=look)
+
+
+def _fit_lasso(count, look):
+    X = np.random.default_rng(0).normal(size=(60, 20))
+    models.Lasso(max_iter=count, tol=0.0).fit(X, X[:, :3].sum(1), on_iteration=look)
+
+
+@pytest.mark.parametrize("fit", [_fit_mf, _fit_transe, _fit_lasso])
+def test_another_number_of_epochs_is_noticed_in_the_middle(tmp_path, fit):
+    def look(record):
+        if record["iteration"] == 2:
+            die()
+
+    with suppress(Killed), strads.checkpoint(tmp_path):
+        fit(3, look)
+    with strads.checkpoint(tmp_path) as session:
+        assert session.target >= 1
+        with pytest.raises(CheckpointError, match="epoch"):
+            fit(5, None)
+
+
 @pytest.mark.parametrize(("first", "then"), [(2, 2), (1, 2), (3, 1), (1, 1)])
 def test_changed_files_are_noticed_wherever_the_rows_are(tmp_path, first, then):
     def add(k, T, W):

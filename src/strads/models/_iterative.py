@@ -182,7 +182,7 @@ class IterativeEstimator(BaseEstimator, ABC):
     _higher_is_better: ClassVar[bool] = False
 
     # Parameters that no epoch's result depends on.
-    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "max_iter", "verbose")
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
 
     _not_in_files: ClassVar[tuple[str, ...]] = ()  # attributes that only checkpoints hold
 

@@ -145,6 +145,24 @@ def test_old_snapshots_go(tmp_path):
     assert len(list((tmp_path / "arrays").iterdir())) == 2
 
 
+def test_foreign_files_stay(tmp_path):
+    for folder in ("arrays", "journal", "snapshots", "unfinished", "parts"):
+        (tmp_path / folder / "folder").mkdir(parents=True)
+        for name in ("mine.npy", "mine.json", "1.json", "0000000001-mine.npy"):
+            (tmp_path / folder / name).write_text("{}")
+    (tmp_path / "arrays" / "0000000001-00000000.npy").mkdir()
+    foreign = set(tmp_path.rglob("*"))
+    for count in (4, 6):
+        session, number = Session(tmp_path, keep=1), Number()
+        for amount in range(count):
+            add(session, number, amount, [])
+            session._writer.wait(5.0)
+        session.close()
+        assert session.counters.failed == 0
+    assert foreign <= set(tmp_path.rglob("*"))
+    assert len(list((tmp_path / "arrays").glob("*.npy"))) == 4  # two of them foreign files, one a folder
+
+
 def test_arrays_that_stay_the_same_are_written_once(tmp_path):
     class Pair(Number):
         def __init__(self):

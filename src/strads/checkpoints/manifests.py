@@ -1,5 +1,6 @@
 """Snapshots: which files hold the state after an operator. The newest one that is whole counts."""
 
+import re
 import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
@@ -11,6 +12,15 @@ from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
 FORMAT = 1
+
+_NUMBERED = r"\d{10,}-[0-9a-f]{8}"
+_OWN_NAMES = {  # of files that strads writes, by subfolder; the folder may hold others
+    "snapshots": rf"{_NUMBERED}\.json",
+    "journal": rf"{_NUMBERED}\.json",
+    "arrays": rf"{_NUMBERED}(-\d+-\d+)?\.npy",
+    "parts": rf"{_NUMBERED}-\d+-\d+\.json",
+    "unfinished": r"[0-9a-f]{16}\.json",
+}
 
 
 @dataclass(frozen=True)
@@ -84,9 +94,14 @@ def _name(position: int, token: str) -> str:
 
 
 def position_of(name: str) -> int:
-    """Return the position of a snapshot from the name of its file; -1 if it is none."""
-    number = name.rpartition("/")[2].partition("-")[0]
-    return int(number) if number.isdigit() and name.endswith(".json") else -1
+    """Return the position of a snapshot from the name of its file."""
+    return int(name.rpartition("/")[2].partition("-")[0])
+
+
+def _own(folder: Folder, subfolder: str) -> list[str]:
+    """Return the files of a subfolder that strads has written, by their names."""
+    name_of_file = re.compile(f"{subfolder}/{_OWN_NAMES[subfolder]}")
+    return [name for name in folder.names(subfolder) if name_of_file.fullmatch(name)]
 
 
 @dataclass
@@ -111,7 +126,7 @@ class Found:
     @classmethod
     def search(cls, folder: Folder) -> "Found":
         """Find the newest snapshot of which manifest, journal and all arrays are there."""
-        found = cls(folder, {position_of(name): name for name in folder.names("snapshots") if position_of(name) >= 0})
+        found = cls(folder, {position_of(name): name for name in _own(folder, "snapshots")})
         present = set(folder.names("arrays"))
         for position in sorted(found.names, reverse=True):
             manifest = found.at(position)
@@ -151,16 +166,16 @@ class Found:
 
 
 def remove_old(folder: Folder, kept: Collection[Manifest], *, unfinished: bool) -> None:
-    """Remove every snapshot except the given ones, and the files that none of them needs.
+    """Remove every snapshot except the given ones, and the files that none of them needs; no file of anyone else.
 
     With `unfinished`, also what programs that were killed have left.
     """
     if unfinished:
-        folder.remove(name for each in ("unfinished", "parts") for name in folder.names(each))
+        folder.remove(name for each in ("unfinished", "parts") for name in _own(folder, each))
     positions = {manifest.position for manifest in kept}
     newest = max(positions)
     needed = {name for manifest in kept for name in manifest.files()}
     # The manifests first: a snapshot without its files would look damaged.
-    manifests = folder.names("snapshots")
+    manifests = _own(folder, "snapshots")
     folder.remove(name for name in manifests if position_of(name) not in positions and position_of(name) < newest)
-    folder.remove(name for each in ("journal", "arrays") for name in folder.names(each) if name not in needed)
+    folder.remove(name for each in ("journal", "arrays") for name in _own(folder, each) if name not in needed)

@@ -69,9 +69,9 @@ class Folder:
         return []
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are gone already are no error."""
+        """Remove files; those that are gone already, and folders in their place, are no error."""
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
                 self._files.rm_file(self._path(name))
 
     def write(self, name: str, chunks: Iterable[Any]) -> None:

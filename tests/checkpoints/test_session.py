@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import strads
 from strads.checkpoints import Operator, Session, current_session, perform
+from strads.checkpoints.journal import Entry, Journal, Segment
+from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.errors import ArgumentError, CheckpointError
 
 
@@ -211,6 +213,45 @@ def test_a_later_format_is_refused(tmp_path):
     session.folder.write_json(name, session.folder.read_json(name) | {"format": 99})
     with pytest.raises(CheckpointError, match="has format 99"):
         Session(tmp_path)
+
+
+def finished(folder, count, **options):
+    """Run `add` a number of times, with a snapshot each time; returns the session and what it has added."""
+    session, number, calls = Session(folder, **options), Number(), []
+    for amount in range(count):
+        add(session, number, amount, calls)
+        session._writer.wait(5.0)
+    session.close()
+    assert number.array[0] == sum(range(count))
+    return session, calls
+
+
+def test_an_older_file_of_another_format_is_skipped(tmp_path):
+    session, _ = finished(tmp_path, 3)
+    older = session.folder.names("snapshots")[0]
+    session.folder.write_json(older, session.folder.read_json(older) | {"format": 0})
+    with pytest.warns(UserWarning, match="cannot be read and is not used: .* format 0"):
+        assert finished(tmp_path, 4)[1] == [3]
+
+
+@pytest.mark.parametrize("folder", ["snapshots", "journal"])
+def test_a_valid_file_under_another_name_is_not_believed(tmp_path, folder):
+    session, _ = finished(tmp_path, 6, keep=6)
+    first, *_, last = session.folder.names(folder)
+    (tmp_path / last).write_bytes((tmp_path / first).read_bytes())
+    with pytest.warns(UserWarning, match="is damaged and is not used"):
+        assert finished(tmp_path, 6)[1] == [5]
+
+
+def test_files_of_the_journal_that_have_changed_places(tmp_path):
+    folder, journal = Folder(tmp_path), Journal(Entry(f"operator {number}", "", None) for number in range(7))
+    journal.write(folder, 4, "00000000")
+    journal.write(folder, 6, "00000000")
+    first, second, third = journal.write(folder, 7, "00000000")
+    assert len(Journal.read(folder, [first, second, third])) == 7
+    wrong = Segment(second.name, 0, 2)  # as many entries as the name promises
+    with pytest.raises(DamagedFileError, match="operators 0 to 2"):
+        Journal.read(folder, [wrong])
 
 
 def test_a_full_disk_does_not_end_the_program(tmp_path):

@@ -81,11 +81,14 @@ class Journal:
             if segment.begin != len(entries):
                 raise DamagedFileError(f"{segment.name}: does not follow the one before")
             try:
-                entries += [_entry(fields) for fields in folder.read_json(segment.name)["entries"]]
-            except (TypeError, KeyError, ValueError) as error:
+                content = folder.read_json(segment.name)
+                entries += [_entry(fields) for fields in content["entries"]]
+            except (TypeError, KeyError, ValueError, AttributeError) as error:
                 raise DamagedFileError(f"{segment.name}: {error}") from error
-            if len(entries) != segment.end:
-                raise DamagedFileError(f"{segment.name}: lacks entries")
+            if content.get("begin", segment.begin) != segment.begin or len(entries) != segment.end:
+                raise DamagedFileError(
+                    f"{segment.name}: has other entries than operators {segment.begin} to {segment.end}"
+                )
         return cls(entries, kept)
 
     def __len__(self) -> int:
@@ -103,7 +106,8 @@ class Journal:
             begin = segments.pop().begin
         if begin < end:
             name = f"journal/{end:010d}-{token}.json"
-            folder.write_json(name, {"entries": [asdict(entry) for entry in self.entries[begin:end]]})
+            content = {"begin": begin, "entries": [asdict(entry) for entry in self.entries[begin:end]]}
+            folder.write_json(name, content)
             segments.append(Segment(name, begin, end))
         self._segments = segments
         return segments

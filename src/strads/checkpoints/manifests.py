@@ -23,6 +23,10 @@ _OWN_NAMES = {  # of files that strads writes, by subfolder; the folder may hold
 }
 
 
+class OtherFormatError(CheckpointError):
+    """A snapshot of another version of strads."""
+
+
 @dataclass(frozen=True)
 class Manifest:
     """A snapshot.
@@ -62,25 +66,27 @@ class Manifest:
         Raises
         ------
         DamagedFileError
-            If it is damaged.
-        CheckpointError
-            If a later version of strads wrote it.
+            If it is damaged, or is that of another position.
+        OtherFormatError
+            If another version of strads wrote it.
         """
         content = folder.read_json(name)
         if content.get("format") != FORMAT:
-            raise CheckpointError(
+            raise OtherFormatError(
                 f"{folder.url}/{name} has format {content.get('format')}, but this version of strads reads {FORMAT}: "
                 "use the version that wrote it, or another checkpoint_dir"
             )
         try:
+            if content["position"] != position_of(name):
+                raise DamagedFileError(f"{name}: it is the snapshot after {content['position']} operators")
             return cls(
-                int(content["position"]),
+                content["position"],
                 {int(number): tree for number, tree in content["states"].items()},
                 dict(content["checksums"]),
                 [Segment(**segment) for segment in content["journal"]],
                 [int(position) for position in content["observed"]],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFileError(f"{name}: {error}") from error
 
     def files(self) -> set[str]:
@@ -125,12 +131,20 @@ class Found:
 
     @classmethod
     def search(cls, folder: Folder) -> "Found":
-        """Find the newest snapshot of which manifest, journal and all arrays are there."""
+        """Find the newest snapshot of which manifest, journal and all arrays are there.
+
+        Raises
+        ------
+        OtherFormatError
+            If another version of strads wrote it.
+        """
         found = cls(folder, {position_of(name): name for name in _own(folder, "snapshots")})
         present = set(folder.names("arrays"))
         for position in sorted(found.names, reverse=True):
-            manifest = found.at(position)
-            if manifest is None:
+            try:
+                manifest = Manifest.read(folder, found.names[position])
+            except DamagedFileError as error:
+                found.drop(position, error)
                 continue
             missing = sorted(name for name in manifest.files() - present if name.startswith("arrays/"))
             if missing:
@@ -146,19 +160,20 @@ class Found:
         return found
 
     def at(self, position: int) -> Manifest | None:
-        """Return the snapshot at a position; None if there is none, or it is damaged."""
+        """Return the snapshot at a position; None if there is none, or it cannot be read."""
         if position not in self.names:
             return None
         try:
             return Manifest.read(self.folder, self.names[position])
-        except DamagedFileError as error:
+        except (DamagedFileError, OtherFormatError) as error:
             self.drop(position, error)
             return None
 
     def drop(self, position: int, reason: object) -> None:
-        """Forget a damaged snapshot, with a warning."""
+        """Forget a snapshot that cannot be used, with a warning."""
         name = self.names.pop(position)
-        warnings.warn(f"checkpoint {self.folder.url}/{name} is damaged and is not used: {reason}", stacklevel=2)
+        what = "cannot be read" if isinstance(reason, OtherFormatError) else "is damaged"
+        warnings.warn(f"checkpoint {self.folder.url}/{name} {what} and is not used: {reason}", stacklevel=2)
 
     def before(self, begin: int, end: int) -> Iterator[int]:
         """Return the positions of snapshots after `begin`, up to `end`; the newest first."""

@@ -226,6 +226,48 @@ def finished(folder, count, **options):
     return session, calls
 
 
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 4
+    path.write_bytes(content)
+
+
+class Pair(Number):
+    """A root of which one array never changes, so that every snapshot names the file of the first one."""
+
+    def __init__(self):
+        super().__init__()
+        self.data = np.arange(5000)
+
+    def checkpoint_state(self, save):
+        return save([self.array, self.data])
+
+    def restore_state(self, tree, load):
+        self.array, self.data = load(tree, [self.array, self.data])
+
+
+@pytest.mark.parametrize("damage", [flip, os.unlink])
+def test_damaged_arrays_are_written_again(tmp_path, damage):
+    def program(count):
+        session, pair, calls = Session(tmp_path), Pair(), []
+        for amount in range(count):
+            add(session, pair, amount, calls)
+            session._writer.wait(5.0)
+        session.close()
+        assert pair.array[0] == sum(range(count))
+        assert pair.data.tolist() == list(range(5000))
+        return calls
+
+    program(4)
+    damage(max((tmp_path / "arrays").iterdir(), key=lambda path: path.stat().st_size))
+    with pytest.warns(UserWarning, match="is damaged and is not used"):
+        assert program(5) == list(range(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program(6) == [5]
+    assert len(list((tmp_path / "snapshots").iterdir())) == 2
+
+
 def test_an_older_file_of_another_format_is_skipped(tmp_path):
     session, _ = finished(tmp_path, 3)
     older = session.folder.names("snapshots")[0]

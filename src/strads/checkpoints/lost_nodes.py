@@ -95,7 +95,8 @@ class NodeRecovery:
         self.nodes.replace_nodes()
         with self._inside():  # results are here, as the program's own code has left them
             results = [write_of(self._roots, number, latest.position) for number, root in roots if is_result(root)]
-        self._past.restore(latest, used)
+        if not self._past.restore(latest, used):
+            raise error
         with self._inside():
             for step in again + results:
                 step.run()

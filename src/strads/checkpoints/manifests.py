@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 
 from strads.checkpoints.journal import Journal, Segment
@@ -43,6 +43,8 @@ class Manifest:
         Files with the operators up to here.
     observed
         Positions of snapshots that stay because the program has read tables there.
+    name
+        Its file.
     format
         Version of the format.
     """
@@ -52,12 +54,14 @@ class Manifest:
     checksums: dict[str, str]
     journal: list[Segment] = field(default_factory=list)
     observed: list[int] = field(default_factory=list)
+    name: str = ""
     format: int = FORMAT
 
-    def write(self, folder: Folder, token: str) -> None:
+    def write(self, folder: Folder) -> None:
         """Write the snapshot; all its files must be there."""
         content = asdict(self) | {"states": {str(number): tree for number, tree in self.states.items()}}
-        folder.write_json(_name(self.position, token), content)
+        del content["name"]
+        folder.write_json(self.name, content)
 
     @classmethod
     def read(cls, folder: Folder, name: str) -> "Manifest":
@@ -85,17 +89,27 @@ class Manifest:
                 dict(content["checksums"]),
                 [Segment(**segment) for segment in content["journal"]],
                 [int(position) for position in content["observed"]],
+                name,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFileError(f"{name}: {error}") from error
 
+    def array_files(self) -> set[str]:
+        """Return the names of the files with the arrays of the snapshot."""
+        return {file_of(name) for tree in self.states.values() for name in arrays_in(tree)}
+
     def files(self) -> set[str]:
         """Return the names of all files that the snapshot needs."""
-        arrays = {name.partition("@")[0] for tree in self.states.values() for name in arrays_in(tree)}
-        return arrays | {segment.name for segment in self.journal}
+        return self.array_files() | {segment.name for segment in self.journal}
 
 
-def _name(position: int, token: str) -> str:
+def file_of(array: str) -> str:
+    """Return the file that has an array of this name."""
+    return array.partition("@")[0]
+
+
+def name_of(position: int, token: str) -> str:
+    """Return the name of a snapshot's file."""
     return f"snapshots/{position:010d}-{token}.json"
 
 
@@ -117,17 +131,21 @@ class Found:
     Attributes
     ----------
     names
-        File of each snapshot, by position; those found to be damaged are missing.
+        Files of snapshots, by position; those found to be damaged are missing. There may be two of a position if one is
+        damaged.
     newest
         The newest one, or None.
     journal
         Its operators.
+    damaged
+        Files of arrays found to be damaged or missing: nothing that is written may rely on them.
     """
 
     folder: Folder
-    names: dict[int, str]
+    names: dict[int, list[str]] = field(default_factory=dict)
     newest: Manifest | None = None
     journal: Journal = field(default_factory=Journal)
+    damaged: set[str] = field(default_factory=set)
 
     @classmethod
     def search(cls, folder: Folder) -> "Found":
@@ -138,22 +156,20 @@ class Found:
         OtherFormatError
             If another version of strads wrote it.
         """
-        found = cls(folder, {position_of(name): name for name in _own(folder, "snapshots")})
+        found = cls(folder)
+        for name in _own(folder, "snapshots"):
+            found.names.setdefault(position_of(name), []).append(name)
         present = set(folder.names("arrays"))
-        for position in sorted(found.names, reverse=True):
+        for name in sorted((name for names in found.names.values() for name in names), reverse=True):
             try:
-                manifest = Manifest.read(folder, found.names[position])
-            except DamagedFileError as error:
-                found.drop(position, error)
-                continue
-            missing = sorted(name for name in manifest.files() - present if name.startswith("arrays/"))
-            if missing:
-                found.drop(position, f"{missing[0]} is missing")
-                continue
-            try:
+                manifest = Manifest.read(folder, name)
+                missing = manifest.array_files() - present
+                if missing:
+                    found.damaged |= missing
+                    raise DamagedFileError(f"{min(missing)} is missing")
                 found.journal = Journal.read(folder, manifest.journal)
             except DamagedFileError as error:
-                found.drop(position, error)
+                found.drop(name, error)
                 continue
             found.newest = manifest
             break
@@ -161,19 +177,29 @@ class Found:
 
     def at(self, position: int) -> Manifest | None:
         """Return the snapshot at a position; None if there is none, or it cannot be read."""
-        if position not in self.names:
-            return None
-        try:
-            return Manifest.read(self.folder, self.names[position])
-        except (DamagedFileError, OtherFormatError) as error:
-            self.drop(position, error)
-            return None
+        while position in self.names:
+            name = self.names[position][-1]
+            try:
+                return Manifest.read(self.folder, name)
+            except (DamagedFileError, OtherFormatError) as error:
+                self.drop(name, error)
+        return None
 
-    def drop(self, position: int, reason: object) -> None:
+    def drop(self, name: str, reason: object) -> None:
         """Forget a snapshot that cannot be used, with a warning."""
-        name = self.names.pop(position)
+        names = self.names.get(position_of(name), [])
+        if name in names:
+            names.remove(name)
+        if not names:
+            self.names.pop(position_of(name), None)
         what = "cannot be read" if isinstance(reason, OtherFormatError) else "is damaged"
         warnings.warn(f"checkpoint {self.folder.url}/{name} {what} and is not used: {reason}", stacklevel=2)
+
+    def whole(self, manifests: Iterable[Manifest]) -> list[Manifest]:
+        """Return the snapshots of which no file has been found to be damaged."""
+        if not self.damaged:
+            return list(manifests)
+        return [each for each in manifests if self.damaged.isdisjoint(each.array_files())]
 
     def before(self, begin: int, end: int) -> Iterator[int]:
         """Return the positions of snapshots after `begin`, up to `end`; the newest first."""
@@ -187,10 +213,10 @@ def remove_old(folder: Folder, kept: Collection[Manifest], *, unfinished: bool) 
     """
     if unfinished:
         folder.remove(name for each in ("unfinished", "parts") for name in _own(folder, each))
-    positions = {manifest.position for manifest in kept}
-    newest = max(positions)
+    names = {manifest.name for manifest in kept}
+    newest = max(manifest.position for manifest in kept)
     needed = {name for manifest in kept for name in manifest.files()}
     # The manifests first: a snapshot without its files would look damaged.
     manifests = _own(folder, "snapshots")
-    folder.remove(name for name in manifests if position_of(name) not in positions and position_of(name) < newest)
+    folder.remove(name for name in manifests if name not in names and position_of(name) <= newest)
     folder.remove(name for each in ("journal", "arrays") for name in _own(folder, each) if name not in needed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
-from strads.checkpoints.manifests import Found, Manifest
+from strads.checkpoints.manifests import Found, Manifest, file_of
 from strads.checkpoints.on_nodes import LoadTicket
 from strads.checkpoints.operators import Operator, is_closed, is_result
 from strads.checkpoints.roots import Roots, version_of
@@ -130,12 +130,7 @@ class ReExecution:
                 if self._roots.get(number) is not None:  # as its own code left it; if stale, operators changed it since
                     self._steps.append(write_of(self._roots, number, since))
         self._written = {}
-        for place in self._found.before(self._base, position):
-            manifest = self._found.at(place)
-            wanted = None if manifest is None else self._wanted(manifest, position)
-            if manifest is not None and wanted is not None and self.restore(manifest, wanted):
-                self._base = place
-                break
+        self._base = self._restore_newest(position)
         steps = [step for step in self._steps if step.position >= self._base or self._is_needed(step)]
         steps = sorted(that_count(steps, self._roots, self._stale), key=lambda step: (step.position, not step.is_write))
         self._steps = []
@@ -148,6 +143,17 @@ class ReExecution:
         self._base = position
         self._stale.clear()
         self._roots.changes()
+
+    def _restore_newest(self, end: int) -> int:
+        """Restore the newest snapshot up to a position that has what is needed; returns the position of the state."""
+        for position in self._found.before(self._base, end):
+            while (manifest := self._found.at(position)) is not None:
+                wanted = self._wanted(manifest, end)
+                if wanted is None:
+                    break
+                if self.restore(manifest, wanted):
+                    return position
+        return self._base
 
     def _run_again(self, steps: list[Step], position: int) -> None:
         count = sum(not step.is_write for step in steps)
@@ -210,7 +216,8 @@ class ReExecution:
             for name in sorted(names):
                 folder.check_array(name, manifest.checksums[name])
         except DamagedFileError as error:
-            self._found.drop(manifest.position, error)
+            self._found.damaged.add(file_of(name))
+            self._found.drop(manifest.name, error)
             return False
         with self._inside():
             for number, root in wanted:

@@ -70,9 +70,8 @@ class Session:
         newest = self._found.newest
         self.position = 0
         self.target = 0 if newest is None else newest.position
-        kept = [each for position in sorted(self._found.names) if (each := self._found.at(position)) is not None]
         self._journal = self._found.journal
-        self._writer = SnapshotWriter(self.folder, self._journal, int(keep), kept)
+        self._writer = SnapshotWriter(self._found, int(keep))
         self._roots = Roots()
         self._past = ReExecution(self._found, self._roots, self.inside)
         self._recovery = None if nodes is None else NodeRecovery(nodes, self._roots, self._past, self.inside)

@@ -4,14 +4,12 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from strads.checkpoints.journal import Journal
-from strads.checkpoints.manifests import Manifest, remove_old
+from strads.checkpoints.manifests import Found, Manifest, name_of, remove_old
 from strads.checkpoints.on_nodes import SaveTicket, collect
 from strads.checkpoints.staging import Buffers, Previous, Stage
-from strads.checkpoints.storage import Folder
 from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Save, Tree
 
@@ -70,12 +68,10 @@ class SnapshotWriter:
 
     Parameters
     ----------
-    journal : Journal
-        Grows while the program runs.
+    found : Found
+        The snapshots of an earlier run, which stay, and the journal, which grows while the program runs.
     keep : int
         How many of the latest snapshots stay.
-    kept : iterable of Manifest
-        Snapshots of an earlier run that stay.
 
     Attributes
     ----------
@@ -84,11 +80,11 @@ class SnapshotWriter:
         Positions whose snapshots stay because the program has read tables there.
     """
 
-    def __init__(self, folder: Folder, journal: Journal, keep: int, kept: Iterable[Manifest]):
+    def __init__(self, found: Found, keep: int):
         self.counters = Counters()
         self.observed: set[int] = set()
-        self._folder, self._journal, self._keep = folder, journal, keep
-        self._kept = list(kept)
+        self._found, self._folder, self._journal, self._keep = found, found.folder, found.journal, keep
+        self._kept = [each for position in sorted(found.names) if (each := found.at(position)) is not None]
         self.observed.update(self._kept[-1].observed if self._kept else ())
         self._has_cleaned = False
         self._buffers = Buffers()
@@ -99,8 +95,9 @@ class SnapshotWriter:
 
     @property
     def latest(self) -> Manifest | None:
-        """The latest complete snapshot."""
-        return self._kept[-1] if self._kept else None
+        """The latest complete snapshot of which nothing is known to be damaged."""
+        whole = self._found.whole(self._kept)
+        return whole[-1] if whole else None
 
     @property
     def is_busy(self) -> bool:
@@ -198,17 +195,18 @@ class SnapshotWriter:
         token = secrets.token_hex(4)
         journal = self._journal.write(self._folder, job.position, token)
         observed = sorted(position for position in self.observed.copy() if position < job.position)
-        manifest = Manifest(job.position, states, checksums, journal, observed)
-        manifest.write(self._folder, token)
+        manifest = Manifest(job.position, states, checksums, journal, observed, name_of(job.position, token))
+        manifest.write(self._folder)
         self.counters.written += 1
         self._retain(manifest)
 
     def _retain(self, manifest: Manifest) -> None:
         """Remove snapshots that are no longer needed."""
-        everything = [each for each in self._kept if each.position < manifest.position] + [manifest]
+        earlier = [each for each in self._kept if each.position < manifest.position]
+        everything = [*self._found.whole(earlier), manifest]
         recent = {each.position for each in everything[-self._keep :]}
         self._kept = [each for each in everything if each.position in recent | self.observed]
-        if not self._has_cleaned or len(self._kept) < len(everything):
+        if not self._has_cleaned or len(self._kept) <= len(earlier):
             remove_old(self._folder, self._kept, unfinished=not self._has_cleaned)
             self._has_cleaned = True
 

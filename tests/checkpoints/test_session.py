@@ -268,6 +268,53 @@ def test_damaged_arrays_are_written_again(tmp_path, damage):
     assert len(list((tmp_path / "snapshots").iterdir())) == 2
 
 
+def test_of_two_programs_in_a_folder_the_older_one_stops(tmp_path):
+    def step(session, number, amount):
+        add(session, number, amount, [])
+        session._writer.wait(5.0)
+
+    older, number = Session(tmp_path, keep=1), Number()
+    step(older, number, 0)
+    newer, other = Session(tmp_path, keep=1), Number()
+    with pytest.warns(RuntimeWarning, match="another program .* NOT SAVED"):
+        step(older, number, 1)
+    for amount in range(3):
+        step(newer, other, amount)
+        step(older, number, amount + 2)
+    for session in (older, newer):
+        session.close()
+    assert number.array[0] == sum(range(5))
+    assert (older.counters.written, newer.counters.written, newer.counters.failed) == (1, 2, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert finished(tmp_path, 3)[1] == []
+
+
+def test_what_another_program_has_saved_stays(tmp_path):
+    newer = Session(tmp_path)
+    finished(tmp_path, 6)
+    saved = set(tmp_path.rglob("0*"))
+    newer._writer._owner._claim()  # as if it had begun in the middle of the other one
+    number = Number()
+    for amount in range(3):
+        add(newer, number, amount, [])
+        newer._writer.wait(5.0)
+    newer.close()
+    assert newer.counters.written == 3
+    assert saved <= set(tmp_path.rglob("0*"))
+    assert finished(tmp_path, 6)[1] == []
+
+
+def test_a_folder_is_claimed_later_if_it_cannot_be_written_to(tmp_path):
+    FaultyFileSystem.begin(0, 1.0)
+    FaultyFileSystem.rng.choice = lambda faults: "full"
+    session = Session(f"faulty://{tmp_path}")
+    FaultyFileSystem.begin(0, 0.0)
+    add(session, Number(), 1, [])
+    session.close()
+    assert session.counters.written == 1
+
+
 def test_an_older_file_of_another_format_is_skipped(tmp_path):
     session, _ = finished(tmp_path, 3)
     older = session.folder.names("snapshots")[0]

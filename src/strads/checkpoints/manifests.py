@@ -1,8 +1,9 @@
 """Snapshots: which files hold the state after an operator. The newest one that is whole counts."""
 
+import contextlib
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 
 from strads.checkpoints.journal import Journal, Segment
@@ -206,17 +207,31 @@ class Found:
         return (position for position in sorted(self.names, reverse=True) if begin < position <= end)
 
 
-def remove_old(folder: Folder, kept: Collection[Manifest], *, unfinished: bool) -> None:
-    """Remove every snapshot except the given ones, and the files that none of them needs; no file of anyone else.
+def remove_old(
+    folder: Folder, kept: Collection[Manifest], *, unfinished: bool, check: Callable[[], None] = lambda: None
+) -> None:
+    """Remove every older snapshot except the given ones, and the files that none needs; no file of anyone else.
 
-    With `unfinished`, also what programs that were killed have left.
+    Parameters
+    ----------
+    kept
+        The newest one is among them.
+    unfinished
+        Whether to remove also what programs that were killed have left.
+    check
+        Raises an error if the folder is no longer this program's. Called when all names are known, so that nothing that
+        another program writes is removed.
     """
-    if unfinished:
-        folder.remove(name for each in ("unfinished", "parts") for name in _own(folder, each))
-    names = {manifest.name for manifest in kept}
+    left = [name for each in ("unfinished", "parts") if unfinished for name in _own(folder, each)]
+    others = set(_own(folder, "snapshots")) - {manifest.name for manifest in kept}
     newest = max(manifest.position for manifest in kept)
+    old = {name for name in others if position_of(name) <= newest}
     needed = {name for manifest in kept for name in manifest.files()}
-    # The manifests first: a snapshot without its files would look damaged.
-    manifests = _own(folder, "snapshots")
-    folder.remove(name for name in manifests if name not in names and position_of(name) <= newest)
-    folder.remove(name for each in ("journal", "arrays") for name in _own(folder, each) if name not in needed)
+    for name in others - old:  # of another program, or given up as damaged
+        with contextlib.suppress(DamagedFileError, OtherFormatError):
+            needed |= Manifest.read(folder, name).files()
+    files = [name for each in ("journal", "arrays") for name in _own(folder, each) if name not in needed]
+    check()
+    folder.remove(left)
+    folder.remove(old)  # before their files, without which they would look damaged
+    folder.remove(files)

@@ -20,6 +20,7 @@ from strads.checkpoints.journal import Entry
 from strads.checkpoints.lost_nodes import NodeRecovery, Nodes, is_on_nodes
 from strads.checkpoints.manifests import Found, Manifest
 from strads.checkpoints.operators import Operator, is_closed, is_memory_shared, is_result
+from strads.checkpoints.ownership import Ownership
 from strads.checkpoints.re_execution import LateOperator, ReExecution, digest_of
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.same_program import check_operator, name_of, run_once_more
@@ -66,12 +67,13 @@ class Session:
                 raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
         self.folder = Folder(url)
         self._every = int(every)
+        owner = Ownership(self.folder)  # before the search: no other program changes what is found
         self._found = Found.search(self.folder)
         newest = self._found.newest
         self.position = 0
         self.target = 0 if newest is None else newest.position
         self._journal = self._found.journal
-        self._writer = SnapshotWriter(self._found, int(keep))
+        self._writer = SnapshotWriter(self._found, owner, int(keep))
         self._roots = Roots()
         self._past = ReExecution(self._found, self._roots, self.inside)
         self._recovery = None if nodes is None else NodeRecovery(nodes, self._roots, self._past, self.inside)
@@ -301,6 +303,8 @@ class Session:
         The last one may be taken long after the last operator, when the program has dropped what it looked at in
         between: what the latest snapshot has of that, it keeps.
         """
+        if self._writer.is_stopped:
+            return
         self._note_changes()
         self._snapshot_at = self.position
         if self._recovery is not None and self._writer.latest is not None:

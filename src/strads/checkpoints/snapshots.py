@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from strads.checkpoints.manifests import Found, Manifest, name_of, remove_old
 from strads.checkpoints.on_nodes import SaveTicket, collect
+from strads.checkpoints.ownership import OtherProgramError, Ownership
 from strads.checkpoints.staging import Buffers, Previous, Stage
 from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Save, Tree
@@ -70,6 +71,8 @@ class SnapshotWriter:
     ----------
     found : Found
         The snapshots of an earlier run, which stay, and the journal, which grows while the program runs.
+    owner : Ownership
+        Nothing is written once another program has begun to write to the folder.
     keep : int
         How many of the latest snapshots stay.
 
@@ -78,11 +81,15 @@ class SnapshotWriter:
     counters : Counters
     observed : set of int
         Positions whose snapshots stay because the program has read tables there.
+    is_stopped
+        Whether the folder is another program's now.
     """
 
-    def __init__(self, found: Found, keep: int):
+    def __init__(self, found: Found, owner: Ownership, keep: int):
         self.counters = Counters()
         self.observed: set[int] = set()
+        self.is_stopped = False
+        self._owner = owner
         self._found, self._folder, self._journal, self._keep = found, found.folder, found.journal, keep
         self._kept = [each for position in sorted(found.names) if (each := found.at(position)) is not None]
         self.observed.update(self._kept[-1].observed if self._kept else ())
@@ -167,6 +174,8 @@ class SnapshotWriter:
                 return
             try:
                 self._write(job)
+            except OtherProgramError:
+                self._stop()
             except BaseException as error:
                 self.fail(f"{type(error).__name__}: {error}")
             finally:
@@ -179,6 +188,7 @@ class SnapshotWriter:
         return {} if self.latest is None else {checksum: name for name, checksum in self.latest.checksums.items()}
 
     def _write(self, job: _Job) -> None:
+        self._owner.check()
         latest = self.latest
         files = job.stage.write(self._folder, self._previous(), lambda: job.is_wanted)
         for ticket, nodes in job.tickets:
@@ -196,6 +206,7 @@ class SnapshotWriter:
         journal = self._journal.write(self._folder, job.position, token)
         observed = sorted(position for position in self.observed.copy() if position < job.position)
         manifest = Manifest(job.position, states, checksums, journal, observed, name_of(job.position, token))
+        self._owner.check()
         manifest.write(self._folder)
         self.counters.written += 1
         self._retain(manifest)
@@ -207,8 +218,20 @@ class SnapshotWriter:
         recent = {each.position for each in everything[-self._keep :]}
         self._kept = [each for each in everything if each.position in recent | self.observed]
         if not self._has_cleaned or len(self._kept) <= len(earlier):
-            remove_old(self._folder, self._kept, unfinished=not self._has_cleaned)
+            remove_old(self._folder, self._kept, unfinished=not self._has_cleaned, check=self._owner.check)
             self._has_cleaned = True
+
+    def _stop(self) -> None:
+        """Leave the folder to the other program."""
+        self.is_stopped = True
+        self.counters.failed += 1
+        self.counters.last_error = "another program writes to the folder"
+        warnings.warn(
+            f"another program has begun to write its checkpoints to {self._folder.url}: this one goes on, but is NOT "
+            "SAVED any more. End one of them, and give each program a folder of its own",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def fail(self, reason: str) -> None:
         """Count a snapshot that could not be made, and warn from time to time."""

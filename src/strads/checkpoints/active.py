@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from strads.checkpoints.digests import InCode
 from strads.checkpoints.operators import Data, Operator
 from strads.checkpoints.preemption import snapshot_at_sigterm
 from strads.checkpoints.session import Session
@@ -77,9 +78,10 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
     Parameters
     ----------
     function
-        Called unless a checkpoint has its value. It must not change anything.
+        Called unless a checkpoint has its value. It must not change anything. Its code, and the numbers, texts, arrays
+        and containers that it refers to, must be the same in a restarted program.
     *arguments
-        Passed to it.
+        Passed to it; as those of all operators, the same in a restarted program.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
     def pack(value: Any) -> Any:
         return Save(inline=1 << 20)(value)
 
-    return perform(Operator(name, call, lambda: getattr(function, "__code__", None), pack=pack))
+    return perform(Operator(name, call, lambda: InCode((function, arguments)), pack=pack))
 
 
 @contextmanager

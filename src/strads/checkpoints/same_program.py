@@ -33,7 +33,7 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
     elif entry.signature != late.signature:
         what = "its arguments, its code or the version of Python differ"
     else:
-        what = "the content of a table differs"
+        what = "the content of a table, or of an engine, differs"
     raise _other_program(late, url, what)
 
 

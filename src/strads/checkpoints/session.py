@@ -122,7 +122,8 @@ class Session:
         """Run an operator, or skip it if it has been run."""
         fresh = [root for root in operator.roots if self._roots.find(root) is None and hasattr(root, "fixed_content")]
         numbers = [self._roots.number_of(root) for root in operator.roots]
-        contents = {self._roots.number_of(root): root.fixed_content() for root in fresh}
+        with self.inside():
+            contents = {self._roots.number_of(root): root.fixed_content() for root in fresh}
         late = LateOperator(self.position, operator, numbers)
         if self.is_skipping:
             return self._repeat(late, contents)

@@ -122,7 +122,7 @@ class Save:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return {"named": _name(type(value)), "items": [self(item) for item in value]}
         attributes = dict(attributes_of(value))
-        if not _is_plain(value):
+        if not is_plain(value):
             raise CheckpointError(f"a {_name(type(value))} cannot be part of a checkpoint")
         missing = set(getattr(type(value), "checkpointed", ())) - attributes.keys()
         if missing:
@@ -343,9 +343,9 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
+def attributes_of(value: Any, *, saved_only: bool = True) -> Iterator[tuple[str, Any]]:
     """Return the attributes of an instance, except cached properties: all, or those in `checkpointed`."""
-    chosen = getattr(type(value), "checkpointed", None)
+    chosen = getattr(type(value), "checkpointed", None) if saved_only else None
     slots = (name for kind in type(value).__mro__ for name in _listed_slots(kind))
     names = [*getattr(value, "__dict__", {}), *(name for name in slots if name not in ("__dict__", "__weakref__"))]
     for name in names if chosen is None else chosen:
@@ -358,7 +358,7 @@ def _listed_slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether the attributes of an instance are all of its state: its class is written in Python."""
     own = [kind for kind in type(value).__mro__ if kind not in (object, Generic, Protocol, ABC)]
     return all((kind.__flags__ & _HEAP_TYPE and "__dict__" in dir(kind)) or _listed_slots(kind) for kind in own)

@@ -65,7 +65,8 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
     referenced += zip(function.__code__.co_freevars, map(cell_value, function.__closure__ or ()), strict=True)
     names = all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
-    defaults = tuple(_value_key(value, names, active) for value in function.__defaults__ or ())
+    given = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
+    defaults = tuple(_value_key(value, names, active) for value in given)
     return function.__code__, defaults, values
 
 

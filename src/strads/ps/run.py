@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from strads.checkpoints import Load, Operator, Save, current_session, perform
 from strads.cluster import Node
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
-from strads.dds.user_functions import fingerprint
 from strads.engine.ps.client import Client
 from strads.engine.ps.execution import Endpoint, WorkerThreads
 from strads.engine.ps.profile import StalenessProfile
@@ -124,8 +122,7 @@ def run(
         return run_all()
 
     def signature() -> Any:
-        content = fingerprint(data) if isinstance(data, FunctionType) else data
-        return fingerprint(program), count, [_described(value) for value in arguments], content
+        return program, count, [_described(value) for value in arguments], data
 
     name = f"ps.run {getattr(program, '__name__', type(program).__name__)}"
     pack, unpack = partial(_pack, tables), partial(_unpack, tables)

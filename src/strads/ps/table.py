@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse as scipy_sparse
 
 from strads import cluster
-from strads.checkpoints import Load, Save, Tree, observe
+from strads.checkpoints import Load, Save, Tree, digest, observe
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
 from strads.engine.ps.profile import StalenessProfile
@@ -159,6 +159,10 @@ class Table:
         each = [(chosen[own], content[own]) for own in self._by_node(chosen)]
         self._cluster.run(on_node.write, self._name, each=each)
         self.version += 1
+
+    def fixed_content(self) -> str:
+        """Return a checksum of what was written to a new table."""
+        return digest(self.to_numpy() if self.version else None)
 
     def checkpoint_state(self, save: Save) -> Tree:
         """Return all rows as a tree."""

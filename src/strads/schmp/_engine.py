@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import Any, Self
 
 from strads import cluster
-from strads.checkpoints import Load, Operator, Save, SessionLoad, SnapshotSave, Tree, has_session, observe, perform
+from strads.checkpoints import (
+    Load,
+    Operator,
+    Save,
+    SessionLoad,
+    SnapshotSave,
+    Tree,
+    digest,
+    has_session,
+    observe,
+    perform,
+)
 from strads.cluster.cores import check_count, check_threads
 from strads.cluster.interrupts import interrupted_later
 from strads.cluster.messages import encode
@@ -68,8 +79,12 @@ class Engine:
         """Run a step that changes the model, or skip it if a checkpoint has its result."""
         kind = self._kind
         title = f"{kind.__name__}.{name}"
-        code = [item for item in vars(kind).values() if callable(item)]
-        return perform(Operator(title, run, lambda: (arguments, self._workers, code), [self], pack=pack, unpack=unpack))
+        return perform(Operator(title, run, lambda: (arguments, self._workers, kind), [self], pack=pack, unpack=unpack))
+
+    def fixed_content(self) -> str:
+        """Return a checksum of what program, workers and shards are at the first step."""
+        found = self._cluster.run(on_node.digest_part, self._name)
+        return digest(sorted({key: each for part in found for key, each in part.items()}.items()))
 
     def checkpoint_state(self, save: Save) -> Tree:
         """Return the state of program, workers and shards; each node saves its own part."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strads import cluster
-from strads.checkpoints import Load, LoadTicket, Save, SaveTicket, Tree, loading, saving
+from strads.checkpoints import Load, LoadTicket, Save, SaveTicket, Tree, digest, loading, saving
 from strads.cluster import Node, ThreadTeam
 from strads.cluster.messages import Message, decode
 
@@ -101,6 +101,12 @@ def each_node(node: Node, name: str, function: Callable[..., Any], arguments: Se
     """Call a function with this node's copy of the program."""
     part: NodePart = node.store[name]
     return function(part.program, *arguments)
+
+
+def digest_part(node: Node, name: str) -> dict[str, str]:
+    """Return a digest of each of the contents of a node's part; of the program, the first node's counts."""
+    part: NodePart = node.store[name]
+    return {key: digest(value) for key, value in part.contents().items() if key != "program" or node.rank == 0}
 
 
 def save_part(node: Node, name: str, target: Save | SaveTicket) -> dict[str, Tree]:

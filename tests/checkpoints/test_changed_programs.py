@@ -1,0 +1,176 @@
+"""Programs that have changed since the run that wrote the checkpoint are refused, and the same ones are not."""
+
+import enum
+import functools
+import time
+import types
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import strads
+from strads import models, ps, schmp
+from strads.checkpoints.digests import InCode, digest
+from strads.errors import CheckpointError
+
+RATE = 1.0
+
+
+class Halving(schmp.Program):
+    workers = 2
+    factor = 0.5
+
+    def __init__(self, bias=0.0):
+        self.bias = bias
+
+    def schedule(self, iteration):
+        return schmp.static_rotation(2)
+
+    def update(self, job, rows, block):
+        block *= self.factor
+        block += self.bias + rows["x"][0, 0]
+
+
+class Config:
+    def __init__(self, rate):
+        self.rate = rate
+
+    def __call__(self, worker, table):
+        _add(worker, table, self.rate)
+
+
+def _add(worker, table, rate):
+    table.inc(np.arange(2), np.full((2, 1), rate))
+    worker.clock()
+
+
+def _add_configured(worker, table, config):
+    _add(worker, table, config.rate)
+
+
+def _add_global(worker, table):
+    _add(worker, table, RATE)
+
+
+def _with_default(value):
+    def add(worker, table, *, rate=value):
+        _add(worker, table, rate)
+
+    return add
+
+
+def _engine(program, shard=1.0, x=0.0):
+    data = [{"x": np.full((3, 2), x)} for _ in range(2)]
+    with schmp.StaticEngine(program, data, [[np.full(2, shard) for _ in range(2)]]) as engine:
+        engine.iterate()
+        return np.array(engine.shards()).tolist()
+
+
+def _ps(program, *arguments, first=0.0):
+    table = ps.Table(2, 1, np.float64)
+    if first:
+        table.write([0, 1], np.full((2, 1), first))
+    ps.run(program, table, *arguments, workers=1)
+    return table.to_numpy().tolist()
+
+
+def _class_with(value):
+    class Scaling(Halving):
+        factor = value
+
+    return Scaling
+
+
+def _global(value):
+    globals()["RATE"] = value
+    return _ps(_add_global)
+
+
+PROGRAMS = {
+    "attribute": lambda value: _engine(Halving(value)),
+    "class": lambda value: _engine(_class_with(value)()),
+    "shards": lambda value: _engine(Halving(), shard=value),
+    "data": lambda value: _engine(Halving(), x=value),
+    "instance": lambda value: _ps(_add_configured, Config(value)),
+    "namespace": lambda value: _ps(_add_configured, types.SimpleNamespace(rate=value)),
+    "partial": lambda value: _ps(functools.partial(_add, rate=value)),
+    "callable": lambda value: _ps(Config(value)),
+    "method": lambda value: _ps(Config(value).__call__),
+    "default": lambda value: _ps(_with_default(value)),
+    "global": _global,
+    "table": lambda value: _ps(_add, 1.0, first=value),
+    "closure": lambda value: strads.record(lambda: value),
+    "argument": lambda value: strads.record(lambda number: number, value),
+}
+
+
+ON_NODES = [(2, name) for name in ("attribute", "shards", "data", "table")]
+
+
+@pytest.mark.parametrize(("size", "name"), [*((1, name) for name in PROGRAMS), *ON_NODES])
+def test_a_change_is_noticed(tmp_path, name, size):
+    def program(value):
+        with strads.init(nodes=size, threads=1, checkpoint_dir=tmp_path):
+            return PROGRAMS[name](value)
+
+    found = program(1.0)
+    assert program(1.0) == found
+    with pytest.raises(CheckpointError, match="is not the one of the run"):
+        program(2.0)
+
+
+def test_content_counts_on_any_number_of_nodes(tmp_path):
+    for size in (1, 2, 1):
+        with strads.init(nodes=size, threads=1, checkpoint_dir=tmp_path):
+            _engine(Halving(2.0), shard=3.0)
+            _ps(_add, 1.0, first=2.0)
+
+
+def test_what_record_looks_at_may_be_skipped(tmp_path):
+    ratings = np.c_[np.arange(60) % 7, np.arange(60) % 5], np.arange(60) % 3 + 1.0
+
+    def program():
+        W, model, timed = strads.dvector.zeros(4), models.MatrixFactorization(2, max_iter=3), Timed()
+        with strads.checkpoint(tmp_path):
+            found = strads.async_for(4, _one, W)
+            model.fit(*ratings, on_iteration=lambda record: strads.record(lambda: float(model.user_factors_.sum())))
+            return strads.record(lambda: (float(W[1]), timed.begin > 0, found.tasks)), strads.record(timed.get, model)
+
+    assert program() == program()
+
+
+class Timed:
+    """Something that differs in each run, and that records only reach by their code."""
+
+    def __init__(self):
+        self.begin = time.time()
+
+    def get(self, model):
+        return 1.0
+
+
+def _one(k, W):
+    W[k] += 1.0
+
+
+class Kind(enum.Enum):
+    A = 1
+
+
+@dataclass
+class Point:
+    x: float
+
+
+def test_digests():
+    generators = [np.random.default_rng(seed) for seed in (0, 0, 1)]
+    assert digest(generators[0]) == digest(generators[1]) != digest(generators[2])
+    assert digest(Config(1)) != digest(Config(2))
+    assert digest(InCode(Config(1))) == digest(InCode(Config(2)))
+    assert digest(InCode(Point(1))) != digest(InCode(Point(2)))
+    chain = None
+    for _ in range(5000):  # deeper than Python's stack
+        chain = [chain]
+    assert digest(chain) == digest(chain)
+    assert digest(Kind.A) == digest(Kind.A) != digest(enum.Enum("Kind", {"A": 2}).A)

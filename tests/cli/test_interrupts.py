@@ -41,6 +41,28 @@ def test_what_was_learnt_is_saved(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "model.npz", "run.json"]
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_checkpoint_has_the_last_epoch(
+    files: Path, tmp_path: Path, number: signal.Signals, environment: dict[str, str]
+) -> None:
+    options = ["--data", files / "plain.tsv.gz", "--out", tmp_path / "out", "--epochs", 10_000_000, "--rank", 4]
+    options += ["--checkpoint", tmp_path / "checkpoint", "--checkpoint-every", 1_000_000]
+    command = [sys.executable, "-m", "strads", "train", "mf", *map(str, options)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("epoch"):
+            break
+    time.sleep(0.3)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    epochs = json.loads((tmp_path / "out" / "run.json").read_text())["epochs"]
+    (name,) = (tmp_path / "checkpoint" / "snapshots").iterdir()
+    assert int(name.name.partition("-")[0]) == epochs >= 1
+
+
 def test_the_first_signal_waits_for_the_check_and_a_later_one_does_not() -> None:
     seen = []
     with Interrupts() as signals:

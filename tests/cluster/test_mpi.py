@@ -648,3 +648,27 @@ except ValueError as error:
 def test_the_source_tree_is_the_one_under_test(programs):
     ended = programs.run(2, "print(strads.__file__)")
     assert all(line.startswith(str(ROOT / "src")) for line in ended.stdout.split())
+
+
+def test_sigterm_writes_a_last_snapshot(programs):
+    text = """
+def step(k, W):
+    for _ in range(2_000): W[k] = 0.5 * W[k] + 1.0
+
+with strads.init("mpi", threads=1, checkpoint_dir=here / "checkpoint", checkpoint_every=1_000_000):
+    W = strads.dvector.zeros(100)
+    for number in range(10 ** 9):
+        strads.async_for(range(100), step, W)
+        here.joinpath(f"done-{number}").touch()
+        if number == 4:
+            here.joinpath("driver").write_text(str(os.getpid()))
+"""
+    job = start_under_mpi(2, programs.write(text))
+    programs.wait_for("driver")
+    time.sleep(0.2)
+    os.kill(int((programs.folder / "driver").read_text()), signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert job.returncode == 143
+    done = len(list(programs.folder.glob("done-*")))
+    snapshots = (programs.folder / "checkpoint" / "snapshots").iterdir()
+    assert max(int(path.name.partition("-")[0]) for path in snapshots) >= done >= 5

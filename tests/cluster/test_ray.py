@@ -343,3 +343,23 @@ def test_an_interrupt_stops_the_nodes_which_can_be_used_again():
     time.sleep(1)
     driver.send_signal(signal.SIGINT)
     assert finish(driver, 30) == "interrupted [2, 2]\n"
+
+
+def test_sigterm_writes_a_last_snapshot(tmp_path):
+    script = """
+    import sys, strads
+    def step(k, W):
+        for _ in range(2_000): W[k] = 0.5 * W[k] + 1.0
+    with strads.init("ray", nodes=1, threads=1, checkpoint_dir=FOLDER, checkpoint_every=1_000_000):
+        W = strads.dvector.zeros(100)
+        while True:
+            strads.async_for(range(100), step, W)
+            print(flush=True)
+    """
+    driver = start(script.replace("FOLDER", repr(str(tmp_path))))
+    for _ in range(5):
+        driver.stdout.readline()
+    driver.send_signal(signal.SIGTERM)
+    done = 5 + driver.communicate(timeout=60)[0].count("\n")
+    assert driver.returncode == 143
+    assert max(int(path.name.partition("-")[0]) for path in (tmp_path / "snapshots").iterdir()) >= done

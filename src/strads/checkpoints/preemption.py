@@ -2,9 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from strads.checkpoints.session import EXIT_STATUS, Session
 
@@ -13,12 +14,12 @@ from strads.checkpoints.session import EXIT_STATUS, Session
 def snapshot_at_sigterm(session: Session) -> Iterator[None]:
     """Context in which SIGTERM lets the running operator finish, writes a snapshot, and raises SystemExit(143).
 
-    Outside of operators the snapshot is written at once. A second signal ends the program immediately.
+    Outside of operators the snapshot is written at once. A second signal ends the program immediately. Handlers of Ray
+    and of the MPI backend are replaced, but not one of the program.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
+    before = signal.getsignal(signal.SIGTERM)
+    install = _installer(before)
+    if threading.current_thread() is not threading.main_thread() or install is None:
         yield  # the program handles it itself
         return
 
@@ -29,8 +30,16 @@ def snapshot_at_sigterm(session: Session) -> Iterator[None]:
             session.finish(60.0)
             raise SystemExit(EXIT_STATUS)
 
-    signal.signal(signal.SIGTERM, handle)
+    install(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _installer(handler: Any) -> Callable[[int, Any], Any] | None:
+    """Return what installs another handler in place of one; None if it is the program's own."""
+    if handler is signal.SIG_DFL or getattr(handler, "__module__", "").startswith("ray."):
+        return signal.signal
+    replace: Callable[[int, Any], Any] | None = getattr(handler, "replace", None)  # of MPI, which defers signals
+    return replace

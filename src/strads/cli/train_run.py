@@ -205,7 +205,9 @@ class TrainRun(ABC):
 
         # Immediately: there may not be enough time to save the model.
         signals.on_first = lambda signal: self._directory.finish("interrupted", {"signal": signal, **self._result()})
-        deferred = signals.deferred() if self.ends_iterations else nullcontext()
+        # An epoch of a program with checkpoints is ended, too: they hold the state after whole epochs only.
+        ends_iterations = self.ends_iterations or current_session() is not None
+        deferred = signals.deferred() if ends_iterations else nullcontext()
         try:
             with self._progress(console) as progress, deferred:
                 self.fit(on_record)

@@ -94,6 +94,7 @@ class _Driver:
             guard.catch(signal.SIGINT, interrupt)
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             self.catch(signal.SIGTERM, signal.default_int_handler)
+            signal.getsignal(signal.SIGTERM).replace = self.catch  # type: ignore[union-attr]  # for checkpoints
         if signal.getsignal(signal.SIGCONT) == signal.SIG_DFL:
             guard.catch(signal.SIGCONT, self._on_continue)
 

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import signal
 import socket
+import threading
 from typing import Any
 
 import ray
@@ -41,7 +43,10 @@ def connect(address: str | None, nodes: int | None, threads: int | None) -> bool
         own = {"num_cpus": max(available_cores(), (nodes or 1) * (threads or 1)), "include_dashboard": False}
     try:
         _probe(target)
+        before = signal.getsignal(signal.SIGTERM)
         ray.init(target, log_to_driver=False, logging_level=logging.ERROR, **own)
+        if before is not signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # Ray has installed its own
     except Exception as error:  # Ray raises this class itself when it takes too long to start
         if target == "local":
             raise NodeFailure(f"Ray did not start on this machine: {error}") from error

@@ -2,6 +2,7 @@
 
 import errno
 import random
+import threading
 import time
 
 import fsspec
@@ -48,6 +49,25 @@ class FaultyFileSystem(LocalFileSystem):
         return _Damaging(super().open(path, mode, **options), self, self._strip_protocol(path), fault)
 
 
+class HangingFileSystem(LocalFileSystem):
+    """The local files; writes wait while `hangs` is set."""
+
+    protocol = "hanging"
+    cachable = False
+    hangs = threading.Event()
+    goes_on = threading.Event()
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        path = path.removeprefix("hanging://") if isinstance(path, str) else path
+        return LocalFileSystem._strip_protocol(path)
+
+    def open(self, path, mode="rb", **options):
+        if "w" in mode and self.hangs.is_set():
+            self.goes_on.wait(30.0)
+        return super().open(path, mode, **options)
+
+
 class _Damaging:
     """A file that is damaged when it is closed."""
 
@@ -79,4 +99,5 @@ class _Damaging:
             self._files.rm_file(self._path)
 
 
+fsspec.register_implementation("hanging", HangingFileSystem, clobber=True)
 fsspec.register_implementation("faulty", FaultyFileSystem, clobber=True)

@@ -3,17 +3,19 @@
 import os
 import random
 import threading
+import time
 import warnings
 
 import numpy as np
 import pytest
-from checkpoints.faulty_storage import FaultyFileSystem
+from checkpoints.faulty_storage import FaultyFileSystem, HangingFileSystem
 from checkpoints.programs import Stopped, random_program, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strads
-from strads.checkpoints import Operator, Session, current_session, perform
+from strads.checkpoints import Operator, Session, current_session, perform, snapshots
+from strads.checkpoints import session as sessions
 from strads.checkpoints.journal import Entry, Journal, Segment
 from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.errors import ArgumentError, CheckpointError
@@ -359,6 +361,57 @@ def test_a_full_disk_does_not_end_the_program(tmp_path):
     assert number.array[0] == 3
     assert session.counters.failed == 3
     assert "No space left" in session.counters.last_error
+    session.close()
+
+
+@pytest.fixture
+def hanging(monkeypatch):
+    """Let the storage hang; the session waits a tenth of a second for it, and warns each time."""
+    monkeypatch.setattr(sessions, "PATIENCE", 0.1)
+    monkeypatch.setattr(snapshots, "_WARN_EVERY", 0.05)
+    HangingFileSystem.hangs.clear()
+    HangingFileSystem.goes_on.clear()
+    yield HangingFileSystem.hangs.set
+    HangingFileSystem.goes_on.set()
+    HangingFileSystem.hangs.clear()
+
+
+@pytest.mark.parametrize("end", [Session.finish, Session.suspend, Session.close])
+def test_a_storage_that_does_not_answer(tmp_path, hanging, end):
+    session, number, calls = Session(f"hanging://{tmp_path}"), Number(), []
+    add(session, number, 0, calls)
+    session._writer.wait(5.0)
+    hanging()
+    begin = time.monotonic()
+    add(session, number, 1, calls)
+    time.sleep(0.06)
+    with pytest.warns(RuntimeWarning, match="has been on its way to .* goes on without"):
+        add(session, number, 2, calls)
+    end(session)
+    session.close()
+    assert time.monotonic() - begin < 5.0
+    assert calls == [0, 1, 2]
+    assert session.counters.written == 1
+    HangingFileSystem.goes_on.set()
+
+
+class Unlost:
+    """Nodes that could be replaced."""
+
+    def check_nodes(self):
+        pass
+
+
+def test_an_operator_with_a_new_table_does_not_wait_for_ever(tmp_path, hanging):
+    session, calls = Session(f"hanging://{tmp_path}", nodes=Unlost()), []
+    hanging()
+    begin = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for amount in range(3):
+            add(session, Number(), amount, calls)
+    assert time.monotonic() - begin < 5.0
+    assert calls == [0, 1, 2]
     session.close()
 
 

@@ -27,7 +27,7 @@ def snapshot_at_sigterm(session: Session) -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         session.wants_to_end = True
         if not session.is_inside:
-            session.finish(60.0)
+            session.finish()
             raise SystemExit(EXIT_STATUS)
 
     install(signal.SIGTERM, handle)

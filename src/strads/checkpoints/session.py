@@ -30,6 +30,7 @@ from strads.checkpoints.trees import Tree
 from strads.errors import ArgumentError, CheckpointError, NodeFailure
 
 EXIT_STATUS = 143  # as shells report a program that SIGTERM has ended: 128 + 15
+PATIENCE = 60.0  # seconds after which a storage that does not answer is given up
 
 
 class Session:
@@ -186,9 +187,11 @@ class Session:
         fresh.update(number for number in touched if is_on_nodes(self._roots.get(number)))
         if fresh:
             self._changed_at.update(dict.fromkeys(fresh, self.position))
-            self._writer.wait()
-            self._snapshot(partial=frozenset(fresh))
-            self._writer.wait()
+            if self._writer.wait(PATIENCE):
+                self._snapshot(partial=frozenset(fresh))
+                self._writer.wait(PATIENCE)
+            else:
+                self._writer.delay()
         latest = self._writer.latest
         return not fresh or (latest is not None and latest.position == self.position)
 
@@ -196,7 +199,8 @@ class Session:
         """Replace lost nodes, if that is possible; `running` operators are repeated by the caller."""
         if self._recovery is None or self.is_skipping:
             raise error
-        self._writer.cancel()
+        if not self._writer.cancel(PATIENCE):
+            raise error
         used = [
             (number, root) for number, root in self._roots.alive() if number in self._changed_at and not is_closed(root)
         ]
@@ -294,7 +298,7 @@ class Session:
             raise SystemExit(EXIT_STATUS)
         if self.position - self._snapshot_at >= self._every and not self._is_broken:
             if self._writer.is_busy:
-                self._writer.counters.delayed += 1
+                self._writer.delay()
             else:
                 self._snapshot()
 
@@ -347,14 +351,23 @@ class Session:
         self._is_broken = True
 
     def finish(self, seconds: float | None = None) -> bool:
-        """Write a last snapshot of the current state, unless there is one; returns whether it is complete."""
-        self._writer.wait(seconds)
+        """Write a last snapshot of the current state, unless there is one; returns whether it is complete.
+
+        Parameters
+        ----------
+        seconds
+            After which it is given up if the storage does not answer; by default a minute.
+        """
+        end = time.monotonic() + (PATIENCE if seconds is None else seconds)
+        is_done = self._writer.wait(end - time.monotonic())
         written = self.counters.written
-        if self.position > self._snapshot_at and self._is_whole():
+        is_due = self.position > self._snapshot_at and is_done and self._is_whole()
+        if is_due:
             self._snapshot(is_last=True)
-            self._writer.wait(seconds)
-            return self.counters.written > written
-        return not self._writer.is_busy
+            is_done = self._writer.wait(max(0.0, end - time.monotonic()))
+        if not is_done:
+            self._writer.delay()
+        return is_done and (not is_due or self.counters.written > written)
 
     def _is_whole(self) -> bool:
         """Whether a snapshot of this moment would be the state after the last operator, and complete."""
@@ -366,16 +379,14 @@ class Session:
         alive = {number: root for number, root in self._roots.alive() if not is_closed(root)}
         return changed <= alive.keys() and not self._touched and not any(is_memory_shared(alive[n]) for n in changed)
 
-    def close(self, seconds: float | None = 60.0) -> None:
-        """Write a last snapshot and end; a storage that does not answer for `seconds` is given up."""
+    def close(self, seconds: float | None = None) -> None:
+        """Write a last snapshot and end; a storage that does not answer for `seconds`, a minute, is given up."""
         if not self.is_of_this_process:
             self.closed = True
         if not self.closed:
-            begin = time.monotonic()
             self.finish(seconds)
             self.closed = True
-            rest = None if seconds is None else max(0.0, seconds - (time.monotonic() - begin))
-            self._writer.close(rest)
+            self._writer.close(0.0)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strads.checkpoints.manifests import Found, Manifest, name_of, remove_old
 from strads.checkpoints.on_nodes import SaveTicket, collect
@@ -37,6 +37,8 @@ class _Job:
     states: dict[int, Tree]
     tickets: list[tuple[SaveTicket, int]]
     is_wanted: bool = True
+    begin: float = field(default_factory=time.monotonic)
+    waited: float = 0.0  # seconds
 
 
 @dataclass
@@ -142,17 +144,38 @@ class SnapshotWriter:
                 self._thread.start()
             self._changed.notify_all()
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is being written; returns whether that is so."""
+    def delay(self) -> None:
+        """Count a snapshot left out because the one before is being written, and warn if that takes minutes."""
+        self.counters.delayed += 1
         with self._changed:
-            return self._changed.wait_for(lambda: self._job is None, seconds)
+            seconds = 0.0 if self._job is None else time.monotonic() - self._job.begin
+        if seconds >= _WARN_EVERY:
+            self._warn(f"a snapshot has been on its way to {self._folder.url} for {seconds:.0f} s")
 
-    def cancel(self) -> None:
-        """Give up the snapshot that is being written, and wait until it is."""
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing is being written; returns whether that is so.
+
+        Parameters
+        ----------
+        seconds
+            How long all calls together wait for the same snapshot; None: as long as it takes.
+        """
+        with self._changed:
+            job, begin = self._job, time.monotonic()
+            if job is None:
+                return True
+            try:
+                rest = None if seconds is None else max(0.0, seconds - job.waited)
+                return self._changed.wait_for(lambda: self._job is None, rest)
+            finally:
+                job.waited += time.monotonic() - begin
+
+    def cancel(self, seconds: float | None = None) -> bool:
+        """Give up the snapshot that is being written, and wait until it is; returns whether it is."""
         with self._changed:
             if self._job is not None:
                 self._job.is_wanted = False
-        self.wait()
+        return self.wait(seconds)
 
     def close(self, seconds: float | None = None) -> None:
         """Wait for the snapshot that is being written; after `seconds` it is given up."""
@@ -237,12 +260,15 @@ class SnapshotWriter:
         """Count a snapshot that could not be made, and warn from time to time."""
         self.counters.failed += 1
         self.counters.last_error = reason
+        self._warn(f"a snapshot could not be written to {self._folder.url} ({reason})")
+
+    def _warn(self, what: str) -> None:
         now = time.monotonic()
         if now - self._warned >= _WARN_EVERY:
             self._warned = now
+            count = self.counters
             warnings.warn(
-                f"a snapshot could not be written to {self._folder.url} ({reason}); the program goes on without, "
-                f"{self.counters.failed} so far",
+                f"{what}; the program goes on without, {count.failed + count.delayed} so far",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )

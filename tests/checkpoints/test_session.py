@@ -1,5 +1,6 @@
 """Fast re-execution: a program with restarts sees what it sees without."""
 
+import errno
 import os
 import random
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from checkpoints.faulty_storage import FaultyFileSystem, HangingFileSystem
 from checkpoints.programs import Stopped, random_program, run
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -393,6 +395,54 @@ def test_a_storage_that_does_not_answer(tmp_path, hanging, end):
     assert calls == [0, 1, 2]
     assert session.counters.written == 1
     HangingFileSystem.goes_on.set()
+
+
+def test_bytes_are_counted(tmp_path):
+    session, _ = finished(tmp_path, 3)
+    assert session.counters.bytes == 3 * Number().array.nbytes
+    for size in (1, 2):
+        with strads.init(nodes=size, threads=1, checkpoint_dir=tmp_path / str(size)):
+            W = strads.dvector.zeros(1000, dtype="f8")
+            strads.async_for(1000, _count, W)
+            session = current_session()
+        assert session.counters.bytes == 8000
+
+
+def _count(k, W):
+    W[k] += k
+
+
+@pytest.mark.parametrize("folder", ["snapshots", "journal", "owner.json"])
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch, folder):
+    finished(tmp_path, 2)
+
+    def denied(self, path, **options):
+        if folder in path:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return usual(self, path, **options)
+
+    usual = LocalFileSystem.cat_file
+    monkeypatch.setattr(LocalFileSystem, "cat_file", denied)
+    if folder == "owner.json":  # only writing needs it
+        with pytest.warns(RuntimeWarning, match="could not be written .*Permission denied"):
+            assert finished(tmp_path, 3)[1] == [2]
+        return
+    with pytest.raises(CheckpointError, match=r"cannot be read: .*Permission denied"):
+        Session(tmp_path)
+
+
+def test_operators_that_run_again_for_damage_say_so(tmp_path):
+    session, _ = finished(tmp_path, 4)
+    for name in session.folder.names("snapshots"):
+        flip(tmp_path / name)
+    with pytest.warns(UserWarning, match="is damaged"):
+        session = Session(tmp_path)
+    assert session.target == 0
+    finished(tmp_path, 4)
+    for name in session.folder.names("arrays"):
+        flip(tmp_path / name)
+    with pytest.warns(RuntimeWarning, match="4 operators .* because the snapshots of that moment are damaged"):
+        finished(tmp_path, 4)
 
 
 class Unlost:

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from strads.checkpoints import direct_files
+from strads.checkpoints import direct_files, storage
 from strads.checkpoints.direct_files import BLOCK, aligned, write_direct
 from strads.checkpoints.storage import Folder, checksum_of
 
@@ -49,10 +49,13 @@ def test_large_arrays(tmp_path, monkeypatch, error):
         assert np.load(file).tolist() == list(range(7))
 
 
-def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(direct_files, "_write", full)
-    with pytest.raises(OSError, match="No space"):
-        Folder(tmp_path).write_arrays("arrays/all", _arrays())
+    monkeypatch.setattr(storage, "_bring_to_disk", full)
+    for arrays in (_arrays(), _arrays()[1:2]):
+        with pytest.raises(OSError, match="No space"):
+            Folder(tmp_path).write_arrays("arrays/all", arrays)
+        assert list((tmp_path / "arrays").iterdir()) == []

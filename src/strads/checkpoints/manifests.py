@@ -140,6 +140,8 @@ class Found:
         Its operators.
     damaged
         Files of arrays found to be damaged or missing: nothing that is written may rely on them.
+    dropped
+        Positions of snapshots that turned out to be unusable.
     """
 
     folder: Folder
@@ -147,6 +149,7 @@ class Found:
     newest: Manifest | None = None
     journal: Journal = field(default_factory=Journal)
     damaged: set[str] = field(default_factory=set)
+    dropped: set[int] = field(default_factory=set)
 
     @classmethod
     def search(cls, folder: Folder) -> "Found":
@@ -182,18 +185,19 @@ class Found:
             name = self.names[position][-1]
             try:
                 return Manifest.read(self.folder, name)
-            except (DamagedFileError, OtherFormatError) as error:
+            except (DamagedFileError, OtherFormatError, PermissionError) as error:
                 self.drop(name, error)
         return None
 
-    def drop(self, name: str, reason: object) -> None:
+    def drop(self, name: str, reason: Exception) -> None:
         """Forget a snapshot that cannot be used, with a warning."""
         names = self.names.get(position_of(name), [])
         if name in names:
             names.remove(name)
         if not names:
             self.names.pop(position_of(name), None)
-        what = "cannot be read" if isinstance(reason, OtherFormatError) else "is damaged"
+        self.dropped.add(position_of(name))
+        what = "is damaged" if isinstance(reason, DamagedFileError) else "cannot be read"
         warnings.warn(f"checkpoint {self.folder.url}/{name} {what} and is not used: {reason}", stacklevel=2)
 
     def whole(self, manifests: Iterable[Manifest]) -> list[Manifest]:

@@ -66,7 +66,8 @@ def _write(ticket: SaveTicket, rank: int, stage: Stage) -> None:
     try:
         folder = Folder(ticket.url)
         try:
-            report: dict[str, Any] = {"written": stage.write(folder, ticket.previous, lambda: True)}
+            written = stage.write(folder, ticket.previous, lambda: True)
+            report: dict[str, Any] = {"written": written, "bytes": stage.bytes}
         except Exception as error:
             report = {"error": f"node {rank}: {type(error).__name__}: {error}"}
         folder.write_json(ticket.report(rank), report)
@@ -78,8 +79,8 @@ def _write(ticket: SaveTicket, rank: int, stage: Stage) -> None:
 
 def collect(
     folder: Folder, ticket: SaveTicket, nodes: int, is_wanted: Callable[[], bool], seconds: float
-) -> dict[str, tuple[str, str]]:
-    """Wait for the reports of all nodes; returns the file and checksum of each array.
+) -> tuple[dict[str, tuple[str, str]], int]:
+    """Wait for the reports of all nodes; returns the file and checksum of each array, and the bytes written.
 
     Raises
     ------
@@ -87,6 +88,7 @@ def collect(
         If a node could not write, or does not report in time.
     """
     written: dict[str, tuple[str, str]] = {}
+    count = 0
     limit = time.monotonic() + seconds
     for rank in range(nodes):
         name = ticket.report(rank)
@@ -102,7 +104,8 @@ def collect(
         if "error" in report:
             raise CheckpointError(report["error"])
         written |= {name: (file, checksum) for name, (file, checksum) in report["written"].items()}
-    return written
+        count += report["bytes"]
+    return written, count
 
 
 @dataclass(frozen=True)

@@ -158,9 +158,14 @@ class ReExecution:
     def _run_again(self, steps: list[Step], position: int) -> None:
         count = sum(not step.is_write for step in steps)
         if count >= _MANY_REPEATED:
+            reason = (
+                "the snapshots of that moment are damaged"
+                if any(self._base < place <= position for place in self._found.dropped)
+                else "the program reads tables there and no snapshot of that moment was kept; strads.record remembers "
+                "values that are computed from tables"
+            )
             warnings.warn(
-                f"{count} operators before operator {position} run again, because the program reads tables there and "
-                "no snapshot of that moment was kept; strads.record remembers values that are computed from tables",
+                f"{count} operators before operator {position} run again, because {reason}",
                 RuntimeWarning,
                 stacklevel=5,
             )
@@ -379,9 +384,9 @@ class LateOperator:
         if not self.is_unchanged():
             raise CheckpointError(
                 f"operator {self.position}, {self.operator.name!r}, must run again, because the program reads results "
-                "of which no snapshot was kept; but an argument, a global variable that it uses, or its data has "
-                "changed since. Make new arrays in place of changing those that operators have used, take a snapshot "
-                "after every operator, or read tables in strads.record"
+                "of which there is no snapshot, or a damaged one; but an argument, a global variable that it uses, or "
+                "its data has changed since. Make new arrays in place of changing those that operators have used, take "
+                "a snapshot after every operator, or read tables in strads.record"
             )
 
 

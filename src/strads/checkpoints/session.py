@@ -69,7 +69,12 @@ class Session:
         self.folder = Folder(url)
         self._every = int(every)
         owner = Ownership(self.folder)  # before the search: no other program changes what is found
-        self._found = Found.search(self.folder)
+        try:
+            self._found = Found.search(self.folder)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint_dir={self.folder.url!r} cannot be read: {error}. Give access to it, or choose another one"
+            ) from error
         newest = self._found.newest
         self.position = 0
         self.target = 0 if newest is None else newest.position

@@ -54,7 +54,7 @@ class Counters:
     failed
         Snapshots that could not be written.
     bytes
-        Bytes of array files written.
+        Bytes of arrays written, on all nodes.
     last_error
         The latest error, or None.
     """
@@ -214,8 +214,11 @@ class SnapshotWriter:
         self._owner.check()
         latest = self.latest
         files = job.stage.write(self._folder, self._previous(), lambda: job.is_wanted)
+        self.counters.bytes += job.stage.bytes
         for ticket, nodes in job.tickets:
-            files |= collect(self._folder, ticket, nodes, lambda: job.is_wanted, _LATE)
+            of_nodes, count = collect(self._folder, ticket, nodes, lambda: job.is_wanted, _LATE)
+            files |= of_nodes
+            self.counters.bytes += count
         if not job.is_wanted:
             raise TimeoutError("the program has ended before")
         old = {} if latest is None else latest.checksums

@@ -49,10 +49,16 @@ class Stage:
         Beginning of the file's name.
     buffers
         Where copies are made.
+
+    Attributes
+    ----------
+    bytes
+        Bytes of arrays that `write` has written.
     """
 
     def __init__(self, prefix: str, buffers: Buffers):
         self._prefix, self._buffers = prefix, buffers
+        self.bytes = 0
         self._waiting: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._arrays: list[tuple[str, NDArray[Any]]] = []
         self._taken: list[NDArray[np.uint8]] = []
@@ -112,6 +118,7 @@ class Stage:
                 fresh.append((name, checksum, array))
         if fresh and is_wanted():
             files = folder.write_arrays(f"{self._prefix}.npy", [array for *_, array in fresh])
+            self.bytes = sum(array.nbytes for *_, array in fresh)
             written |= {name: (file, checksum) for (name, checksum, _), file in zip(fresh, files, strict=True)}
         return written
 

@@ -77,10 +77,20 @@ class Folder:
     def write(self, name: str, chunks: Iterable[Any]) -> None:
         """Write a file from pieces of bytes. It may be incomplete after a crash: nothing refers to it yet."""
         self._files.makedirs(self._files._parent(self._path(name)), exist_ok=True)
-        with self._files.open(self._path(name), "wb") as file:
+        with self._whole(name), self._files.open(self._path(name), "wb") as file:
             for chunk in chunks:
                 file.write(chunk)
             _bring_to_disk(file)
+
+    @contextlib.contextmanager
+    def _whole(self, name: str) -> Iterator[None]:
+        """Context in which a file is written; after an error, such as that of a full disk, it is removed."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.remove([name])
+            raise
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write a dict with its checksum; the file is complete or absent."""
@@ -103,11 +113,15 @@ class Folder:
         ------
         DamagedFileError
             If the file is missing, or is not what was written.
+        PermissionError
+            If it may not be read.
         """
         try:
             text, _, rest = self._files.cat_file(self._path(name)).decode().partition("\n")
             if json.loads(rest)["checksum"] == xxhash.xxh3_128_hexdigest(text.encode()):
                 return dict(json.loads(text))
+        except PermissionError:
+            raise
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DamagedFileError(f"{name}: {error}") from error
         raise DamagedFileError(f"{name}: its checksum is wrong")
@@ -137,8 +151,9 @@ class Folder:
         if is_large and isinstance(self._files, LocalFileSystem):
             path = self._path(name)
             self._files.makedirs(self._files._parent(path), exist_ok=True)
-            if write_direct(path, pieces):
-                return names
+            with self._whole(name):
+                if write_direct(path, pieces):
+                    return names
         self.write(name, pieces)
         return names
 

@@ -187,6 +187,23 @@ def test_arrays_that_stay_the_same_are_written_once(tmp_path):
     assert sum(size > 40_000 for size in sizes) == 1
 
 
+def test_arrays_are_read_once(tmp_path, monkeypatch):
+    def program():
+        session, pairs = Session(tmp_path), [Pair(), Pair()]  # with equal arrays, which are in one file
+        for pair in pairs:
+            add(session, pair, 1, [])
+        session.close()
+        return pairs
+
+    program()
+    read, usual = [], Folder._array_file
+    monkeypatch.setattr(Folder, "_array_file", lambda folder, *what: read.append(what[0]) or usual(folder, *what))
+    first, second = program()
+    assert len(read) == 4
+    assert not np.shares_memory(first.array, second.array)
+    assert first.array[0] == second.array[0] == 1
+
+
 def test_a_damaged_snapshot_is_skipped_with_a_warning(tmp_path):
     session, number = Session(tmp_path), Number()
     for amount in range(3):

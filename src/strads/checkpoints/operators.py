@@ -16,6 +16,7 @@ class Root(Protocol):
     - `version`, which increases with each change; without, every operator that names a root changes it;
     - `is_closed`, whether nothing can use it any more;
     - `is_on_nodes`, whether a lost node has taken it along; so it is assumed without;
+    - `loads_on_nodes`, whether nodes read its arrays from a snapshot, and not the driver;
     - `is_result`, whether operators make it, but do not read it;
     - `fixed_content()`, a checksum or None, by which a changed input is noticed;
     - `is_shared()`, whether other code may see its memory.
@@ -31,6 +32,11 @@ class Root(Protocol):
 def is_result(root: Any) -> bool:
     """Whether operators make a root, but do not read it; what they have made is looked at right after them."""
     return bool(getattr(root, "is_result", False))
+
+
+def loads_on_nodes(root: Any) -> bool:
+    """Whether nodes read the arrays of a root from a snapshot, and not the driver."""
+    return bool(getattr(root, "loads_on_nodes", False))
 
 
 def is_closed(root: Any) -> bool:

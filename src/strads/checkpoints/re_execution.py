@@ -17,7 +17,7 @@ from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.manifests import Found, Manifest, file_of
 from strads.checkpoints.on_nodes import LoadTicket
-from strads.checkpoints.operators import Operator, is_closed, is_result
+from strads.checkpoints.operators import Operator, is_closed, is_result, loads_on_nodes
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import DamagedFileError, Folder, checksum_of
@@ -30,11 +30,21 @@ _SMALL = 1 << 16  # bytes of an argument that is copied with each operator
 
 
 class SessionLoad(Load):
-    """Restores state from a snapshot, here or on nodes."""
+    """Restores state from a snapshot, here or on nodes.
 
-    def __init__(self, folder: Folder, checksums: dict[str, str]):
-        super().__init__(lambda name, target: folder.read_array(name, checksums[name], target))
-        self._folder, self._checksums = folder, checksums
+    Parameters
+    ----------
+    arrays
+        Those that have been read, by name; others are read when they are needed. Each is given away once.
+    """
+
+    def __init__(self, folder: Folder, checksums: dict[str, str], arrays: dict[str, NDArray[Any]]):
+        super().__init__(self._fetch)
+        self._folder, self._checksums, self._arrays = folder, checksums, arrays
+
+    def _fetch(self, name: str, target: NDArray[Any] | None) -> NDArray[Any]:
+        found = self._arrays.pop(name, None)
+        return self._folder.read_array(name, self._checksums[name], target) if found is None else found
 
     def ticket(self, tree: Tree) -> LoadTicket:
         """Return what a node needs to restore a tree."""
@@ -215,18 +225,22 @@ class ReExecution:
     def restore(self, manifest: Manifest, roots: list[tuple[int, Any]]) -> bool:
         """Restore roots from a snapshot; returns whether it was undamaged, otherwise nothing has changed."""
         wanted = [(number, root) for number, root in roots if number in manifest.states]
-        names = {name for number, _ in wanted for name in arrays_in(manifest.states[number])}
-        folder = self._found.folder
-        try:
-            for name in sorted(names):
-                folder.check_array(name, manifest.checksums[name])
-        except DamagedFileError as error:
-            self._found.damaged.add(file_of(name))
-            self._found.drop(manifest.name, error)
-            return False
+        arrays: dict[str, NDArray[Any]] = {}  # all of them, before anything changes
+        folder, checksums = self._found.folder, manifest.checksums
+        for number, root in wanted:
+            for name in sorted(set(arrays_in(manifest.states[number])) - arrays.keys()):
+                try:
+                    if loads_on_nodes(root):  # which read it once more
+                        folder.check_array(name, checksums[name])
+                    else:
+                        arrays[name] = folder.read_array(name, checksums[name])
+                except DamagedFileError as error:
+                    self._found.damaged.add(file_of(name))
+                    self._found.drop(manifest.name, error)
+                    return False
         with self._inside():
             for number, root in wanted:
-                SessionLoad(folder, manifest.checksums)(manifest.states[number], root)
+                SessionLoad(folder, checksums, arrays)(manifest.states[number], root)
         self._restored = {number for number, _ in wanted}
         return True
 

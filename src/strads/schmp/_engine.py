@@ -97,6 +97,11 @@ class Engine:
             raise CheckpointError("an engine on nodes is saved in snapshots only")
         return {key: tree for part in parts for key, tree in part.items()}
 
+    @property
+    def loads_on_nodes(self) -> bool:
+        """Whether each node reads its own part of a snapshot."""
+        return not self._cluster.is_local
+
     def restore_state(self, tree: Tree, load: Load) -> None:
         """Restore what `checkpoint_state` returned, on any number of nodes.
 
@@ -109,7 +114,7 @@ class Engine:
         self._failure = None
         if self._cluster.closed and self._initial is not None:
             self._begin_again()
-        remote = isinstance(load, SessionLoad) and not self._cluster.is_local
+        remote = isinstance(load, SessionLoad) and self.loads_on_nodes
         target = load.ticket(tree) if remote else load  # type: ignore[attr-defined]
         self._cluster.run(on_node.load_part, self._name, target, tree)
 

@@ -20,7 +20,7 @@ from strads.checkpoints import Operator, Session, current_session, perform, snap
 from strads.checkpoints import session as sessions
 from strads.checkpoints.journal import Entry, Journal, Segment
 from strads.checkpoints.storage import DamagedFileError, Folder
-from strads.errors import ArgumentError, CheckpointError
+from strads.errors import ArgumentError, CheckpointError, NodeFailure
 
 
 def run_with_stops(program, url, stops, rng, **options):
@@ -460,6 +460,26 @@ def test_operators_that_run_again_for_damage_say_so(tmp_path):
         flip(tmp_path / name)
     with pytest.warns(RuntimeWarning, match="4 operators .* because the snapshots of that moment are damaged"):
         finished(tmp_path, 4)
+
+
+class Lost(Number):
+    """A root whose content cannot be read when it is first used."""
+
+    content = None
+
+    def fixed_content(self):
+        if self.content is None:
+            raise NodeFailure("node 1 is lost")
+        return self.content
+
+
+def test_content_that_was_lost_when_an_operator_first_used_it(tmp_path):
+    for _ in range(2):
+        session, number = Session(tmp_path), Lost()
+        assert add(session, number, 1, []) == 1
+        session.close()
+        Lost.content = "found"
+    Lost.content = None
 
 
 class Unlost:

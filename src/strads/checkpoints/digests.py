@@ -17,6 +17,8 @@ from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import checksum_of
 from strads.checkpoints.trees import attributes_of, is_plain
 
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+
 
 class InCode:
     """A value that counts for `digest` as what a function's code refers to.
@@ -39,19 +41,27 @@ def digest(*parts: Any) -> str:
     """
     found = xxhash.xxh3_128()
     seen: dict[tuple[int, bool], tuple[int, Any]] = {}  # its number; the value itself, so that no identity occurs twice
-    waiting = [(parts, False)]
+    waiting = [(iter((parts,)), False)]  # not recursive: values may be nested deeper than Python's stack
     while waiting:
-        value, in_code = waiting.pop()
-        text, inner = _described(value, in_code)
-        if inner and not isinstance(value, tuple):
-            key = id(value), in_code
-            if key in seen:
-                text, inner = f"same {seen[key][0]}", ()
-            else:
-                seen[key] = len(seen), value
-        found.update(f"{len(text)} {len(inner)} {text}".encode())
-        in_code = in_code or isinstance(value, InCode | types.FunctionType | type)
-        waiting += [(part, in_code) for part in reversed(inner)]
+        values, in_code = waiting[-1]
+        for value in values:
+            if type(value) in _PLAIN:
+                text = f"{type(value).__qualname__} {value!r}"
+                found.update(f"{len(text)} 0 {text}".encode())
+                continue
+            text, inner = _described(value, in_code)
+            if inner and not isinstance(value, tuple):
+                key = id(value), in_code
+                if key in seen:
+                    text, inner = f"same {seen[key][0]}", ()
+                else:
+                    seen[key] = len(seen), value
+            found.update(f"{len(text)} {len(inner)} {text}".encode())
+            if inner:
+                waiting.append((iter(inner), in_code or isinstance(value, InCode | types.FunctionType | type)))
+                break
+        else:
+            waiting.pop()
     return found.hexdigest()
 
 
@@ -60,6 +70,8 @@ def _described(value: Any, in_code: bool) -> tuple[str, tuple[Any, ...]]:
     kind = type(value).__qualname__
     if isinstance(value, enum.Enum):
         return f"{kind} {value.name}", (value.value,)
+    if isinstance(value, tuple | list):
+        return kind, tuple(value)
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.dtype):
         return f"{kind} {value!r}", ()
     if isinstance(value, range):
@@ -74,8 +86,6 @@ def _described(value: Any, in_code: bool) -> tuple[str, tuple[Any, ...]]:
         return code
     if isinstance(value, os.PathLike):
         return f"path {os.fspath(value)}", ()
-    if isinstance(value, tuple | list):
-        return kind, tuple(value)
     module = type(value).__module__.split(".")
     if in_code and module[0] == "strads":
         return kind, ()

@@ -14,7 +14,7 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
     Parameters
     ----------
     contents
-        Checksums of what it is the first to use, by number.
+        Checksums of what it is the first to use, by number; None where unknown.
     entry : Entry
         What the journal says of the operator there.
     url
@@ -25,13 +25,14 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
     CheckpointError
         If they differ.
     """
-    same = all(entry.contents.get(number) == content for number, content in contents.items())
+    earlier = {number: entry.contents.get(number) for number in contents}
+    same = all(content is None or earlier[number] in (None, content) for number, content in contents.items())
     if entry.name == late.operator.name and entry.signature == late.signature and same:
         return
     if entry.name != late.operator.name:
         what = f"there it was {entry.name!r}"
     elif entry.signature != late.signature:
-        what = "its arguments, its code or the version of Python differ"
+        what = "its arguments, its code or the version of Python or strads differ"
     else:
         what = "the content of a table, or of an engine, differs"
     raise _other_program(late, url, what)

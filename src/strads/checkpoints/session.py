@@ -129,7 +129,7 @@ class Session:
         fresh = [root for root in operator.roots if self._roots.find(root) is None and hasattr(root, "fixed_content")]
         numbers = [self._roots.number_of(root) for root in operator.roots]
         with self.inside():
-            contents = {self._roots.number_of(root): root.fixed_content() for root in fresh}
+            contents = {self._roots.number_of(root): _content_of(root) for root in fresh}
         late = LateOperator(self.position, operator, numbers)
         if self.is_skipping:
             return self._repeat(late, contents)
@@ -401,6 +401,15 @@ class Session:
             yield
         finally:
             self._inside = was_inside
+
+
+def _content_of(root: Any) -> str | None:
+    """Return the checksum of a new root; None if a node was lost, which the operator will meet again."""
+    try:
+        found: str | None = root.fixed_content()
+    except NodeFailure:
+        return None
+    return found
 
 
 def _packed(operator: Operator, result: Any) -> dict[str, Any] | None:

@@ -83,6 +83,7 @@ class Engine:
 
     def fixed_content(self) -> str:
         """Return a checksum of what program, workers and shards are at the first step."""
+        self._check_usable()
         found = self._cluster.run(on_node.digest_part, self._name)
         return digest(sorted({key: each for part in found for key, each in part.items()}.items()))
 

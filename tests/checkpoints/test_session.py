@@ -296,19 +296,23 @@ def test_of_two_programs_in_a_folder_the_older_one_stops(tmp_path):
 
     older, number = Session(tmp_path, keep=1), Number()
     step(older, number, 0)
+    with pytest.raises(CheckpointError, match="there it was"):
+        Session(tmp_path).perform(Operator("another", lambda: None, lambda: None))  # claims nothing
+    step(older, number, 1)
     newer, other = Session(tmp_path, keep=1), Number()
-    with pytest.warns(RuntimeWarning, match="another program .* NOT SAVED"):
-        step(older, number, 1)
     for amount in range(3):
         step(newer, other, amount)
-        step(older, number, amount + 2)
+    with pytest.warns(RuntimeWarning, match="another program .* NOT SAVED"):
+        step(older, number, 2)
+    step(newer, other, 3)
+    step(older, number, 3)
     for session in (older, newer):
         session.close()
-    assert number.array[0] == sum(range(5))
-    assert (older.counters.written, newer.counters.written, newer.counters.failed) == (1, 2, 0)
+    assert number.array[0] == other.array[0] == sum(range(4))
+    assert (older.counters.written, newer.counters.written, newer.counters.failed) == (2, 2, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert finished(tmp_path, 3)[1] == []
+        assert finished(tmp_path, 4)[1] == []
 
 
 def test_what_another_program_has_saved_stays(tmp_path):
@@ -329,11 +333,19 @@ def test_what_another_program_has_saved_stays(tmp_path):
 def test_a_folder_is_claimed_later_if_it_cannot_be_written_to(tmp_path):
     FaultyFileSystem.begin(0, 1.0)
     FaultyFileSystem.rng.choice = lambda faults: "full"
-    session = Session(f"faulty://{tmp_path}")
+    session, number = Session(f"faulty://{tmp_path}"), Number()
+
+    def fail():
+        add(session, number, 1, [])
+        session._writer.wait(5.0)
+
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        fail()
     FaultyFileSystem.begin(0, 0.0)
-    add(session, Number(), 1, [])
+    add(session, number, 1, [])
     session.close()
-    assert session.counters.written == 1
+    assert (session.counters.failed, session.counters.written) == (1, 1)
+    assert (tmp_path / "owner.json").exists()
 
 
 def test_an_older_file_of_another_format_is_skipped(tmp_path):

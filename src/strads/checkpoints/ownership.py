@@ -13,29 +13,21 @@ class OtherProgramError(Exception):
 
 
 class Ownership:
-    """A program's claim to a folder, made when it begins.
-
-    Parameters
-    ----------
-    folder
-        If it cannot be written to now, the claim is made later, unless another program comes first.
-    """
+    """A program's claim to a folder, made before its first snapshot: one that is refused claims nothing."""
 
     def __init__(self, folder: Folder):
         self._folder, self._token = folder, secrets.token_hex(8)
         self._before: str | None = None
         with contextlib.suppress(Exception):
             self._before = self._found()
-        with contextlib.suppress(Exception):
-            self._claim()
 
     def check(self) -> None:
-        """Raise an error if the folder is no longer this program's.
+        """Raise an error if the folder is no longer this program's; at first, claim it.
 
         Raises
         ------
         OtherProgramError
-            If another program has begun since.
+            If another program has claimed it since this one was started.
         OSError, DamagedFileError
             If the storage does not say whose it is.
         """

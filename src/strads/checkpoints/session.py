@@ -68,7 +68,7 @@ class Session:
                 raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
         self.folder = Folder(url)
         self._every = int(every)
-        owner = Ownership(self.folder)  # before the search: no other program changes what is found
+        owner = Ownership(self.folder)
         try:
             self._found = Found.search(self.folder)
         except OSError as error:

@@ -360,9 +360,12 @@ def test_an_older_file_of_another_format_is_skipped(tmp_path):
 def test_a_valid_file_under_another_name_is_not_believed(tmp_path, folder):
     session, _ = finished(tmp_path, 6, keep=6)
     first, *_, last = session.folder.names(folder)
-    (tmp_path / last).write_bytes((tmp_path / first).read_bytes())
-    with pytest.warns(UserWarning, match="is damaged and is not used"):
-        assert finished(tmp_path, 6)[1] == [5]
+    for other in (first, "owner.json"):
+        content = (tmp_path / last).read_bytes()
+        (tmp_path / last).write_bytes((tmp_path / other).read_bytes())
+        with pytest.warns(UserWarning, match="is damaged and is not used"):
+            assert Session(tmp_path).target == 5
+        (tmp_path / last).write_bytes(content)
 
 
 def test_files_of_the_journal_that_have_changed_places(tmp_path):
@@ -472,6 +475,17 @@ def test_operators_that_run_again_for_damage_say_so(tmp_path):
         flip(tmp_path / name)
     with pytest.warns(RuntimeWarning, match="4 operators .* because the snapshots of that moment are damaged"):
         finished(tmp_path, 4)
+
+
+def test_a_snapshot_that_was_waited_for_is_given_up(tmp_path, hanging):
+    session = Session(f"hanging://{tmp_path}")
+    hanging()
+    add(session, Number(), 1, [])
+    assert not session._writer.wait(0.2)
+    threading.Timer(0.1, HangingFileSystem.goes_on.set).start()
+    assert session._writer.cancel(0.2)
+    assert session.counters.written == 0
+    session._writer.close(0.0)
 
 
 class Lost(Number):

@@ -76,9 +76,11 @@ class Manifest:
             If another version of strads wrote it.
         """
         content = folder.read_json(name)
-        if content.get("format") != FORMAT:
+        if "format" not in content:
+            raise DamagedFileError(f"{name}: it is no snapshot")
+        if content["format"] != FORMAT:
             raise OtherFormatError(
-                f"{folder.url}/{name} has format {content.get('format')}, but this version of strads reads {FORMAT}: "
+                f"{folder.url}/{name} has format {content['format']}, but this version of strads reads {FORMAT}: "
                 "use the version that wrote it, or another checkpoint_dir"
             )
         try:

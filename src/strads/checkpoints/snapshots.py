@@ -174,7 +174,7 @@ class SnapshotWriter:
         """Give up the snapshot that is being written, and wait until it is; returns whether it is."""
         with self._changed:
             if self._job is not None:
-                self._job.is_wanted = False
+                self._job.is_wanted, self._job.waited = False, 0.0
         return self.wait(seconds)
 
     def close(self, seconds: float | None = None) -> None:

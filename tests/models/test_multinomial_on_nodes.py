@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import strads
 from strads.models import MultinomialLogisticRegression
-from strads.models._blas_threads import one_blas_thread
 from strads.models.multinomial import row_blocks
 
 
@@ -33,17 +31,3 @@ def test_the_bits_are_those_of_a_single_process(runtime, monkeypatch, penalty, f
     np.testing.assert_array_equal(coef, alone.coef_)
     np.testing.assert_array_equal(intercept, alone.intercept_)
     assert (gap, on_nodes) == (alone.dual_gap_, [record["objective"] for record in alone.history_])
-
-
-def test_blas_has_one_thread_until_the_last_context_ends():
-    def threads():
-        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-    with threadpool_limits(2, user_api="blas"):
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert threads() == {1}
-        second.__exit__(None, None, None)
-        assert threads() == {2}

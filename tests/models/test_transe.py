@@ -4,7 +4,9 @@ import hashlib
 import warnings
 
 import numpy as np
+import pandas as pd
 import planted_graph
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -50,6 +52,20 @@ def test_planted_translations_are_found(fitted):
 def test_every_option_learns(parameters):
     figures = TransE(20, max_iter=60, **parameters).fit(TRAIN).evaluate(TEST, known=TRAIN)
     assert figures.filtered.hits_at_10 > 0.9
+
+
+@pytest.mark.parametrize("names", [("head", "relation", "tail"), ("H", "R", "T"), ("subject", "predicate", "object")])
+def test_columns_of_tables_are_found_by_name(names):
+    head, relation, tail = zip(*TRAIN, strict=True)
+    columns = dict(zip(names, (head, relation, tail), strict=True))
+    table = pd.DataFrame({"weight": 1.0} | {name: columns[name] for name in (names[2], names[0], names[1])})
+    expected = fingerprint(TransE(4, max_iter=1).fit(TRAIN))
+    assert fingerprint(TransE(4, max_iter=1).fit(table)) == expected
+    assert fingerprint(TransE(4, max_iter=1).fit(pa.Table.from_pandas(table))) == expected
+    without_names = pd.DataFrame({0: head, 1: relation, 2: tail})
+    assert fingerprint(TransE(4, max_iter=1).fit(without_names)) == expected
+    with pytest.raises(strads.InputError, match=r"columns 'weight', 'x', .* call those of head, relation and tail so"):
+        TransE(4).fit(table.rename(columns={names[2]: "x"}))
 
 
 @pytest.mark.parametrize("threads", [1, 3, 8])

@@ -16,6 +16,13 @@ def test_labels_separated_by_tabs(tmp_path):
     assert found.tolist() == [["Zürich", "capital of", "ZH"], ["Bern", "capital of", "CH"]]
 
 
+@pytest.mark.parametrize("header", ["Relation\tHead\ttail", "r\th\tt", "predicate\tsubject\tobject"])
+def test_a_header_tells_the_order_of_columns(tmp_path, header):
+    file = tmp_path / "train.txt"
+    file.write_text(f"{header}\ncapital of\tBern\tCH\n")
+    assert read_triples(file).tolist() == [["Bern", "capital of", "CH"]]
+
+
 def test_openke_has_the_relation_last(tmp_path):
     file = tmp_path / "train2id.txt"
     file.write_text("2\n0 1 5\n3\t4\t6\n")
@@ -34,7 +41,7 @@ def test_openke_has_the_relation_last(tmp_path):
         (b"a\tr\tb\na\t\tb\n", ":2: expected"),
         (b"a\tr\tb\n\nc\tr\td\te\n", ":3: expected .* found 4 fields"),
         (b"a\tr\tcaf\xe9\n", ":1: not UTF-8"),
-        (b"Head\trelation\tTail\na\tr\tb\n", ":1: names columns"),
+        (b"Head\trelation\tTail\n", "there are no triples"),
         (b"2\n0 1 0\n", ":1: 2 triples are announced, but 1 follow"),
         (b"1\n0 1 0\n1 2 0\n", ":3: there are more triples than the 1"),
         (b"1\n0 1\n", ":2: expected the ids"),

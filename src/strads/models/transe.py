@@ -141,9 +141,10 @@ class TransE(IterativeEstimator):
 
         Parameters
         ----------
-        X : array or list of shape (n, 3)
+        X : array, list or table of shape (n, 3)
             Head, relation, tail: ids 0, 1, 2, … as integers, or labels as strings; `strads.models.read_triples` reads
-            files. Duplicates are left out, with a warning.
+            files. A table (a data frame, an Arrow table, a dict of columns) calls its columns head, relation and tail,
+            or h, r, t, or subject, predicate, object, in any order. Duplicates are left out, with a warning.
         y
             Ignored.
         entities, relations : int or list of str, optional

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
-
-_HEADERS = ({"head", "relation", "tail"}, {"subject", "predicate", "object"})
+from strads.models.knowledge_graphs.triples import places_of_columns
 
 
 def read_triples(path: Any) -> NDArray[Any]:
@@ -19,7 +18,8 @@ def read_triples(path: Any) -> NDArray[Any]:
     Parameters
     ----------
     path : str or path
-        Lines of head, relation and tail as labels, separated by tabs; or OpenKE's format (`train2id.txt`): the number
+        Lines of head, relation and tail as labels, separated by tabs, after a header or without one: head, relation and
+        tail, or h, r, t, or subject, predicate, object, in any order. Or OpenKE's format (`train2id.txt`): the number
         of triples on the first line, then lines of head, tail and relation as ids from 0.
 
     Returns
@@ -38,9 +38,11 @@ def read_triples(path: Any) -> NDArray[Any]:
         raise InputError(f"{path}: there are no triples")
     if _is_id(first[1].strip()):
         return _read_numbered(path, first, lines)
-    if {label.lower() for label in _labels(path, *first)} in _HEADERS:
-        raise InputError(f"{path}:{first[0]}: names columns, {first[1]!r}: remove the line, all others are triples")
-    return np.array([_labels(path, number, line) for number, line in chain([first], lines)], object)
+    places = places_of_columns(_labels(path, *first))
+    found = [_labels(path, number, line) for number, line in (lines if places else chain([first], lines))]
+    if not found:
+        raise InputError(f"{path}: there are no triples")
+    return np.array(found, object)[:, places or [0, 1, 2]]
 
 
 def read_labels(path: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """Triples (head, relation, tail) as the user has them, and as numbers of entities and relations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,22 +10,28 @@ from numpy.typing import NDArray
 
 from strads.errors import ArgumentError, InputError
 from strads.models._warnings import warn
+from strads.models.interactions.interactions import columns_of
 
 _COLUMNS = ("head", "relation", "tail")
+_NAMES = (_COLUMNS, ("h", "r", "t"), ("subject", "predicate", "object"))
 _LARGEST = 2**31 - 1
 
 Names = NDArray[Any]  # labels by number: strings, or 0, 1, 2, …
 
 
 def as_columns(triples: Any, what: str = "triples") -> NDArray[Any]:
-    """Return triples as an array of shape (n, 3), of int64 ids or of str objects.
+    """Return triples as an array of shape (n, 3), of int64 ids or of str objects; columns of tables are found by name.
 
     Raises
     ------
     ArgumentError, InputError
-        If they are anything else; names the row.
+        If they are anything else; names the row, or the columns.
     """
-    found = np.asarray(triples if hasattr(triples, "shape") else _rows(triples, what))
+    table = columns_of(triples)
+    if table is not None:
+        found = _of_table(table, what)
+    else:
+        found = np.asarray(triples if hasattr(triples, "shape") else _rows(triples, what))
     if found.ndim != 2 or found.shape[1] != 3:
         raise ArgumentError(f"{what} have the shape {found.shape}: give (n, 3), columns head, relation and tail")
     if not len(found):
@@ -43,6 +49,28 @@ def as_columns(triples: Any, what: str = "triples") -> NDArray[Any]:
             if not isinstance(label, str) or not label:
                 raise InputError(f"{what}: row {row} has the {column} {label!r}: give strings, or integer ids only")
     return labels
+
+
+def places_of_columns(names: Sequence[str]) -> list[int] | None:
+    """Return where head, relation and tail are among columns of these names; None if that cannot be told."""
+    known = [name.lower() for name in names]
+    chosen = next((each for each in _NAMES if all(known.count(name) == 1 for name in each)), None)
+    return None if chosen is None else [known.index(name) for name in chosen]
+
+
+def _of_table(table: Mapping[str, Any], what: str) -> NDArray[Any]:
+    names = list(table)
+    is_unnamed = names == ["0", "1", "2"]  # as pandas numbers the columns of a file without a header
+    places = [0, 1, 2] if is_unnamed else places_of_columns(names)
+    if places is None:
+        raise InputError(
+            f"{what} have the columns {', '.join(map(repr, names))}: call those of head, relation and tail so, "
+            "or h, r, t, or subject, predicate, object; or give an array of shape (n, 3)"
+        )
+    columns = [np.asarray(table[names[place]]) for place in places]
+    if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
+        raise InputError(f"{what} have columns of the shapes {', '.join(str(column.shape) for column in columns)}")
+    return np.stack(columns, 1, dtype=None if all(column.dtype.kind in "iuf" for column in columns) else object)
 
 
 def _rows(triples: Any, what: str) -> NDArray[Any]:

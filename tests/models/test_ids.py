@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
@@ -107,6 +108,31 @@ def test_a_name_that_is_exact_wins():
         choose(["user", "item", "rating", "stars"], scored=True, advice="X")
     with pytest.raises(InputError, match="several columns are called 'who': rename them"):
         choose(["who", "item", "who"], scored=False, given={"user": "who"}, advice="X")
+
+
+USERS_WITH_GAPS = {
+    "objects": lambda ids, missing: np.array([*ids, missing], object),
+    "list": lambda ids, missing: [*ids, missing],
+    "pandas": lambda ids, missing: pd.Series([*ids, missing]),
+}
+
+
+@pytest.mark.parametrize("form", USERS_WITH_GAPS)
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=str)
+@pytest.mark.parametrize("ids", [[0, 7, 0], ["a", "b", "a"]], ids=["numbers", "texts"])
+def test_a_missing_id_is_named_by_its_row(form, missing, ids):
+    with pytest.raises(InputError, match="row 3: the user id is missing"):
+        IdColumn.of("user", USERS_WITH_GAPS[form](ids, missing))
+    with pytest.raises(InputError, match="row 1: the user id is missing"):
+        IdColumn.of("user", pd.array([5, pd.NA], "Int64"))
+
+
+@pytest.mark.parametrize("form", [np.array, list, pa.array, pd.Series, lambda ids: np.array(ids, object)])
+def test_floats_are_ids_if_they_are_whole(form):
+    assert IdColumn.of("user", form([3.0, -7.0])).codes.tolist() == [3, -7]
+    for wrong in (2.5, 1e17, float("inf")):
+        with pytest.raises(strads.StradsError, match=r"whole numbers or texts"):
+            IdColumn.of("user", form([3.0, wrong]))
 
 
 # -- models ------------------------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ GOOD = ([0, 1], [1, 0])
             strads.InputError,
             "row 1: the user id 9223372036854775808 has more than 63 bits",
         ),
-        (([0, 1], ["a", None]), [1.0, 2.0], strads.InputError, "row 1: the item id is None"),
+        (([0, 1], ["a", None]), [1.0, 2.0], strads.InputError, "row 1: the item id is missing"),
         ((["a", ""], [1, 2]), [1.0, 2.0], strads.InputError, "row 1: the user id is an empty text"),
         ((["a", 3], [1, 2]), [1.0, 2.0], strads.InputError, "row 1: the user id is 3, a int, in a column of texts"),
         ({"who": ["a"], "movieId": [1], "rating": [2.0]}, None, strads.InputError, "hold the user.*'who', 'movieId'"),

@@ -60,9 +60,14 @@ class IdColumn:
             return cls(array.astype(np.int64) if array.dtype == np.uint64 else array)
         if array.size == 0:
             return cls(np.zeros(0, np.int64))
+        if array.dtype.kind == "f":
+            return cls(_whole(kind, array))
         if array.dtype.kind not in "OUT":
             raise ArgumentError(f"{kind} ids must be whole numbers or texts, not {array.dtype}")
-        given = array.tolist()
+        given = [_without_fraction(each) for each in array.tolist()]
+        missing = next((row for row, each in enumerate(given) if _is_missing(each)), None)
+        if missing is not None:
+            raise _missing(kind, missing)
         if all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in given):
             return cls.of(kind, _integers(kind, given))
         wrong = next((row for row, each in enumerate(given) if not isinstance(each, str)), None)
@@ -71,7 +76,7 @@ class IdColumn:
         if wrong is not None:
             raise InputError(
                 f"row {wrong}: the {kind} id is {given[wrong]!r}, a {type(given[wrong]).__name__}, in a column of "
-                "texts: give whole numbers only or texts only, and leave out rows without an id"
+                "texts: give whole numbers only or texts only"
             )
         try:
             texts = pa.array(given, pa.large_string())
@@ -84,12 +89,12 @@ class IdColumn:
     def _of_arrow(cls, kind: str, values: Any) -> Self:
         if values.null_count:
             row = int(pc.index(pc.is_null(values), True).as_py())
-            raise InputError(f"row {row}: the {kind} id is missing: leave out rows without one")
+            raise _missing(kind, row)
         if pa.types.is_dictionary(values.type):
             values = values.unify_dictionaries() if isinstance(values, pa.ChunkedArray) else values
             whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
             return cls._of_dictionary(kind, whole)
-        if pa.types.is_integer(values.type):
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
             return cls.of(kind, values.to_numpy())
         if not is_text(values.type):
             raise ArgumentError(f"{kind} ids must be whole numbers or texts, not {values.type}")
@@ -225,3 +230,32 @@ def _integers(kind: str, given: list[int]) -> NDArray[np.int64]:
     if wrong is not None:
         raise InputError(f"row {wrong}: the {kind} id {given[wrong]} has more than 63 bits: give such ids as texts")
     return np.array(given, np.int64)
+
+
+def _whole(kind: str, ids: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Convert floats that are whole numbers: pandas makes them of ids where some of the column are missing."""
+    if np.isnan(ids).any():
+        raise _missing(kind, int(np.argmax(np.isnan(ids))))
+    wrong = (ids != np.trunc(ids)) | (np.abs(ids) > 2.0 ** np.finfo(ids.dtype).nmant)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"row {row}: the {kind} id is {ids[row]}, a {ids.dtype}: give whole numbers or texts; floats only if they "
+            "are whole and small enough to be exact"
+        )
+    return ids.astype(np.int64)
+
+
+def _without_fraction(value: Any) -> Any:
+    """Return a float that is a whole number, small enough to be exact, as an integer; all else unchanged."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= 2.0**52
+    return int(value) if is_whole else value
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value of a column of objects is None, NaN, or what pandas has in its place."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _missing(kind: str, row: int) -> InputError:
+    return InputError(f"row {row}: the {kind} id is missing: leave out rows without one")

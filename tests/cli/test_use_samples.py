@@ -114,6 +114,21 @@ def test_evaluate(strads: Strads, folder: Path, name: str) -> None:
     assert float(found["r2" if name == "lasso" else "accuracy"]) == pytest.approx(score)
 
 
+def test_a_model_without_names_takes_columns_in_their_order(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    X, file = indicators(folder, "test")[:, :2], tmp_path / "new.csv"
+    model = Lasso(0.1).fit(X, X[:, 0])
+    model.save(tmp_path / "model.npz")
+    rows = "".join(f"{area},{rooms}\n" for area, rooms in X.tolist())
+    file.write_text("area,rooms\n" + rows)
+    done = strads("predict", tmp_path / "model.npz", "--data", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.allclose(np.array(table(done.stdout)["prediction"], float), model.predict(X), rtol=1e-6)
+    file.write_text("area,rooms,floor\n1,2,3\n")
+    done = strads("predict", tmp_path / "model.npz", "--data", file)
+    assert done.returncode == 2
+    assert "3 columns, but the training data 2: the same are needed; the model knows no names" in done.stderr
+
+
 def test_a_category_that_training_has_not_seen(strads: Strads, folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text("area,rooms,wall=color\n1.0,2,blue\n1.0,2,red\n")

@@ -121,7 +121,7 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
     path : Path
         The file; text may be compressed.
     like : Features, optional
-        Features that the columns must be.
+        Features that the columns must be; those without names in the order of the columns.
     labelled : bool
         Whether y is needed.
 
@@ -147,7 +147,8 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
     else:
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")
-        wanted = None if like is None else [str(name) for name in like.names]
+        has_names = like is not None and not isinstance(like.names, range)  # else columns count by their place
+        wanted = [str(name) for name in like.names] if like is not None and has_names else None
         drop, categorical = map(column_names, (options.drop, options.categorical))
         columns = Columns(options.target, labelled, drop, categorical, wanted)
         X, y, names, note = read_delimited(path, columns)
@@ -265,8 +266,10 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
         nothing = "nothing to learn from" if like is None else "nothing to predict"
         raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is {nothing}")
     if like is not None and X.shape[1] != len(like.names):
+        unnamed = isinstance(like.names, range) and not isinstance(samples.names, range)
         raise InputError(
             f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: the same are needed"
+            + ("; the model knows no names, so the place of each counts" if unnamed else "")
         )
     entries = X.data if scipy.sparse.issparse(X) else X
     if not np.isfinite(entries).all():

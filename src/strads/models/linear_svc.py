@@ -40,11 +40,12 @@ _LOSSES = ("hinge", "squared_hinge")
 class LinearSVC(LinearClassifier):
     """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
-    Dense data with no more features than samples, and 2,000 at most, take Newton's method on the primal with the
-    squared hinge (Keerthi and DeCoste 2005), whatever the scales of features. Other data take coordinate descent on the
-    dual with shrinking (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest. With
-    `concurrency` above 1, or on several nodes, each of which holds some of the features, the dual runs on the Dynamic
-    Engine: samples are drawn by their last change, as `schmp.PrioritySchedule` draws parameters.
+    Data with no more features than samples, and 2,000 at most, of sparse data with few entries fewer, take Newton's
+    method on the primal (Keerthi and DeCoste 2005), whatever the scales of features; the hinge is smoothed for it, ever
+    less (Chapelle 2007), unless `tol` is below 1e-8. Other data take coordinate descent on the dual with shrinking
+    (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest. With `concurrency` above 1,
+    or on several nodes, each of which holds some of the features, the dual runs on the Dynamic Engine: samples
+    are drawn by their last change, as `schmp.PrioritySchedule` draws parameters.
 
     Parameters
     ----------

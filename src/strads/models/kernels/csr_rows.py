@@ -1,4 +1,4 @@
-"""Rows of a CSR matrix, replaced by others."""
+"""Rows of a CSR matrix: replaced by others, or their products added up."""
 
 from numba import njit
 
@@ -30,3 +30,29 @@ def replace_rows(indptr, indices, data, own_indptr, own_indices, own_data, row_o
             for entry in range(indptr[row], indptr[row + 1]):
                 columns[place], values[place] = indices[entry], data[entry]
                 place += 1
+
+
+@njit(nogil=True, cache=True)
+def add_gram(indptr, indices, data, rows, weights, out):  # type: ignore[no-untyped-def]
+    """Add Σ weights_k (x, 1)(x, 1)ᵀ over the given rows x of a canonical CSR matrix to `out`, which stays symmetric.
+
+    Parameters
+    ----------
+    indptr, indices, data
+        The matrix, of shape (n, features).
+    rows : int64 ndarray of shape (k,)
+    weights : float64 ndarray of shape (k,)
+    out : float64 ndarray of shape (features + 1, features + 1)
+    """
+    last = len(out) - 1
+    for k in range(len(rows)):
+        first, end = indptr[rows[k]], indptr[rows[k] + 1]
+        for entry in range(first, end):
+            i, scaled = indices[entry], weights[k] * data[entry]
+            for other in range(first, entry + 1):
+                out[i, indices[other]] += scaled * data[other]
+            out[last, i] += scaled
+        out[last, last] += weights[k]
+    for i in range(len(out)):
+        for j in range(i):
+            out[j, i] = out[i, j]

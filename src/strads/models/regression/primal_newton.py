@@ -1,42 +1,49 @@
-"""Newton's method on the primal of a linear support vector machine with squared hinge loss and few features."""
+"""Newton's method on the primal of a linear support vector machine with few features."""
 
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads.errors import InputError
 from strads.models._blas_threads import one_blas_thread
 from strads.models.arrays import Array
+from strads.models.kernels.csr_rows import add_gram
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.solver import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
-_REBUILD = 0.5  # share of samples that gained or lost their loss above which the Hessian is rebuilt, not updated
 _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
 _HALVINGS = 40
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
+_SETTLED = 0.1  # of the gap that smoothing leaves: where the rest of it is less, the loss is smoothed less …
+_FASTEST = 0.1  # … by this factor at most
+_LEAST_WIDTH = 1e-12  # below it, margins are rounding errors
 _REGULAR = 1e-13  # added to the diagonal, and ten times as much as long as rounding errors make a factor fail
 
 
 class PrimalNewton(SupportVectorDescent):
-    """Minimizes ½‖w‖² + ½v² + Σ C_i max(0, 1 − y_i z_i)² over w and v, with z = X w + c v (Keerthi and DeCoste 2005).
+    """Minimizes ½‖w‖² + ½v² + Σ C_i ℓ(1 − y_i z_i) over w and v, with z = X w + c v (Keerthi and DeCoste 2005).
 
-    The objective is piecewise quadratic: the Hessian I + 2 Xᵀ C X of the samples with a loss changes by few of them
-    from step to step. Its condition does not matter, since its diagonal is scaled: columns may be of any size. Columns
-    far from 0 are moved there, to D = X − m: with β = c v + mᵀw the predictor is D w + β, and only the penalty of
-    v = (β − mᵀw)/c knows of m; in the Hessian it is a matrix of rank 1. v is kept beside w and β, and changed by the
+    The squared hinge is ℓ(t) = max(0, t)². The hinge max(0, t) is smoothed where t is between 0 and ε, to t²/(2ε), and
+    t − ε/2 beyond (Chapelle 2007, §3.2); ε decreases as far as the gap needs it.
+
+    The objective is piecewise quadratic: the Hessian I + Xᵀ C ℓ″ X of the samples where ℓ is curved changes by few of
+    them from step to step. Its condition does not matter, since its diagonal is scaled: columns may be of any size.
+    Columns far from 0 are moved there, to D = X − m: with β = c v + mᵀw the predictor is D w + β, and only the penalty
+    of v = (β − mᵀw)/c knows of m; in the Hessian it is a matrix of rank 1. v is kept beside w and β, and changed by the
     steps of both: the difference of β and mᵀw would be rounding errors where m is large.
 
     Parameters
     ----------
     problem : DualProblem
-        With the squared hinge loss.
-    X : array of shape (samples, features)
+    X : array or canonical CSR matrix of shape (samples, features)
     goal : float
-        Duality gap to reach: half the squared norm of the gradient, as the penalty has curvature 1.
+        Duality gap to reach: half the squared norm of the gradient, as the penalty has curvature 1, and for the
+        smoothed hinge Σ C_i t (1 − t/ε) of the samples where it is curved.
     max_iter : int
         Largest number of steps.
     variables : array of shape (samples,), optional
@@ -45,20 +52,20 @@ class PrimalNewton(SupportVectorDescent):
 
     checkpointed = (
         *("_theta", "_v", "_z", "_hessian", "_is_active", "_steps", "_read", "_is_stuck", "_slopes", "_progress"),
+        *("_width", "_next_width", "_dual", "_pulls"),
     )
 
-    def __init__(
-        self, problem: DualProblem, X: NDArray[np.floating], goal: float, max_iter: int, variables: Array | None = None
-    ):
+    def __init__(self, problem: DualProblem, X: Any, goal: float, max_iter: int, variables: Array | None = None):
         self._problem, self._goal, self._max_iter = problem, goal, max_iter
         self._c, features = problem.constant, X.shape[1]
-        self._shift, D = NO_SHIFT, np.ascontiguousarray(X, np.float64)
+        self._shift = NO_SHIFT
+        D: Any = X.astype(np.float64, copy=False) if sp.issparse(X) else np.ascontiguousarray(X, np.float64)
         if self._c:
             D, self._shift = centre_far_columns(D, problem.strengths)
         self._D = D
         self._m = np.zeros(features)
         self._m[self._shift.columns] = self._shift.amounts
-        self._theta, self._z = np.zeros(features + 1), np.zeros(len(D))  # w and β, and the predictor
+        self._theta, self._z = np.zeros(features + 1), np.zeros(D.shape[0])  # w and β, and the predictor
         self._v = 0.0  # the weight of the constant feature
         self._steps = self._read = 0
         self._is_stuck = False
@@ -71,7 +78,10 @@ class PrimalNewton(SupportVectorDescent):
             self._theta[-1] = self._c * self._v + self._m @ self._theta[:-1]
             self._z = D @ self._theta[:-1] + self._theta[-1]
         self._hessian = np.zeros((features + 1, features + 1))  # of the loss
-        self._is_active = np.zeros(len(D), np.bool_)
+        self._is_active = np.zeros(D.shape[0], np.bool_)
+        self._width = self._next_width = np.inf if problem.is_squared else 1.0  # ε
+        self._dual: float | None = None  # with the hinge: the largest dual objective so far …
+        self._pulls: Array | None = None  # … and where it was
         self._slopes: Array | None = None  # the gradient where we are, once it is known
 
     def close(self) -> None:
@@ -82,14 +92,39 @@ class PrimalNewton(SupportVectorDescent):
         """Take a step and evaluate the gap; the first iteration only evaluates."""
         missing = self._missing()
         if iteration > 1:
+            if self._next_width < self._width:
+                self._narrow()
             self._step(missing, self._gradient(missing) if self._slopes is None else self._slopes)
             self._steps += 1
             missing = self._missing()
         gradient = self._slopes = self._gradient(missing)
-        objective = self._objective(missing)
-        gap = min(self._distance(gradient), objective)  # the dual objective is 0 at 0
+        objective, gap = self._objective(missing), self._distance(gradient)
+        if self._problem.is_squared:
+            gap = min(gap, objective)  # the dual objective is 0 at 0
+        else:
+            objective, gap = self._measure_hinge(missing, gap)
         self._progress = Progress(self._steps, self._read, objective, gap, int(np.count_nonzero(missing)))
         return self._progress
+
+    def _measure_hinge(self, missing: Array, distance: float) -> tuple[float, float]:
+        """Return the objective and the gap without smoothing, and choose how much to smooth next.
+
+        The gap is the distance to the best point of the dual so far: with less smoothing, those after it may be worse.
+        """
+        pull = self._pull(missing)
+        slack = float((self._problem.strengths - pull) @ missing)
+        objective = self._norm() + float(self._problem.strengths @ missing)
+        if self._dual is None or objective - distance - slack > self._dual:
+            self._dual, self._pulls = max(objective - distance - slack, 0.0), pull
+        if (distance <= _SETTLED * slack or (self._is_stuck and distance <= slack)) and self._width > _LEAST_WIDTH:
+            self._is_stuck = False
+            self._next_width = self._width * min(max(0.5 * self._goal / slack, _FASTEST), 0.5)
+        return objective, max(objective - self._dual, _ROUNDING * objective)
+
+    def _narrow(self) -> None:
+        """Smooth the loss less."""
+        self._hessian[:], self._is_active = 0.0, np.zeros_like(self._is_active)
+        self._width, self._slopes = self._next_width, None
 
     @property
     def is_over(self) -> bool:
@@ -97,11 +132,16 @@ class PrimalNewton(SupportVectorDescent):
         return super().is_over or self._is_stuck
 
     def solution(self) -> DualSolution:
-        """Return w, the constant and the variables that were evaluated last."""
+        """Return w, the constant and the variables that were evaluated last, with the hinge the best ones."""
         problem = self._problem
-        variables = 2.0 * problem.strengths * problem.labels * self._missing()
+        pulls = self._pull(self._missing()) if self._pulls is None else self._pulls
         return DualSolution(
-            self._theta[:-1], self._c * self._v, self._progress, problem.null_objective, self._goal, variables
+            self._theta[:-1],
+            self._c * self._v,
+            self._progress,
+            problem.null_objective,
+            self._goal,
+            problem.labels * pulls,
         )
 
     def _transposed(self, vector: Array) -> Array:
@@ -112,13 +152,29 @@ class PrimalNewton(SupportVectorDescent):
         """max(0, 1 − y_i z_i)."""
         return np.maximum(1.0 - self._problem.labels * self._z, 0.0)
 
-    def _objective(self, missing: Array) -> float:
+    def _bounded(self, missing: Array) -> Array:
+        return missing if self._problem.is_squared else np.minimum(missing, self._width)
+
+    @property
+    def _bend(self) -> float:
+        """ℓ″ where the loss is curved."""
+        return 2.0 if self._problem.is_squared else 1.0 / self._width
+
+    def _pull(self, missing: Array) -> Array:
+        """C_i ℓ′: a point of the dual."""
+        return self._problem.strengths * (self._bend * self._bounded(missing))
+
+    def _norm(self) -> float:
+        """½‖w‖² + ½v²."""
         w, v = self._theta[:-1], self._v
-        return 0.5 * (float(w @ w) + v * v) + float(self._problem.strengths @ missing**2)
+        return 0.5 * (float(w @ w) + v * v)
+
+    def _objective(self, missing: Array) -> float:
+        return self._norm() + float(self._pull(missing) @ (missing - 0.5 * self._bounded(missing)))
 
     def _gradient(self, missing: Array) -> Array:
         """With respect to w and β."""
-        u = 2.0 * self._problem.strengths * self._problem.labels * missing
+        u = self._problem.labels * self._pull(missing)
         gradient = np.zeros(len(self._theta))
         gradient[:-1] = self._theta[:-1] - self._transposed(u)
         if self._c:
@@ -133,7 +189,7 @@ class PrimalNewton(SupportVectorDescent):
 
     def _step(self, missing: Array, gradient: Array) -> None:
         """Take a Newton step, shortened until the objective (or, where rounding hides it, the gradient) decreases."""
-        self._update_hessian(missing > 0.0)
+        self._update_hessian((missing > 0.0) & (missing < self._width))
         step = self._solve(-gradient)
         image = self._D @ step[:-1] + step[-1]
         self._read += self._D.size
@@ -157,12 +213,16 @@ class PrimalNewton(SupportVectorDescent):
     def _update_hessian(self, is_active: NDArray[np.bool_]) -> None:
         """Add the samples that now have a loss, and remove those that no longer have one."""
         changed = np.flatnonzero(is_active != self._is_active)
-        if len(changed) > _REBUILD * len(is_active):
+        if len(changed) > np.count_nonzero(is_active):
             self._hessian[:] = 0.0
             changed = np.flatnonzero(is_active)
         signs = np.where(is_active[changed], 1.0, -1.0)
         self._is_active = is_active
-        weights = 2.0 * self._problem.strengths[changed]
+        weights = self._bend * self._problem.strengths[changed]
+        if sp.issparse(self._D):
+            add_gram(self._D.indptr, self._D.indices, self._D.data, changed, signs * weights, self._hessian)
+            self._read += len(changed) * self._D.nnz // len(is_active)
+            return
         rows = self._D if len(changed) == len(self._D) else self._D[changed]
         for sign in (1.0, -1.0):
             chosen = signs == sign

@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from strads.models import LatentDirichletAllocation
+from strads.models import Corpus, LatentDirichletAllocation
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -45,6 +45,23 @@ def test_topics_of_documents(strads: Strads, run: Path, reviews: Path, tmp_path:
     assert shares.shape == (400, 3)
     assert np.allclose(shares.sum(1), 1, atol=1e-4)
     assert (shares.max(1) > 0.8).mean() > 0.9
+
+
+def test_evaluate(strads: Strads, run: Path, reviews: Path) -> None:
+    data = reviews / "reviews.txt.gz"
+    done = strads("evaluate", run, "--data", data, "-k", 5)
+    assert (done.returncode, done.stderr) == (0, "")
+    header, *rows = [line.split("\t") for line in done.stdout.splitlines()]
+    found = {name: float(value) for name, value in rows}
+    model = LatentDirichletAllocation.load(run / "model.npz")
+    documents = Corpus.from_file(data, vocabulary=model.vocabulary_)
+    assert found["perplexity"] == pytest.approx(model.perplexity(documents))
+    assert found["coherence"] == pytest.approx(model.coherence(documents, 5).mean())
+    assert (header, len(found)) == (["measure", "value"], 2)
+    done = strads("evaluate", run, "--data", data, "--target", "y")
+    assert (done.returncode, "does not know --target" in done.stderr) == (2, True)
+    done = strads("predict", run, "--data", data)
+    assert (done.returncode, "strads topics --data" in done.stderr) == (2, True)
 
 
 def test_unknown_words_are_a_line_that_names_no_code(strads: Strads, run: Path, tmp_path: Path) -> None:

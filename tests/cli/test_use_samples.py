@@ -12,7 +12,14 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
-from strads.models import Lasso, LogisticRegression, MultinomialLogisticRegression
+from strads.cli.targets import nameless
+from strads.models import (
+    Lasso,
+    LogisticRegression,
+    MultinomialLogisticRegression,
+    MultiTaskLasso,
+    PoissonRegressor,
+)
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 COLORS = ["red", "a=b", "", "Zoë"]
@@ -127,6 +134,27 @@ def test_a_model_without_names_takes_columns_in_their_order(strads: Strads, fold
     done = strads("predict", tmp_path / "model.npz", "--data", file)
     assert done.returncode == 2
     assert "3 columns, but the training data 2: the same are needed; the model knows no names" in done.stderr
+
+
+def test_models_that_are_fitted_in_python_only(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    X, file = indicators(folder, "test")[:, :2], tmp_path / "new.csv"
+    file.write_text("area,rooms,count\n" + "".join(f"{area},{rooms},{int(rooms)}\n" for area, rooms in X.tolist()))
+    names = np.array(["area", "rooms"], object)
+    counts, several = PoissonRegressor(0.01).fit(X, X[:, 1]), MultiTaskLasso(0.01).fit(X, X @ np.eye(2, 3))
+    for model in (counts, several):
+        model.feature_names_in_ = names
+        model.save(tmp_path / f"{type(model).__name__}.npz")
+    done = strads("predict", tmp_path / "MultiTaskLasso.npz", "--data", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = table(done.stdout)
+    assert list(found) == ["sample", "prediction_1", "prediction_2", "prediction_3"]
+    found = np.array([found[name] for name in list(found)[1:]], float).T
+    done = strads("evaluate", tmp_path / "PoissonRegressor.npz", "--data", file, "--target", "count")
+    assert (done.returncode, done.stderr) == (0, "")
+    rmse = float(dict(zip(*table(done.stdout).values(), strict=True))["rmse"])
+    with nameless():
+        assert np.allclose(found, several.predict(X), rtol=1e-6)
+        assert rmse == pytest.approx(np.sqrt(np.mean((counts.predict(X) - X[:, 1]) ** 2)))
 
 
 def test_a_category_that_training_has_not_seen(strads: Strads, folder: Path, tmp_path: Path) -> None:

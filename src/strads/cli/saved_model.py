@@ -10,7 +10,8 @@ from strads.errors import InputError
 from strads.models.model_files import model_kind
 
 RECOMMENDERS = ("MatrixFactorization", "BayesianPersonalizedRanking")
-LINEAR = ("Lasso", "ElasticNet", "LogisticRegression", "MultinomialLogisticRegression", "LinearSVC")
+LINEAR = ("Lasso", "ElasticNet", "LogisticRegression", "MultinomialLogisticRegression", "LinearSVC", "PoissonRegressor")
+OF_SEVERAL_OUTPUTS = ("MultiTaskLasso", "MultiTaskElasticNet")
 TOPICS = ("LatentDirichletAllocation",)
 
 

@@ -7,11 +7,10 @@ import numpy as np
 import typer
 
 from strads.cli.saved_model import TOPICS, load_model
+from strads.cli.saved_topics import read_known_documents
 from strads.cli.table_output import Output
-from strads.cli.use import CountOption, ModelArgument
-from strads.errors import InputError
-from strads.models import Corpus, LatentDirichletAllocation
-from strads.models.corpora.uci_bag_of_words import looks_like_uci
+from strads.cli.use import CountOption, ModelArgument, VocabularyOption
+from strads.models import LatentDirichletAllocation
 
 
 def topics(
@@ -20,7 +19,7 @@ def topics(
     data: Annotated[
         Path | None, typer.Option(help="Documents, one a line, or a bag of words (UCI); by default none.")
     ] = None,
-    vocab: Annotated[Path | None, typer.Option(help="Words of a bag of words, one a line.")] = None,
+    vocab: VocabularyOption = None,
     count: CountOption = 10,
     output: Output,
 ) -> None:
@@ -58,12 +57,6 @@ def _words(model: LatentDirichletAllocation, count: int) -> dict[str, Any]:
 
 def _mixtures(model: LatentDirichletAllocation, data: Path, vocab: Path | None) -> dict[str, Any]:
     """Return the share of each topic in each document."""
-    if looks_like_uci(data):
-        corpus = Corpus.from_uci(data, vocab)
-    elif model.vocabulary_ is None:
-        raise InputError(f"{data}: the model knows its words by number only: give a bag of words in UCI's format")
-    else:
-        corpus = Corpus.from_file(data, vocabulary=list(model.vocabulary_))
-    shares = model.transform(corpus)
+    shares = model.transform(read_known_documents(model, data, vocab))
     columns = {f"topic_{topic}": shares[:, topic] for topic in range(shares.shape[1])}
     return {"document": np.arange(1, len(shares) + 1), **columns}

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from strads.cli.interactions_options import FileFormat
 from strads.cli.samples_options import DesignOptions, LabelsOption, TargetOption
-from strads.cli.saved_model import LINEAR, RECOMMENDERS, kind_of_model, load_model
+from strads.cli.saved_model import LINEAR, OF_SEVERAL_OUTPUTS, RECOMMENDERS, TOPICS, kind_of_model, load_model
 from strads.cli.saved_recommender import ids_of, only_known, read_ids, read_pairs
+from strads.cli.saved_topics import quality_of_topics, read_known_documents
 from strads.cli.table_output import Output
 from strads.cli.use_samples import predictions, quality
 from strads.errors import ArgumentError, InputError
@@ -24,6 +25,7 @@ _BATCH = 1 << 14  # users whose lists are made at a time
 
 ModelArgument = Annotated[Path, typer.Argument(help="Directory of a run, or a model file.")]
 CountOption = Annotated[int, typer.Option("-k", "--count", min=1, help="Length of each list.")]
+VocabularyOption = Annotated[Path | None, typer.Option(help="Words of a bag of words, one a line.")]
 _COUNT = 10
 
 
@@ -50,12 +52,14 @@ def predict(
     [bold]logistic[/bold] and [bold]mlr[/bold]: sample, prediction, and the probability of each class; the samples need
     no column with what is to be predicted.
     """
-    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR))
+    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR, *OF_SEVERAL_OUTPUTS, *TOPICS))
+    if kind in TOPICS:
+        raise ArgumentError(f"{model}: a {kind} has topics: strads topics --data writes those of documents")
     if kind == "BayesianPersonalizedRanking":
         raise ArgumentError(f"{model}: a {kind} ranks, and predicts no scores: use strads recommend")
-    if kind in LINEAR:
+    if kind not in RECOMMENDERS:
         _refuse(kind, reading=reading != FileFormat(), unknown=unknown != "skip", clip=not clip)
-        table, note = predictions(load_model(model, LINEAR), data)
+        table, note = predictions(load_model(model, (kind,)), data)
         _tell(note)
         output.write(table, "predictions")
         return
@@ -126,6 +130,7 @@ def evaluate(
     reading: FileFormat,
     labels: LabelsOption = None,
     target: TargetOption = None,
+    vocab: VocabularyOption = None,
     at_least: Annotated[
         float | None, typer.Option(help="Lowest score that counts as relevant; by default all do.")
     ] = None,
@@ -136,15 +141,27 @@ def evaluate(
 
     Of users and items: precision, recall, NDCG and MAP of the best k, AUC, and the RMSE of scores. What users had in
     the training data is not recommended, and counts in none of them. Of samples: R² and RMSE of numbers, accuracy and
-    AUC of two classes, accuracy and log loss of more.
+    AUC of two classes, accuracy and log loss of more. Of documents: perplexity, and the mean coherence of topics by
+    their best k words.
     """
-    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR))
-    if kind in LINEAR:
-        _refuse(kind, reading=reading != FileFormat(), at_least=at_least is not None, count=count != _COUNT)
+    _, kind = kind_of_model(model, (*RECOMMENDERS, *LINEAR, *TOPICS))
+    no_samples = {"labels": labels is not None, "target": target is not None}
+    if kind in TOPICS:
+        _refuse(kind, reading=reading != FileFormat(), at_least=at_least is not None, **no_samples)
+        topics = load_model(model, TOPICS)
+        figures = quality_of_topics(topics, read_known_documents(topics, data, vocab), count)
+    elif kind in LINEAR:
+        _refuse(
+            kind,
+            vocab=vocab is not None,
+            reading=reading != FileFormat(),
+            at_least=at_least is not None,
+            count=count != _COUNT,
+        )
         figures, note = quality(load_model(model, LINEAR), data, DesignOptions(labels=labels, target=target))
         _tell(note)
     else:
-        _refuse(kind, labels=labels is not None, target=target is not None)
+        _refuse(kind, vocab=vocab is not None, **no_samples)
         figures = _ranking(load_model(model, RECOMMENDERS), data, reading, at_least, count)
     output.write({"measure": list(figures), "value": [float(value) for value in figures.values()]}, "measures")
 

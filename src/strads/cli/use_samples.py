@@ -13,8 +13,8 @@ from strads.cli.targets import as_labels, as_numbers, check_known, nameless, sco
 def predictions(model: Any, path: Path) -> tuple[dict[str, NDArray[Any]], str]:
     """Return a table of predictions, and a note on what could not be taken into account.
 
-    Its columns are the number of the sample, from 1; the prediction; and for classes that have one the probability of
-    each.
+    Its columns are the number of the sample, from 1; the prediction, or prediction_1 and so on; and for classes that
+    have one the probability of each.
 
     Raises
     ------
@@ -23,7 +23,12 @@ def predictions(model: Any, path: Path) -> tuple[dict[str, NDArray[Any]], str]:
     """
     samples = read_samples(path, DesignOptions(), _features_of(model), labelled=False)
     with nameless():
-        table = {"sample": np.arange(1, samples.X.shape[0] + 1), "prediction": model.predict(samples.X)}
+        found = model.predict(samples.X)
+        table = {"sample": np.arange(1, samples.X.shape[0] + 1)}
+        if found.ndim == 1:
+            table["prediction"] = found
+        else:  # several numbers for each sample
+            table |= {f"prediction_{k + 1}": found[:, k] for k in range(found.shape[1])}
         if hasattr(model, "predict_proba"):
             found = model.predict_proba(samples.X)
             table |= {f"probability_{label}": found[:, k] for k, label in enumerate(model.classes_.tolist())}

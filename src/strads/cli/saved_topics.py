@@ -1,0 +1,28 @@
+"""Documents in a file as a saved model of topics needs them, and how well it explains them."""
+
+from pathlib import Path
+
+from strads.errors import InputError
+from strads.models import Corpus, LatentDirichletAllocation
+from strads.models.corpora.uci_bag_of_words import looks_like_uci
+
+
+def read_known_documents(model: LatentDirichletAllocation, data: Path, vocab: Path | None) -> Corpus:
+    """Read documents, one a line, or a bag of words in UCI's format, whose words `vocab` names.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, and for texts if the model has no vocabulary.
+    """
+    if looks_like_uci(data):
+        return Corpus.from_uci(data, vocab)
+    if model.vocabulary_ is None:
+        raise InputError(f"{data}: the model knows its words by number only: give a bag of words in UCI's format")
+    return Corpus.from_file(data, vocabulary=list(model.vocabulary_))
+
+
+def quality_of_topics(model: LatentDirichletAllocation, documents: Corpus, words: int) -> dict[str, float]:
+    """Return the perplexity of documents, and the mean coherence of topics by that many words of each."""
+    coherence = float(model.coherence(documents, words).mean())
+    return {"perplexity": model.perplexity(documents), "coherence": coherence}

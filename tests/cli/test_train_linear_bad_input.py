@@ -109,8 +109,10 @@ def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
         ("logistic", ("--C", -1), "--C"),
         ("logistic", ("--C", 1, "--alpha-ratio", 0.5), "--C and --alpha-ratio"),
         ("logistic", ("--test", "other.svm"), "the label 7 is not in the training data"),
-        ("logistic", ("--data", "other.svm"), "other.svm: 3 labels (-1, 1, 7): two are needed"),
-        ("logistic", ("--data", "one.svm"), "one.svm: 1 labels (1): two are needed"),
+        ("logistic", ("--data", "other.svm", "--path", 5), "other.svm: 3 labels (-1, 1, 7): --path is for two classes"),
+        ("logistic", ("--data", "other.svm", "--cv", 2), "--cv is for two classes"),
+        ("logistic", ("--data", "other.svm", "--standardize"), "--standardize is for two classes"),
+        ("logistic", ("--data", "one.svm"), "one.svm: one label only, 1: give samples of two classes or more"),
         ("lasso", ("--data", "one.svm"), "no column has anything to do"),
     ],
 )

@@ -19,6 +19,7 @@ from strads.models import (
     MultinomialLogisticRegression,
     MultiTaskLasso,
     PoissonRegressor,
+    l1_min_c,
 )
 
 Strads = Callable[..., subprocess.CompletedProcess[str]]
@@ -134,6 +135,26 @@ def test_a_model_without_names_takes_columns_in_their_order(strads: Strads, fold
     done = strads("predict", tmp_path / "model.npz", "--data", file)
     assert done.returncode == 2
     assert "3 columns, but the training data 2: the same are needed; the model knows no names" in done.stderr
+
+
+def test_logistic_regression_of_three_classes(strads: Strads, folder: Path, tmp_path: Path) -> None:
+    options = ("--target", "kind", "--drop", "price,sold", "--categorical", "wall=color", "--balanced")
+    given = ("--data", folder / "train.csv", "--test", folder / "test.csv", *options, "--out", tmp_path / "run")
+    done = strads("train", "logistic", *given)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "held-out accuracy" in done.stdout
+    assert "rooms, for hut" in done.stdout
+    model = LogisticRegression.load(tmp_path / "run" / "model.npz")
+    assert model.coef_.shape == (3, 6)
+    assert 0 < np.count_nonzero(model.coef_) < 18
+    X, y = indicators(folder, "train"), column(folder, "train", "kind")
+    critical = l1_min_c(X, y, class_weight="balanced")
+    assert critical * 10 == pytest.approx(model.C)
+    for factor, is_zero in ((0.99, True), (1.01, False)):
+        coef = LogisticRegression(C=critical * factor, class_weight="balanced", tol=1e-8).fit(X, y).coef_
+        assert (coef == 0).all() == is_zero
+    found = table(strads("predict", tmp_path / "run", "--data", folder / "new.csv").stdout)
+    assert np.mean(np.array(found["prediction"]) == column(folder, "test", "kind")) > 0.8
 
 
 def test_models_that_are_fitted_in_python_only(strads: Strads, folder: Path, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ class LinearRun(SamplesRun):
             "objective": last.get("objective"),
             "relative_gap": last.get("relative_gap"),
             "nonzero": last.get("active"),
-            "intercept": float(np.ravel(self.model.intercept_)[0]) if self._is_trained else None,
+            "intercept": self._intercept() if self._is_trained else None,
             "converged": self._unconverged == 0,
             **self._scores,
         }
@@ -268,7 +268,7 @@ class LinearRun(SamplesRun):
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The same for people, and the largest coefficients."""
         coef = np.ravel(self.model.coef_)
-        lines = [f"{coef[j]:<+10.4g}  {self._shown_name(j)}" for j in largest_first(coef)[:_SHOWN]]
+        lines = [f"{coef[place]:<+10.4g}  {self._shown_name(int(place))}" for place in largest_first(coef)[:_SHOWN]]
         rows = self.score_rows()
         if self._chosen_by:
             rows.append(("chosen", f"{self.strength} = {self._values[0]:.6g}: {self._chosen_by}"))
@@ -286,6 +286,15 @@ class LinearRun(SamplesRun):
             rows.append(("note", f"{missed} did not come down to --tol {tol:g} in --max-iter {limit}"))
         return rows
 
-    def _shown_name(self, column: int) -> str:
+    def _intercept(self) -> float | list[float]:
+        """Return the intercept; of several classes, a list of them."""
+        found: list[float] = np.ravel(self.model.intercept_).astype(float).tolist()
+        return found[0] if len(found) == 1 else found
+
+    def _shown_name(self, place: int) -> str:
+        """Name the coefficient at a place of all: its feature and, of several classes, its class."""
+        row, column = divmod(place, len(self._samples.names))
         name = str(self._samples.names[column])
-        return f"feature {name}" if name.isdecimal() else name
+        name = f"feature {name}" if name.isdecimal() else name
+        classes = self._classes()
+        return f"{name}, for {classes[row]}" if len(classes) > 1 else name

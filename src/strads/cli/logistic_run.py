@@ -20,10 +20,10 @@ from strads.models import LogisticRegressionCV, l1_min_c, logistic_path
 
 @dataclass(kw_only=True)
 class LogisticRun(LinearRun):
-    """Logistic regression of two classes with few nonzero coefficients.
+    """Logistic regression of two classes or more with few nonzero coefficients.
 
     coefficients.tsv then has the intercept and the features that count, the largest first. Positive ones speak for the
-    class that is named.
+    class that is named. Of more than two classes each has its own.
 
     The best of 50 penalties: [bold]strads train logistic --data train.svm --path 50 --test test.svm --out run[/bold]
 
@@ -34,7 +34,7 @@ class LogisticRun(LinearRun):
         float | None, model_option("--C", callback=positive, help="Weight of the loss against the penalty, itself.")
     ] = None
     balanced: Annotated[
-        bool, model_option("--balanced", help="Let both classes count the same, whatever their sizes.")
+        bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
 
     command: ClassVar[str] = "logistic"
@@ -49,17 +49,29 @@ class LogisticRun(LinearRun):
         return super().recorded_parameters() | {"class_weight": "balanced" if self.balanced else None}
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
-        """Labels: integers if possible, else strings; the same two for all samples."""
+        """Labels: integers if possible, else strings; the same for all samples."""
         y = as_labels(samples)
         if not hasattr(self, "_labels"):
             labels = np.unique(y)
-            if len(labels) != 2:
-                shown = ", ".join(map(repr, labels[:5].tolist())) + (", …" if len(labels) > 5 else "")
-                message = f"{path}: {len(labels)} labels ({shown}): two are needed; for more there is strads train mlr"
-                raise InputError(message)
+            if len(labels) < 2:
+                raise InputError(f"{path}: one label only, {labels[0]!s}: give samples of two classes or more")
             self._labels = labels
+            if len(labels) > 2:
+                self._refuse_what_two_classes_have(path)
         check_known(path, y, self._labels)
         return y
+
+    def _refuse_what_two_classes_have(self, path: Path) -> None:
+        given = {
+            "--path": self.path is not None and self.cv is None,
+            "--cv": self.cv is not None,
+            "--standardize": self.parameters.standardize,
+            "--schedule": self.schedule != "working_set",
+        }
+        wrong = next((option for option, is_given in given.items() if is_given), None)
+        if wrong is not None:
+            shown = ", ".join(map(str, self._labels[:5].tolist())) + (", …" if len(self._labels) > 5 else "")
+            raise InputError(f"{path}: {len(self._labels)} labels ({shown}): {wrong} is for two classes")
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
         """The smallest useful C."""

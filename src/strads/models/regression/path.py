@@ -16,7 +16,14 @@ from strads.models.arrays import Array
 from strads.models.lasso import ElasticNet, Lasso
 from strads.models.logistic_regression import LogisticRegression
 from strads.models.regression.fitting import Regression, strengths_down
-from strads.models.regression.inputs import as_local_design
+from strads.models.regression.inputs import (
+    as_class_factors,
+    as_classes,
+    as_local_design,
+    as_rows,
+    as_sample_weights,
+    count_classes,
+)
 from strads.models.regression.linear_model import PenalizedLinearModel
 
 OnStep = Callable[[Any], object]
@@ -155,7 +162,10 @@ def alpha_max(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **pa
 
 def l1_min_c(X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> float:
     """Return the C above which `LogisticRegression(**parameters)` has nonzero coefficients; may be infinity."""
-    return _critical(LogisticRegression(**parameters), X, y, sample_weight)
+    model = LogisticRegression(**parameters)
+    if count_classes(y) > 2:
+        return _critical_of_classes(model, X, y, sample_weight)
+    return _critical(model, X, y, sample_weight)
 
 
 def _least_squares(**parameters: Any) -> ElasticNet:
@@ -166,6 +176,22 @@ def _critical(model: PenalizedLinearModel, X: Any, y: Any, sample_weight: Any) -
     X, regression = model._prepare(X, y, sample_weight, as_local_design)
     largest = _largest_strength(model, X, regression)
     return model._parameter(largest, regression) if largest > 0.0 or isinstance(model, ElasticNet) else np.inf
+
+
+def _critical_of_classes(model: LogisticRegression, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the C at which the steepest slope of the loss at W = 0, with the best intercepts, is the penalty's."""
+    model._check_parameters()
+    X = as_rows(model, X)
+    classes, codes = as_classes(y, X.shape[0])
+    weights = as_sample_weights(sample_weight, X.shape[0])
+    totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
+    weights = weights * as_class_factors(model.class_weight, classes, totals)[codes]
+    shares = np.full(len(classes), 1.0 / len(classes))
+    if model.fit_intercept:
+        shares = np.bincount(codes, weights, len(classes)) / weights.sum()
+    slopes = X.T @ ((np.eye(len(classes))[codes] - shares) * weights[:, None])
+    steepest = float(np.abs(slopes).max())
+    return float(model.l1_ratio) / steepest if steepest > 0.0 else np.inf
 
 
 def _largest_strength(model: PenalizedLinearModel, X: Any, regression: Regression) -> float:

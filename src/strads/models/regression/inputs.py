@@ -59,8 +59,7 @@ def as_rows(estimator: Any, X: Any) -> Any:
         If X is no matrix of finite numbers, or has no rows or no columns.
     """
     refuse_corrupt(X)
-    with _by_name():
-        X = validate_data(estimator, X, accept_sparse="csr", dtype=_DTYPES, order="C")
+    X = _validated(estimator, X, accept_sparse="csr", order="C")
     return _canonical(X) if scipy.sparse.issparse(X) else X
 
 
@@ -82,8 +81,19 @@ def as_features_to_predict(estimator: Any, X: Any) -> Any:
         If X is not a matrix of finite numbers with as many columns.
     """
     refuse_corrupt(X)
+    return _validated(estimator, X, reset=False, accept_sparse=("csr", "csc"))
+
+
+def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return what scikit-learn's check does; of what is not finite, the error names the row and the column."""
     with _by_name():
-        return validate_data(estimator, X, reset=False, accept_sparse=("csr", "csc"), dtype=_DTYPES)
+        try:
+            return validate_data(estimator, X, dtype=_DTYPES, **options)
+        except ValueError as error:
+            if "NaN" in str(error) or "infinity" in str(error):
+                anything = validate_data(estimator, X, ensure_all_finite=False, dtype=_DTYPES, **options)
+                refuse_not_finite(estimator, anything)
+            raise
 
 
 def as_design(X: Any, team: ThreadTeam | None = None) -> Design:
@@ -294,9 +304,10 @@ def _largest(X: Any) -> tuple[int, int, float]:
 
 
 def _entry(X: Any, place: int) -> tuple[int, int, float]:
-    """Row, column and value of a stored entry of a CSC matrix."""
-    column = int(np.searchsorted(X.indptr, place, side="right")) - 1
-    return int(X.indices[place]), column, float(X.data[place])
+    """Row, column and value of a stored entry of a CSC or CSR matrix."""
+    outer, inner = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+    row, column = (outer, inner) if X.format == "csr" else (inner, outer)
+    return row, column, float(X.data[place])
 
 
 def _name_of(estimator: Any, column: int) -> str:

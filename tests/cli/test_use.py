@@ -54,7 +54,7 @@ def test_recommend(strads: Strads, folder: Path, model: str) -> None:
     assert header == ["user", "rank", "item", "score"]
     assert [row[:2] for row in found] == [[user, str(rank)] for user in ("a, b", 'the "one"') for rank in (1, 2, 3)]
     kind = MatrixFactorization if model == "mf" else BayesianPersonalizedRanking
-    items, scores = kind.load(folder / model / "model.npz").recommend("a, b", **{"n" if model == "mf" else "N": 3})
+    items, scores = kind.load(folder / model / "model.npz").recommend("a, b", N=3)
     assert [int(row[2]) for row in found[:3]] == items.tolist()
     assert np.allclose([float(row[3]) for row in found[:3]], scores, rtol=1e-4)
 

@@ -69,6 +69,17 @@ def test_the_best_can_be_saved(tmp_path):
     np.testing.assert_array_equal(Lasso.load(tmp_path / "model.npz").coef_, model.coef_)
 
 
+@pytest.mark.parametrize("chooser", [LassoCV(alphas=5, cv=3), LogisticRegressionCV(Cs=3, cv=3)])
+def test_the_estimator_that_chooses_saves_what_it_has_chosen(chooser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = X[:, 0] > 0
+    with pytest.raises(NotFittedError):
+        chooser.save(tmp_path / "model.npz")
+    chooser.fit(X, y.astype(float)).save(tmp_path / "model.npz")
+    model = type(chooser.best_estimator_).load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(model.coef_, chooser.coef_)
+
+
 def test_what_a_user_can_do_wrong():
     with pytest.raises(InputError, match="cv=200"):
         LassoCV(cv=200).fit(X, Y)

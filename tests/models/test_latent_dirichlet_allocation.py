@@ -107,6 +107,8 @@ def test_frames_in_a_pipeline(planted):
     counts = planted[0][:300].toarray()
     frame = pd.DataFrame(counts, columns=[f"w{number}" for number in range(200)])
     model = planted_model(max_iter=5).set_output(transform="pandas").fit(frame)
+    assert model.feature_names_in_.tolist() == frame.columns.tolist()
+    assert len(model.get_feature_names_out()) == 5
     mixtures = model.transform(frame)
     assert list(mixtures.columns) == [f"latentdirichletallocation{topic}" for topic in range(5)]
     pd.testing.assert_frame_equal(mixtures, model.transform(frame[frame.columns[::-1]]))

@@ -341,7 +341,7 @@ def test_recommend(fitted):
     assert sorted(all_items) == list(range(N_ITEMS))
     assert set(fitted.recommend(7, 10_000)[0]) == set(others)
     for n in (0, -1, 2.5, True):
-        with pytest.raises(strads.ArgumentError, match="n="):
+        with pytest.raises(strads.ArgumentError, match="N="):
             fitted.recommend(7, n)
     with pytest.raises(strads.InputError, match="user: the user ids of the model are whole numbers, but '7'"):
         fitted.recommend("7")

@@ -35,7 +35,7 @@ def test_figures_are_those_of_the_definitions(kind, k):
             relevant.setdefault(user, set()).add(item)
     figures = []
     for user, wanted in relevant.items():
-        ranked = model.recommend(user, **{"N" if kind == "bpr" else "n": len(items)})[0].tolist()
+        ranked = model.recommend(user, N=len(items))[0].tolist()
         hits = [item in wanted for item in ranked[:k]]
         best = sum(1 / math.log2(1 + place) for place in range(1, min(k, len(wanted)) + 1))
         gain = sum(hit / math.log2(1 + place) for place, hit in enumerate(hits, 1))

@@ -32,6 +32,31 @@ def test_analogies_add_and_take_directions(vectors: WordVectors) -> None:
     assert vectors.most_similar(negative="ölçü", topn=1)[0][0] in {"man", "woman", "king", "queen"}
 
 
+def test_what_gensim_has_too(vectors: WordVectors, tmp_path) -> None:
+    assert vectors.index_to_key[vectors.key_to_index["queen"]] == "queen"
+    assert np.linalg.norm(vectors.get_vector("king", norm=True)) == pytest.approx(1)
+    assert vectors.get_vector("king").tolist() == vectors["king"].tolist()
+    assert vectors.distance("king", "man") == pytest.approx(1 - vectors.similarity("king", "man"))
+    assert vectors.similar_by_vector(VECTORS[3], topn=2)[0] == ("queen", pytest.approx(1))
+    assert vectors.n_similarity("king", "man") == pytest.approx(vectors.similarity("king", "man"))
+    directions = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    means = directions[:2].mean(0), directions[2:4].mean(0)
+    expected = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    assert vectors.n_similarity(["king", "man"], ["woman", "queen"]) == pytest.approx(expected)
+    assert vectors.doesnt_match(["king", "ölçü", "man", "queen"]) == "ölçü"
+    for call in (lambda: vectors.doesnt_match([]), lambda: vectors.similar_by_vector([1.0, np.nan, 0.0])):
+        with pytest.raises(ArgumentError, match=r"no words|3 finite numbers"):
+            call()
+    file = tmp_path / "questions.txt"
+    file.write_text(": royal\nMan king woman queen\nman king woman ölçü\n: others\nman duke woman queen\n")
+    found = vectors.evaluate_word_analogies(file)
+    assert (found.accuracy, found.questions, found.unknown, found.sections) == (0.5, 2, 1, {"royal": 0.5})
+    for text, message in (("a b c\n", ":1: expected four words"), ("a b c d\n", "no question has vectors")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=message):
+            vectors.evaluate_word_analogies(file)
+
+
 def test_words_are_looked_up(vectors: WordVectors) -> None:
     assert "king" in vectors
     assert "duke" not in vectors

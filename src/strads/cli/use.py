@@ -88,10 +88,9 @@ def recommend(
     """
     loaded = load_model(model, RECOMMENDERS)
     chosen = _chosen(loaded, "user", user, users)
-    is_mf = hasattr(loaded, "predict")
-    options: dict[str, Any] = {"exclude_rated" if is_mf else "filter_already_liked_items": not include_known}
-    options["n" if is_mf else "N"] = count
-    columns = _lists(chosen, lambda some: loaded.recommend(some, **options))
+    without_known = "exclude_rated" if hasattr(loaded, "predict") else "filter_already_liked_items"
+    options: dict[str, Any] = {without_known: not include_known}
+    columns = _lists(chosen, lambda some: loaded.recommend(some, N=count, **options))
     table = dict(zip(("user", "rank", "item", "score"), columns, strict=True))
     output.write(table, f"recommendations for {len(chosen):,} users")
 

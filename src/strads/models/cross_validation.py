@@ -1,6 +1,7 @@
 """Lasso, ElasticNet and LogisticRegression with the strength of the penalty chosen by cross-validation."""
 
 import copy
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -171,6 +172,10 @@ class CrossValidated(BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return what the estimator with the chosen penalty predicts, of shape (n_samples,)."""
         return np.asarray(self._best().predict(X))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `best_estimator_` to a file, which `load` of its class reads, and `strads predict`."""
+        self._best().save(path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -96,6 +96,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         same per token; `nodes`, statistics of each node, as in `MatrixFactorization`.
     start_seconds_ : float
         Time taken to draw the initial topics.
+    feature_names_in_ : ndarray of str objects
+        The words, after a data frame.
     vocabulary_ : list of str or None
         The words, if known.
 
@@ -198,6 +200,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         with solver:
             self._begin_call(origin)
             self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
+            self._know_names(X)
             self.start_seconds_ = solver.training.start_seconds
             self._train(solver, on_iteration, seconds=self.start_seconds_, data=data)
         return self
@@ -270,10 +273,17 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 known = documents.n_words - len(documents.new)
                 self._numbers |= {word: known + number for number, word in enumerate(documents.new)}
             self.n_features_in_ = documents.n_words
+            self._know_names(X)
             self._begin_call(origin)
             self._add_record(time.perf_counter() - begin, epoch.samples, **epoch.figures)
             self._publish(learnt)
         return self
+
+    def _know_names(self, X: Any) -> None:
+        """Set `feature_names_in_` after a data frame, as scikit-learn does."""
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns") and self.vocabulary_ is not None:
+            self.feature_names_in_ = np.array(self.vocabulary_, object)
 
     def _without_topics(self, corpus: Corpus, priors: Priors) -> "LatentDirichletAllocation":
         """Return a model without words, which knows words as a corpus does."""

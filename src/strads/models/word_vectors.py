@@ -15,6 +15,7 @@ from strads.models._parameters import check_whole_number
 from strads.models._warnings import warn
 from strads.models.corpora.documents import read_lines
 from strads.models.corpora.vocabulary import check_vocabulary
+from strads.models.embeddings.analogies import AnalogyEvaluation, evaluate_analogies
 from strads.models.embeddings.word2vec_format import read_vectors, write_vectors
 
 Words = str | Iterable[str]
@@ -74,6 +75,16 @@ class WordVectors:
         """Number of each word."""
         return {word: number for number, word in enumerate(self.words)}
 
+    @property
+    def key_to_index(self) -> Mapping[str, int]:
+        """Number of each word, by its name in gensim."""
+        return self.numbers
+
+    @property
+    def index_to_key(self) -> list[str]:
+        """The words, by their name in gensim."""
+        return self.words
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -89,6 +100,10 @@ class WordVectors:
             If the word is unknown.
         """
         return self.vectors[self._number(word)]
+
+    def get_vector(self, word: str, norm: bool = False) -> NDArray[np.float32]:
+        """Return the vector of a word, or with `norm` that of length 1; errors as of `vectors[word]`."""
+        return (self._directions if norm else self.vectors)[self._number(word)]
 
     def _number(self, word: Any) -> int:
         if not isinstance(word, str):
@@ -109,6 +124,36 @@ class WordVectors:
     def similarity(self, first: str, second: str) -> float:
         """Cosine of the angle between two words' vectors."""
         return float(self._directions[self._number(first)] @ self._directions[self._number(second)])
+
+    def distance(self, first: str, second: str) -> float:
+        """1 − `similarity`."""
+        return 1.0 - self.similarity(first, second)
+
+    def n_similarity(self, first: Words, second: Words) -> float:
+        """Cosine of the angle between the means of two lists of words' vectors, scaled to length 1 first."""
+        means = [self._mean_direction(words) for words in (first, second)]
+        lengths = float(np.linalg.norm(means[0])) * float(np.linalg.norm(means[1]))
+        return float(means[0] @ means[1]) / (lengths or 1.0)
+
+    def doesnt_match(self, words: Words) -> str:
+        """Return the word that is farthest from the mean of all, by cosine, of vectors scaled to length 1."""
+        given = _as_list(words)
+        cosines = self._directions[[self._number(word) for word in given]] @ self._mean_direction(given)
+        return given[int(np.argmin(cosines))]
+
+    def _mean_direction(self, words: Words) -> NDArray[np.float32]:
+        given = [self._number(word) for word in _as_list(words)]
+        if not given:
+            raise ArgumentError("there are no words: give one or more")
+        return np.asarray(self._directions[given].mean(0))
+
+    def similar_by_vector(self, vector: ArrayLike, topn: int = 10) -> list[tuple[str, float]]:
+        """Return the words in the direction of a vector of shape (d,), and cosines; best first."""
+        check_whole_number("topn", topn, what="a whole number of words")
+        direction = np.asarray(vector, np.float32)
+        if direction.shape != self.vectors.shape[1:] or not np.isfinite(direction).all():
+            raise ArgumentError(f"give a vector of {self.vectors.shape[1]} finite numbers, not of {direction.shape}")
+        return self._nearest(direction, [], int(topn))
 
     def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
         """Words in the direction of Σ positive − Σ negative, for instance of king − man + woman.
@@ -135,10 +180,13 @@ class WordVectors:
         if not added and not taken:
             raise ArgumentError("most_similar needs a word: positive or negative must not be empty")
         direction = self._directions[added].sum(0) - self._directions[taken].sum(0)
+        return self._nearest(direction, added + taken, int(topn))
+
+    def _nearest(self, direction: NDArray[np.float32], without: list[int], topn: int) -> list[tuple[str, float]]:
         length = float(np.linalg.norm(direction))
         cosines = self._directions @ (direction / (length or 1))
-        cosines[added + taken] = -np.inf
-        count = min(int(topn), len(self) - len(set(added + taken)))
+        cosines[without] = -np.inf
+        count = min(topn, len(self) - len(set(without)))
         best = np.argpartition(-cosines, count - 1)[:count] if count else np.zeros(0, int)
         best = best[np.lexsort((best, -cosines[best]))]
         return [(self.words[number], float(cosines[number])) for number in best]
@@ -192,6 +240,23 @@ class WordVectors:
             return WordPairEvaluation(np.nan, np.nan, len(found), unknown)
         pearson, spearman = pearsonr(judged, found)[0], spearmanr(judged, found)[0]
         return WordPairEvaluation(float(pearson), float(spearman), len(found), unknown)
+
+    def evaluate_word_analogies(self, path: FilePath) -> AnalogyEvaluation:
+        """Ask which word is to c as b is to a, by 3CosAdd, for instance the questions of word2vec.
+
+        Parameters
+        ----------
+        path
+            A text file of lines of four words, of which the last is the answer; lines that begin with a colon name a
+            section. Words that are not known as they are written are tried in lower case.
+
+        Raises
+        ------
+        InputError
+            At a malformed line (names file and line), or if no question has vectors.
+        """
+        numbers = self.numbers
+        return evaluate_analogies(path, lambda word: numbers.get(word, numbers.get(word.lower())), self._directions)
 
     def save_word2vec_format(self, path: str | os.PathLike[str], *, binary: bool = False) -> None:
         """Write words and vectors in the format of word2vec.c, which gensim, fastText and spaCy read.

@@ -119,7 +119,7 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
     def recommend(
         self,
         user: Any,
-        n: int = 10,
+        N: int = 10,
         *,
         exclude_rated: bool = True,
         filter_items: ArrayLike | None = None,
@@ -132,7 +132,7 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
         ----------
         user
             Id of a user, or an array of ids.
-        n
+        N
             Largest number of items to return.
         exclude_rated
             Whether to leave out the items that the user rated in the training data (needs `remember_ratings`).
@@ -145,8 +145,8 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
 
         Returns
         -------
-        items : ndarray of shape (≤ n,), or (users, n)
-            Ids, the best first. Where there are fewer than n, one user gets fewer; several get −1, or None for texts.
+        items : ndarray of shape (≤ N,), or (users, N)
+            Ids, the best first. Where there are fewer than N, one user gets fewer; several get −1, or None for texts.
         scores : ndarray of the same shape, float32
             −∞ where there are too few.
 
@@ -162,7 +162,7 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
         user_biases, item_biases = self._tables.biases
         choice = Choice("items", items, filter_items)
         found, scores = self._best(
-            self._item_ids, user_factors[rows], item_factors, item_biases, "n", n, excluded, choice
+            self._item_ids, user_factors[rows], item_factors, item_biases, "N", N, excluded, choice
         )
         scores += (user_biases[rows] + np.float32(self._tables.mean))[:, None]
         scores = np.where(found >= 0, self._scale.clipped(scores) if clip else scores, np.float32(-np.inf))

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz fuzz-files replicas peers crashes lint types clean
+.PHONY: demo test test-all fuzz fuzz-loops fuzz-files replicas peers crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,12 +23,15 @@ test: lint types
 test-all: lint types
 	$(BIN)/python -m pytest -m "slow or not slow"
 
+# Both fuzzers, of loops and of files.
+fuzz: fuzz-loops fuzz-files
+
 # Random loops against plain Python; BODIES=… SCENARIOS=… SEED=… JOBS=… choose how many.
 BODIES ?= 1000
 SCENARIOS ?= 25
 SEED ?= 0
 JOBS ?= 2
-fuzz: $(VENV)/.installed
+fuzz-loops: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --bodies $(BODIES) --scenarios $(SCENARIOS) --jobs $(JOBS)
 
 # Damaged files, arguments and models: refused or read as they are; CASES=… chooses how many.

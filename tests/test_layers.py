@@ -32,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
 ANYWHERE = {"errors", "partition", "rng"}
-EXEMPT = {"__init__", "_kernel_cache", "errors"}  # the package itself: it exports the public names
+EXEMPT = {"__init__", "_kernel_cache", "_starting", "errors"}  # the package itself: it exports the public names
 
 
 def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,12 @@ Loops are serializable: the result is that of some sequential order, without dat
 import importlib
 from typing import Any
 
-from strads import _kernel_cache as _kernel_cache  # first: the others define kernels
+from strads import _starting as _starting
+
+if _starting.is_command():
+    _starting.end_quietly()
+
+from strads import _kernel_cache as _kernel_cache  # before the others, which define kernels
 from strads import cluster, ps, schmp
 from strads.checkpoints import checkpoint, record
 from strads.cluster import init, shutdown

@@ -74,6 +74,18 @@ def test_shells_complete(environment: dict[str, str], words: str, expected: str)
     assert expected in done.stdout.split()
 
 
+def test_the_summary_on_a_narrow_terminal(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    arguments = ["train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path / "run", "--epochs", "2"]
+    assert cli.run([str(each) for each in arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("training "))
+    assert lines[place].endswith("for 2 epochs,")
+    assert lines[place + 1].strip() == "compiling included"
+
+
 @pytest.mark.parametrize("command", [(), ("train", "lasso"), ("train", "mf"), ("predict",), ("info",)])
 def test_help_on_a_narrow_terminal(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

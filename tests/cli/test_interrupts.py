@@ -58,9 +58,23 @@ def test_a_checkpoint_has_the_last_epoch(
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    epochs = json.loads((tmp_path / "out" / "run.json").read_text())["epochs"]
+    epochs = read_run(tmp_path / "out")["epochs"]
     (name,) = (tmp_path / "checkpoint" / "snapshots").iterdir()
     assert int(name.name.partition("-")[0]) == epochs >= 1
+
+
+@pytest.mark.parametrize("form", ["module", "script"])
+def test_ctrl_c_during_imports_is_a_line(tmp_path: Path, environment: dict[str, str], form: str) -> None:
+    (tmp_path / "numba.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    (tmp_path / "strads").write_text("from strads.cli import main\nmain()\n")  # as pip writes it
+    (tmp_path / "program.py").write_text("import strads\n")
+    paths = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
+    command = ["-m", "strads"] if form == "module" else [tmp_path / "strads"]
+    options = {"env": environment | paths, "capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run([sys.executable, *command, "info"], **options)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "strads: interrupted\n")
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], **options)
+    assert done.stderr.endswith("KeyboardInterrupt\n")  # a program may handle it
 
 
 def test_the_first_signal_waits_for_the_check_and_a_later_one_does_not() -> None:

@@ -55,7 +55,12 @@ def _strads(
 
 def main() -> None:
     """Entry point of the `strads` command."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        strads._starting.started()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt as error:
+        code = report(error, debug=False)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -5,12 +5,12 @@ from typing import Any
 
 from rich.text import Text
 
-_TABLES_NEED = 80  # columns
+NARROW = 80  # columns that tables and long lines need
 
 
 def fit_help(command: Any) -> None:
     """Let a command of Typer, and its subcommands, print help that fits the terminal."""
-    if shutil.get_terminal_size().columns < _TABLES_NEED:
+    if shutil.get_terminal_size().columns < NARROW:
         _make_plain(command)
 
 

@@ -16,6 +16,7 @@ from strads.cli import cluster_options, interrupts
 from strads.cli.environment import backends, machine, versions
 from strads.cli.failure import RunFailedError, describe
 from strads.cli.interrupts import Interrupts, OutputGoneError
+from strads.cli.narrow import NARROW
 from strads.cli.run_directory import MODEL, RunDirectory
 from strads.cli.snapshots import Savable, Snapshots
 from strads.cli.terminal import last_words, print_summary
@@ -309,12 +310,13 @@ class TrainRun(ABC):
     def _summarize(self, console: Console) -> None:
         history = self.history
         seconds = history[-1]["seconds"]
+        separator = ", " if console.width >= NARROW else ",\n"
         note = [("note", f"held-out data could not be evaluated: {self._unmeasured}")] if self._unmeasured else []
         rows = [
             *self.results(self._last()),
             *note,
             ("throughput", format_rate(samples_per_second(history), self.shown.unit)),
-            ("training", f"{seconds:.1f} s for {len(history)} {self.shown.period}s, compiling included"),
+            ("training", f"{seconds:.1f} s for {len(history)} {self.shown.period}s{separator}compiling included"),
         ]
         console.print()
         print_summary(console, rows + self._where_it_is())

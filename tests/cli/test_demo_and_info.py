@@ -81,7 +81,7 @@ def test_the_summary_on_a_narrow_terminal(
     arguments = ["train", "mf", "--data", files / "plain.tsv.gz", "--out", tmp_path / "run", "--epochs", "2"]
     assert cli.run([str(each) for each in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
-    place = next(number for number, line in enumerate(lines) if line.startswith("training "))
+    place = next(number for number, line in enumerate(lines) if line.startswith("training  "))
     assert lines[place].endswith("for 2 epochs,")
     assert lines[place + 1].strip() == "compiling included"
 

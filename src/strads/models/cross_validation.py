@@ -201,6 +201,8 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
         As of `ElasticNet`; `tol` holds for every fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per fold.
+    precompute, copy_X, selection, random_state, n_jobs
+        Without effect, as of `ElasticNet`.
 
     Attributes
     ----------
@@ -230,6 +232,11 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: bool = False
+    precompute: Any = "auto"
+    copy_X: bool = True
+    selection: str = "cyclic"
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -288,7 +295,7 @@ class LassoCV(ElasticNetCV):
 
     Parameters
     ----------
-    eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol, verbose
+    eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol, verbose, …
         As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
 
     Examples

@@ -57,6 +57,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         Whether `fit` starts from the coefficients of the previous fit.
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
+    precompute, copy_X, selection, random_state
+        Without effect: scikit-learn has them, and programs that set them go on running.
 
     Attributes
     ----------
@@ -102,8 +104,14 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     tol: float = 1e-6
     warm_start: bool = False
     verbose: bool = False
+    precompute: Any = False
+    copy_X: bool = True
+    selection: str = "cyclic"
+    random_state: int | np.random.RandomState | None = None
 
     _penalized_by = "alpha"
+
+    _without_effect = (*PenalizedLinearModel._without_effect, "precompute", "copy_X", "selection", "random_state")
 
     _contents: ClassVar = {
         "coef": Table(dtypes="f4 f8", shape=("features",)),
@@ -204,7 +212,7 @@ class Lasso(ElasticNet):
 
     Parameters
     ----------
-    alpha, fit_intercept, standardize, positive, solver, max_iter, tol, warm_start, verbose
+    alpha, fit_intercept, standardize, positive, solver, max_iter, tol, warm_start, verbose, …
         As of `ElasticNet`, whose attributes it has as well.
 
     Examples

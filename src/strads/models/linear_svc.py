@@ -80,6 +80,8 @@ class LinearSVC(LinearClassifier):
         machine, and on equally many nodes and threads.
     verbose : bool, default False
         As of `ElasticNet`.
+    dual, multi_class
+        Without effect: scikit-learn has them; "ovr" is the only `multi_class`.
 
     Attributes
     ----------
@@ -117,8 +119,11 @@ class LinearSVC(LinearClassifier):
     warm_start: bool = False
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
+    dual: Any = "auto"
+    multi_class: str = "ovr"
 
     _not_in_files: ClassVar = ("dual_coef_",)
+    _without_effect = (*LinearClassifier._without_effect, "dual")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
         is_sparse = self.penalty == "l1"
@@ -211,5 +216,6 @@ class LinearSVC(LinearClassifier):
         check_whole_numbers(self, "max_iter", "concurrency")
         check_choice(self, "penalty", ("l2", "l1"))
         check_choice(self, "loss", _LOSSES)
+        check_choice(self, "multi_class", ("ovr",))
         if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
             raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')

@@ -56,6 +56,10 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     fit_intercept, standardize, solver, max_iter, tol, warm_start, verbose
         As of `ElasticNet`. Without an ℓ1 norm, or with more than two classes, `standardize` and `solver` are refused.
         Without any penalty `tol` is for the gradient, as in `MultinomialLogisticRegression`.
+    n_jobs
+        Threads without an ℓ1 norm, or with more than two classes, as of `MultinomialLogisticRegression`.
+    random_state
+        Without effect, as of `ElasticNet`.
 
     Attributes
     ----------
@@ -93,8 +97,12 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     tol: float = 1e-6
     warm_start: bool = False
     verbose: bool = False
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _penalized_by = "C"
+
+    _without_effect = (*PenalizedLinearModel._without_effect, "random_state")
 
     shown: ClassVar = PenalizedLinearModel.shown
 

@@ -48,6 +48,7 @@ def attributes_of(model):
     "make",
     [
         lambda: models.LinearSVC(max_iter=20),
+        lambda: models.LinearSVC(loss="hinge", C=10.0, max_iter=20),
         lambda: models.MultinomialLogisticRegression(max_iter=9),
         lambda: models.Lasso(0.05, tol=1e-3, solver=models.CoordinateDescent(schedule="random", concurrency=2)),
     ],

@@ -434,3 +434,41 @@ def own_array(k, A, W):
 )
 def test_short_tasks_have_no_loops_and_no_arrays(body, kinds, short):
     assert facts(body, *kinds).is_short == short
+
+
+def lookup(k, A, B, W):
+    low, high = 0, len(A)
+    while low < high:
+        middle = (low + high) // 2
+        if A[middle] < B[k]:
+            low = middle + 1
+        else:
+            high = middle
+    W[low] += 1.0
+
+
+def largest_of_row(k, A, W):
+    best = 0
+    for f in range(A.shape[1]):
+        if A[k, f] > A[k, best]:
+            best = f
+    W[best] += 1.0
+
+
+def row_by_row(k, A, B, W):
+    W[B[k]] += 1.0
+    for f in range(A.shape[1]):
+        W[A[k, f]] += 1.0
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds", "searches"),
+    [
+        (lookup, (VALUES, VALUES, VALUES), True),
+        (largest_of_row, (ROWS, VALUES), True),
+        (row_by_row, (ROWS, VALUES, VALUES), False),
+        (simple, (VALUES, VALUES), False),
+    ],
+)
+def test_loops_that_lead_to_a_row(body, kinds, searches):
+    assert facts(body, *kinds).searches == searches

@@ -278,8 +278,9 @@ class LoopProgram:
     def can_fetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
         """Whether what a task touches can be found without running it, so that it can be fetched before."""
         facts = self.facts
-        is_closed = self.is_certain(bound) and not (facts.outcomes or facts.near or facts.allocates or facts.scattered)
-        return is_closed and not bound.sums() and not self.compile_recorder(bound, indices).scratch
+        is_open = facts.outcomes or facts.near or facts.allocates or facts.scattered or facts.searches or bound.sums()
+        is_certain = self.is_certain(bound) and not is_open
+        return is_certain and not self.compile_recorder(bound, indices).scratch
 
     def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...]) -> Task:
         """Return the task over views that fetch what it touches, and their constructors."""

@@ -148,7 +148,8 @@ class _Conclusion:
         self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
         self.dominators = dataflow.cfg.dominators()
-        self._in_loops = {label for loop in dataflow.cfg.loops().values() for label in loop.body}
+        self._loops = [frozenset(loop.body) for loop in dataflow.cfg.loops().values()]
+        self._in_loops = frozenset().union(*self._loops)
         readonly = {position for position, kind in self.kinds.items() if kind.readonly}
         _refuse_written_readonly(body, self.effects, readonly)
         self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
@@ -206,6 +207,7 @@ class _Conclusion:
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
             is_short=self._is_short(),
+            searches=self._searches(),
             rows_fit=self._rows_fit(),
             scattered=frozenset(self.written)
             - {access.argument for access in effects.accesses if not access.scattered},
@@ -242,6 +244,16 @@ class _Conclusion:
     def _is_short(self) -> bool:
         elements = all(access.element or self.kinds[access.argument].depth == 1 for access in self.effects.accesses)
         return elements and not (self._in_loops or self.effects.allocates or self.effects.escapes)
+
+    def _searches(self) -> bool:
+        reads = {(a.argument, a.place[0]) for a in self.effects.accesses if a.argument not in self.written}
+        return any(
+            argument in access.sources and label in loop and access.place[0] not in loop
+            for access in self.effects.accesses
+            if access.argument in self.written
+            for argument, label in reads
+            for loop in self._loops
+        )
 
     def _rows_fit(self) -> dict[int, Fits]:
         found = dict[int, Fits]()

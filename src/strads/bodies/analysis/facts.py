@@ -68,6 +68,8 @@ class BodyAnalysis:
         Whether it creates arrays or other containers: then compilers keep computations that have no effect.
     is_short
         Whether it has no loop and uses single elements of its tables only: a task takes well under a microsecond.
+    searches
+        Whether loops over what it only reads lead to a row that it accesses after them: a search, a walk down a tree.
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
         set.
@@ -108,6 +110,7 @@ class BodyAnalysis:
     certain_share: float = 1.0
     allocates: bool = False
     is_short: bool = False
+    searches: bool = False
     outcomes: tuple[Outcomes, ...] = ()
     repeats: bool = False
     drawn: frozenset[int] = frozenset()

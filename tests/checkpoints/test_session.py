@@ -170,14 +170,6 @@ def test_foreign_files_stay(tmp_path):
 
 
 def test_arrays_that_stay_the_same_are_written_once(tmp_path):
-    class Pair(Number):
-        def __init__(self):
-            super().__init__()
-            self.data = np.arange(5000)
-
-        def checkpoint_state(self, save):
-            return save([self.array, self.data])
-
     session, pair = Session(tmp_path), Pair()
     for amount in range(1, 6):
         add(session, pair, amount, [])

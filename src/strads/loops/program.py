@@ -202,7 +202,7 @@ class LoopProgram:
         locked, short, fetches = (
             executable.plan.locks is not None,
             self.facts.is_short,
-            executable.plan.details.ahead > 0,
+            executable.plan.details.ahead > 0 and self.is_certain(bound),  # sizes may have changed since it was planned
         )
         fetching = partial(self._fetching, bound, self.live_roles(bound, checking, in_loop_order=in_order))
         worker: Worker = self._run_code(

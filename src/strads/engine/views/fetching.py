@@ -14,10 +14,10 @@ from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.keyed import keyed_view
-from strads.engine.views.kinds import RECENT, make_ghost, make_ragged
-from strads.engine.views.live import live_view
+from strads.engine.views.kinds import RECENT, make_ghost
+from strads.engine.views.live import live_view, ragged_view, replica_view
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED, INNER, LANE, RECENTLY, replica_of
+from strads.engine.views.types import INLINED, INNER, RECENTLY
 
 
 def _fill(data: Any) -> Any:
@@ -37,16 +37,6 @@ def _dense(storage, context):  # type: ignore[no-untyped-def]
     return storage
 
 
-@njit(**INLINED)
-def _ragged(storage, context):  # type: ignore[no-untyped-def]
-    return make_ragged((storage[0], storage[1]))
-
-
-@njit(**INLINED)
-def _replica(storage, context):  # type: ignore[no-untyped-def]
-    return replica_of(storage.data, context[LANE], storage.rows)
-
-
 @cache
 def _ghost_view(data_of: Any, number: int) -> Any:
     place = RECENT * number
@@ -63,5 +53,5 @@ def fetching_view(role: Role, number: int, is_ghost: bool, ragged: bool, keyed: 
     """Return the constructor of the body's view of argument `number`, or None; a ghost if its rows are fetched."""
     if not is_ghost:
         return live_view(role, ragged=ragged, keyed=keyed)
-    constructor = _ghost_view(_replica if role.is_relaxed else _ragged if ragged else _dense, number)
+    constructor = _ghost_view(replica_view if role.is_relaxed else ragged_view if ragged else _dense, number)
     return keyed_view(constructor) if keyed else constructor

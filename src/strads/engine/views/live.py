@@ -76,7 +76,7 @@ def ragged_view(storage, context):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
-def _replica_view(storage, context):  # type: ignore[no-untyped-def]
+def replica_view(storage, context):  # type: ignore[no-untyped-def]
     """View the lane's replica."""
     return replica_of(storage.data, context[LANE], storage.rows)
 
@@ -134,7 +134,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
         Role.OFFSETS: _offsets_view,
         Role.WRITTEN: None,
         Role.GUARDED: guarded,
-        Role.RELAXED: _replica_view,
+        Role.RELAXED: replica_view,
         Role.CHECKED_RELAXED: checked_replica,
     }
 

@@ -2,7 +2,8 @@
 
 Written with LLVM's generic vectors, so that it compiles for any processor: one AVX-512 register, two of AVX2, or four
 of NEON. A `Lanes` value lives only inside a compiled function. Positions are element numbers of contiguous arrays;
-there are no bounds checks.
+there are no bounds checks. Where a function takes a float32 array, it also takes the address of one (`address`), whose
+owner the caller keeps alive.
 """
 
 import math
@@ -42,6 +43,8 @@ _EXPONENTIAL = [math.log(2) ** order / math.factorial(order) for order in range(
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
+    if isinstance(kind, types.Integer):
+        return builder.gep(builder.inttoptr(array, _FLOAT.as_pointer()), [position], source_etype=_FLOAT)
     return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
 
 
@@ -67,11 +70,50 @@ def _element_type(kind: Any) -> Any:
     return ir.IntType(kind.bitwidth)
 
 
+def _dtype_of(kind: Any) -> Any:
+    return types.float32 if isinstance(kind, types.Integer) else kind.dtype
+
+
 def _load(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
     """Load 16 elements unconverted, from an address that is aligned for a single element."""
-    vector = ir.VectorType(_element_type(kind.dtype), WIDTH)
+    dtype = _dtype_of(kind)
+    vector = ir.VectorType(_element_type(dtype), WIDTH)
     address = builder.bitcast(_address(context, builder, kind, array, position), vector.as_pointer())
-    return builder.load(address, align=kind.dtype.bitwidth // 8)
+    return builder.load(address, align=dtype.bitwidth // 8)
+
+
+@intrinsic
+def address(typing: Any, array: Any, position: Any) -> Any:
+    """Where an element of an array lies in memory, an intp."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.ptrtoint(place, context.get_value_type(types.intp))
+
+    return types.intp(array, types.intp), generate
+
+
+@intrinsic
+def load_float(typing: Any, array: Any, position: Any) -> Any:
+    """One element of a float32 array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.load(place, align=4)
+
+    return types.float32(array, types.intp), generate
+
+
+@intrinsic
+def store_float(typing: Any, array: Any, position: Any, value: Any) -> Any:
+    """Write one element of a float32 array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(arguments[2], place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.float32), generate
 
 
 @intrinsic
@@ -79,11 +121,11 @@ def load_floats(typing: Any, array: Any, position: Any) -> Any:
     """Elements `position … position + 15` of a float32 or integer array, as float32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        values = _load(context, builder, kind, arguments[0], arguments[1])
-        if kind.dtype == types.float32:
+        dtype = _dtype_of(signature.args[0])
+        values = _load(context, builder, signature.args[0], arguments[0], arguments[1])
+        if dtype == types.float32:
             return values
-        return builder.sitofp(values, _FLOATS) if kind.dtype.signed else builder.uitofp(values, _FLOATS)
+        return builder.sitofp(values, _FLOATS) if dtype.signed else builder.uitofp(values, _FLOATS)
 
     return floats_type(array, types.intp), generate
 

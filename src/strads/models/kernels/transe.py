@@ -14,16 +14,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from strads.models.kernels.translations import approach, descend, distance, squared_length, translate
-from strads.rng.philox import below, philox4x32, random_words
+from strads.models.kernels import simd
+from strads.models.kernels.translations import (
+    FREE,
+    approach,
+    descend,
+    distance,
+    inlined,
+    row_of,
+    row_of_blocks,
+    squared_length,
+    translate,
+)
+from strads.rng.philox import philox4x32
 
 MARGIN, LOGISTIC = 0, 1
-_inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ORDER = np.uint64(1 << 62)  # stream of the order of facts; streams of facts are their numbers
-_ONE_WORD = np.uint64(1)
 _NOTHING = np.float32(1e-7)  # weights below this are left out
 _LEAST = np.float32(math.log(0.01))
 _FAR = np.float32(1e30)  # distance of an entity that does not count
@@ -57,6 +67,23 @@ class Objective(NamedTuple):
     share: np.float32
 
 
+class _Scratch(NamedTuple):
+    """What a fact is worked on in: its goal and the gradient there, and of the others the numbers, distances, weights.
+
+    Attributes
+    ----------
+    goal, gradient : float32 arrays of shape (width,)
+    others : int64 array of shape (negatives,)
+    lengths, weights : float32 arrays of shape (negatives,)
+    """
+
+    goal: NDArray[np.float32]
+    gradient: NDArray[np.float32]
+    others: NDArray[np.int64]
+    lengths: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def train_bucket(facts, first, second, relations, tail_shares, objective, negatives, steps, key):  # type: ignore[no-untyped-def]
     """One gradient step for each fact of a bucket, in random order.
@@ -85,113 +112,104 @@ def train_bucket(facts, first, second, relations, tail_shares, objective, negati
         Sum of the losses, each as before its step.
     """
     width = relations.vectors.shape[1]
-    n_entities = len(first.vectors) + len(second.vectors)
-    goal = np.zeros(width, np.float32)
-    gradient = np.zeros((1, width), np.float32)
-    others = np.empty(negatives, np.int64)
-    lengths = np.empty(negatives, np.float32)
-    weights = np.empty(negatives, np.float32)
-    order = _random_order(len(facts), key)
+    scratch = _Scratch(
+        np.zeros(width, np.float32),
+        np.zeros(width, np.float32),
+        np.empty(negatives, np.int64),
+        np.empty(negatives, np.float32),
+        np.empty(negatives, np.float32),
+    )
+    order = np.arange(len(facts))
+    _shuffle(order, key)
     total = 0.0
     for place in range(len(facts)):
         number = order[place]
-        head, relation, tail = np.int64(facts[number, 0]), np.int64(facts[number, 1]), np.int64(facts[number, 2])
-        from_head = _draw(key, number, n_entities, others) < tail_shares[relation]
-        anchor, end = (head, tail) if from_head else (tail, head)
-        direction = _ONE if from_head else -_ONE
-        _goal_of(first, second, anchor, relations, relation, direction, goal)
-        length = _distance(goal, first, second, end, objective.norm)
-        nearest = _distances(goal, first, second, end, others, objective.norm, lengths)
-        pull, loss = _slopes(objective, length, nearest, lengths, weights)
-        total += loss
-        if pull <= _NOTHING:
-            continue
-        gradient[:] = _ZERO
-        _approach(goal, first, second, end, pull, length, objective, steps[0], gradient)
-        for i in range(negatives):
-            if weights[i] > _NOTHING:
-                _approach(goal, first, second, others[i], -weights[i], lengths[i], objective, steps[0], gradient)
-        square = squared_length(gradient, 0) * objective.share
-        _descend(first, second, anchor, gradient, square, steps[0], objective.constraint)
-        descend(relations, relation, gradient, square, direction, steps[1], 0)
+        relation = np.int64(facts[number, 1])
+        from_head = _draw(key, number, len(first.vectors) + len(second.vectors), scratch.others) < tail_shares[relation]
+        ends = np.int64(facts[number, 0]), np.int64(facts[number, 2])
+        total += _train(first, second, row_of(relations, relation), ends, from_head, objective, steps, scratch)
     return total
 
 
-@_inlined
-def _random_order(count, key):  # type: ignore[no-untyped-def]
-    """A random permutation of 0 … count − 1 (Fisher and Yates)."""
-    order = np.arange(count)
-    for last in range(count - 1, 0, -1):
-        other = below(random_words(key, _ORDER, np.uint64(last))[0], last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order
+@inlined
+def _train(first, second, relation, ends, from_head, objective, steps, scratch):  # type: ignore[no-untyped-def]
+    """One step for a fact; returns its loss."""
+    goal, gradient, others, lengths, weights = scratch
+    far = np.int64(from_head)
+    anchor, end = row_of_blocks(first, second, ends[1 - far]), row_of_blocks(first, second, ends[far])
+    direction = np.float32(2 * far - 1)
+    translate(anchor.vector, relation.vector, direction, goal)
+    length = distance(goal, end.vector, objective.norm)
+    nearest = _distances(goal, first, second, ends[far], others, objective.norm, lengths)
+    pull, loss = _slopes(objective, length, nearest, lengths, weights)
+    if pull <= _NOTHING:
+        return loss
+    gradient[:] = _ZERO
+    _approach(goal, end, pull, length, objective, steps[0], gradient)
+    for i in range(len(others)):
+        if weights[i] > _NOTHING:
+            other = row_of_blocks(first, second, others[i])
+            _approach(goal, other, -weights[i], lengths[i], objective, steps[0], gradient)
+    square = squared_length(simd.address(gradient, 0), len(gradient)) * objective.share
+    descend(anchor, gradient, square, steps[0], objective.constraint)
+    descend(relation, gradient, square, direction * steps[1], FREE)
+    return loss
 
 
-@_inlined
+@inlined
+def _shuffle(order, key):  # type: ignore[no-untyped-def]
+    """Bring up to 2³² numbers into a random order (Fisher and Yates), four exchanges a block of random words."""
+    last = len(order) - 1
+    while last > 0:
+        words = _words(key, _ORDER, np.uint64(last))
+        for word in words:
+            if last > 0:
+                other = np.int64((word * np.uint64(last + 1)) >> _HALF)
+                order[last], order[other] = order[other], order[last]
+            last -= 1
+
+
+@inlined
 def _draw(key, number, n_entities, others):  # type: ignore[no-untyped-def]
     """Draw the entities that replace an end of a fact; returns a number in [0, 1) that decides which end."""
     bound = np.uint64(n_entities)
-    stream = np.uint64(number)
-    low, high = key & _LOW, key >> _HALF
-    zero = np.uint64(0)
-    for start in range(0, len(others), 4):
-        words = philox4x32(np.uint64(start), zero, stream & _LOW, stream >> _HALF, low, high)
+    words = _words(key, np.uint64(number), np.uint64(0))
+    side = words[3]  # the first block gives the side and three entities, later ones four
+    for i in range(min(3, len(others))):
+        others[i] = np.int64((words[i] * bound) >> _HALF)
+    for start in range(3, len(others), 4):
+        words = _words(key, np.uint64(number), np.uint64(start))
         for i in range(min(4, len(others) - start)):
             others[start + i] = np.int64((words[i] * bound) >> _HALF)
-    side = philox4x32(zero, _ONE_WORD, stream & _LOW, stream >> _HALF, low, high)[0]
     return np.float32(np.int64(side >> np.uint64(8))) * np.float32(2.0**-24)
 
 
-@_inlined
-def _goal_of(first, second, anchor, relations, relation, direction, goal):  # type: ignore[no-untyped-def]
-    split = len(first.vectors)
-    if anchor < split:
-        translate(first.vectors, anchor, relations.vectors, relation, direction, goal)
-    else:
-        translate(second.vectors, anchor - split, relations.vectors, relation, direction, goal)
+@inlined
+def _words(key, stream, count):  # type: ignore[no-untyped-def]
+    """Block number `count` of four random 32-bit words of a stream."""
+    return philox4x32(count & _LOW, count >> _HALF, stream & _LOW, stream >> _HALF, key & _LOW, key >> _HALF)
 
 
-@_inlined
-def _distance(goal, first, second, entity, norm):  # type: ignore[no-untyped-def]
-    split = len(first.vectors)
-    if entity < split:
-        return distance(goal, first.vectors, entity, norm)
-    return distance(goal, second.vectors, entity - split, norm)
+@inlined
+def _approach(goal, row, weight, length, objective, step, gradient):  # type: ignore[no-untyped-def]
+    share, constraint = objective.share, objective.constraint
+    approach(goal, row, weight, length, objective.norm, step, share, constraint, gradient)
 
 
-@_inlined
-def _approach(goal, first, second, entity, weight, length, objective, step, gradient):  # type: ignore[no-untyped-def]
-    split = len(first.vectors)
-    norm, share, constraint = objective.norm, objective.share, objective.constraint
-    if entity < split:
-        approach(goal, first, entity, weight, length, norm, step, share, constraint, gradient)
-    else:
-        approach(goal, second, entity - split, weight, length, norm, step, share, constraint, gradient)
-
-
-@_inlined
-def _descend(first, second, entity, gradient, square, step, constraint):  # type: ignore[no-untyped-def]
-    split = len(first.vectors)
-    if entity < split:
-        descend(first, entity, gradient, square, _ONE, step, constraint)
-    else:
-        descend(second, entity - split, gradient, square, _ONE, step, constraint)
-
-
-@_inlined
+@inlined
 def _distances(goal, first, second, end, others, norm, lengths):  # type: ignore[no-untyped-def]
     """Distances of the others, `_FAR` where they are the end itself; returns the smallest."""
     nearest = _FAR
     for i in range(len(others)):
         length = _FAR
         if others[i] != end:
-            length = _distance(goal, first, second, others[i], norm)
+            length = distance(goal, row_of_blocks(first, second, others[i]).vector, norm)
         lengths[i] = length
         nearest = min(nearest, length)
     return nearest
 
 
-@_inlined
+@inlined
 def _slopes(objective, length, nearest, lengths, weights):  # type: ignore[no-untyped-def]
     """Derivatives of the loss: returns ∂/∂d and the loss; `weights` become −∂/∂dᵢ."""
     margin = objective.margin
@@ -204,7 +222,7 @@ def _slopes(objective, length, nearest, lengths, weights):  # type: ignore[no-un
     return _logistic_slopes(margin, length, lengths, weights)
 
 
-@_inlined
+@inlined
 def _stress(temperature, nearest, lengths, weights):  # type: ignore[no-untyped-def]
     """pᵢ ∝ exp(−α dᵢ); those below a hundredth of the largest become 0, and cost no step."""
     total = _ZERO
@@ -217,7 +235,7 @@ def _stress(temperature, nearest, lengths, weights):  # type: ignore[no-untyped-
         weights[i] *= scale
 
 
-@_inlined
+@inlined
 def _margin_slopes(limit, lengths, weights):  # type: ignore[no-untyped-def]
     pull, loss = _ZERO, _ZERO
     for i in range(len(lengths)):
@@ -229,7 +247,7 @@ def _margin_slopes(limit, lengths, weights):  # type: ignore[no-untyped-def]
     return pull, loss
 
 
-@_inlined
+@inlined
 def _logistic_slopes(margin, length, lengths, weights):  # type: ignore[no-untyped-def]
     pull, loss = _sigmoid_and_softplus(length - margin)
     for i in range(len(lengths)):
@@ -240,7 +258,7 @@ def _logistic_slopes(margin, length, lengths, weights):  # type: ignore[no-untyp
     return pull, loss
 
 
-@_inlined
+@inlined
 def _sigmoid_and_softplus(z):  # type: ignore[no-untyped-def]
     """σ(z), and its integral log(1 + exp z)."""
     small = np.float32(math.exp(-abs(z)))

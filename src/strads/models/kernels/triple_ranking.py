@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from strads.models.kernels import simd
 from strads.models.kernels.translations import distance, translate
 
 _TILE = 256  # entities that stay in the cache for all queries of a call
@@ -25,23 +26,30 @@ def all_distances(entities, relations, anchors, of_relations, directions, norm, 
     lengths : float32 array of shape (queries, entities)
         Set to the distances.
     """
-    goals = np.empty((len(anchors), entities.shape[1]), np.float32)
+    width = entities.shape[1]
+    goals = np.empty((len(anchors), width), np.float32)
     for query in range(len(anchors)):
-        translate(entities, anchors[query], relations, of_relations[query], directions[query], goals[query])
+        anchor = simd.address(entities, anchors[query] * width)
+        relation = simd.address(relations, of_relations[query] * width)
+        translate(anchor, relation, directions[query], goals[query])
     for start in range(0, len(entities), _TILE):
         for query in range(len(anchors)):
             goal = goals[query]
             for entity in range(start, min(start + _TILE, len(entities))):
-                lengths[query, entity] = distance(goal, entities, entity, norm)
+                lengths[query, entity] = distance(goal, simd.address(entities, entity * width), norm)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def pair_distances(entities, relations, triples, norm, lengths):  # type: ignore[no-untyped-def]
     """‖head + relation − tail‖ of triples, an integer array of shape (n, 3), into `lengths` (float32, (n,))."""
-    goal = np.empty(entities.shape[1], np.float32)
+    width = entities.shape[1]
+    goal = np.empty(width, np.float32)
     for number in range(len(triples)):
-        translate(entities, triples[number, 0], relations, triples[number, 1], np.float32(1.0), goal)
-        lengths[number] = distance(goal, entities, np.int64(triples[number, 2]), norm)
+        head = simd.address(entities, triples[number, 0] * width)
+        relation = simd.address(relations, triples[number, 1] * width)
+        tail = simd.address(entities, triples[number, 2] * width)
+        translate(head, relation, np.float32(1.0), goal)
+        lengths[number] = distance(goal, tail, norm)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

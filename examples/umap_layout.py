@@ -50,9 +50,11 @@ def layout(graph: Any, start: NDArray[np.float32], epochs: int = 200, seed: int 
     graph = graph.tocsr()
     rates = (graph.data / graph.data.max()).astype(np.float32)
     position, rng = strads.dvector(start), strads.random(seed)
+    # As tables: whether an array has changed, each call would have to find out.
+    edges, ends, rates = map(strads.dvector, (graph.indptr, graph.indices, rates))
     for epoch in range(epochs):
         before, step = strads.snapshot(position), 1.0 - epoch / epochs
-        strads.async_for(len(start), move, position, before, graph.indptr, graph.indices, rates, step, rng)
+        strads.async_for(len(start), move, position, before, edges, ends, rates, step, rng)
     return position.to_numpy()
 
 

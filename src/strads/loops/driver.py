@@ -6,7 +6,7 @@ There is only one code path: the nodes of a cluster, or this process as the only
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
 from strads.loops.arguments import check_call
 from strads.loops.indices import LoopIndices
-from strads.loops.keys import content_key, contents, kind_key
+from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.looking_ahead import TOO_EARLY
@@ -64,7 +64,7 @@ class _KeptLoop:
             and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
             and self.indices == call.indices
-            and self._holds_for(contents(call.arguments, self.facts.deciding))
+            and self._holds_for(call.contents(self.facts.deciding))
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
         )
@@ -106,6 +106,17 @@ class _Call:
         kinds = tuple(map(kind_key, self.arguments))
         self.key = fingerprint(self.body), self.options, kinds, self.overlaps
         self.deal = _deal_of(self.arguments)
+        self._digests: dict[int, Hashable] = {}  # of arrays, which are digested once a call
+
+    def contents(self, positions: Collection[int]) -> dict[int, Hashable]:
+        """Return the content keys of the arguments at some positions."""
+        for position in positions:
+            if isinstance(self.arguments[position], np.ndarray) and position not in self._digests:
+                self._digests[position] = content_key(self.arguments[position])
+        return {
+            position: self._digests[position] if position in self._digests else content_key(self.arguments[position])
+            for position in sorted(positions)
+        }
 
     def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
         """Return the arguments as they are sent, of tables laid out by these bounds."""
@@ -223,7 +234,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
-        changes = outdated.contents != contents(arguments, outdated.facts.deciding)
+        changes = outdated.contents != call.contents(outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
     leaves_rows = wanders and _runs_alone(call)
     alone = "so it ran before its rows changed" if in_sequence else ""
@@ -250,7 +261,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    found = facts, contents(arguments, facts.deciding), wanders, changes, call.deal
+    found = facts, call.contents(facts.deciding), wanders, changes, call.deal
     kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, users=1)
     with _keeping:
         _kept.append(kept)
@@ -300,7 +311,7 @@ def _deal_anew(call: _Call, kept: _KeptLoop) -> None:
 def _run(call: _Call, kept: _KeptLoop) -> list[NodeResult]:
     cluster, arguments, facts = kept.cluster, call.arguments, kept.facts
     references = call.references(facts.bounds)
-    given = contents(arguments, facts.aligned), call.options.team, call.record_order
+    given = call.contents(facts.aligned), call.options.team, call.record_order
     try:
         if call.options.interpreted:
             return cluster.run(run_in_interpreter, kept.name, references)

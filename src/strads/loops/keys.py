@@ -6,7 +6,7 @@ whether an index exists. Threads, nodes and `sync_for` all build their keys here
 """
 
 import weakref
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from itertools import count
 from typing import Any
 
@@ -59,8 +59,3 @@ def content_key(argument: Any) -> Hashable:
     if isinstance(argument, RandomNumbers):
         return argument.seed, argument.calls
     return repr(argument)  # distinguishes equal numbers of different types, and zeros of different signs
-
-
-def contents(arguments: tuple[Any, ...], positions: Collection[int]) -> dict[int, Hashable]:
-    """Return the content keys of the given arguments, by position."""
-    return {position: content_key(arguments[position]) for position in sorted(positions)}

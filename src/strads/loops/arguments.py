@@ -396,7 +396,7 @@ def _classify(name: str, value: Any) -> Argument:
         index = None if keyed is None else keyed.index
         return TableArgument(name, found.storage, found, isinstance(value, Relaxed), isinstance(value, Readonly), index)
     if isinstance(value, np.ndarray) and value.ndim > 0:
-        if value.dtype.kind not in "iufbV" or not _array_compiles(type(value), value.dtype):
+        if isinstance(value, np.ma.MaskedArray) or not _can_be_read(value.dtype):
             raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
         return TableArgument(name, value, None)
     if isinstance(value, Accumulator):
@@ -433,8 +433,8 @@ def _compiles(value: Any) -> bool:
 
 
 @lru_cache(256)
-def _array_compiles(kind: type, dtype: np.dtype[Any]) -> bool:
-    return _compiles(np.empty(0, dtype).view(kind))
+def _can_be_read(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iufbV" and _compiles(np.empty(0, dtype))
 
 
 def array_key(array: NDArray[Any]) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Prepares a loop body and the functions that it calls for compilation by Numba."""
 
+import inspect
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +19,9 @@ from strads.bodies.safety import RecordingSafety, Safety, safety_with
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
+from strads.errors import ArgumentError
 
-__all__ = ["Function", "compile_function", "fingerprint", "plain_function"]
+__all__ = ["Function", "compile_function", "fingerprint", "parameter_names", "plain_function"]
 
 
 def compile_function(
@@ -64,6 +66,28 @@ def compile_function(
         passes.append(PowersOfConstants)
     options["pipeline_class"] = _compiler_with(tuple(passes))
     return dispatcher_of(function, check=check_names, **INLINED, **options)
+
+
+def parameter_names(body: Any, first: str) -> tuple[str, ...]:
+    """Return the names of a body's parameters, the first of which is described by `first`.
+
+    Raises
+    ------
+    ArgumentError
+        For what is no function, or one with parameters that a loop does not give, or that yields.
+    """
+    function = getattr(body, "py_func", body)
+    if not inspect.isfunction(function):
+        raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
+    code, name = function.__code__, function.__name__  # inspect.signature would take longer than many a loop
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise ArgumentError(f"{name} is a generator or coroutine: a loop body must not yield or await")
+    has_more = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if not code.co_argcount or has_more:
+        raise ArgumentError(
+            f"{name} must have {first} as its first parameter and no *args, **kwargs or keyword-only parameters"
+        )
+    return code.co_varnames[: code.co_argcount]
 
 
 @cache

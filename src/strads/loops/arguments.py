@@ -1,6 +1,5 @@
 """The arguments of a loop body: tables with their hints, accumulators, scalars, constant arrays."""
 
-import inspect
 import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.sizes import all_fit
 from strads.bodies.analysis.values import Size
+from strads.bodies.functions import parameter_names
 from strads.dds import (
     Accumulator,
     HashIndex,
@@ -26,7 +26,7 @@ from strads.dds import (
     dmultimap,
     dvector,
 )
-from strads.dds.arguments import map_of, table_of
+from strads.dds.arguments import array_key, map_of, table_of
 from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
@@ -34,8 +34,6 @@ from strads.errors import ArgumentError
 from strads.rng.numbers import RandomNumbers
 
 Storage = NDArray[Any] | RaggedArray
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,7 @@ class TableArgument:
     def type_key(self) -> tuple[Any, ...]:
         """Equal keys compile to the same code."""
         index = None if self.index is None else self.index.starts.dtype
-        arrays = self.raw if isinstance(self.raw, tuple) else (self.raw,)
-        kinds = tuple(map(array_key, arrays))
+        kinds = tuple(map(array_key, self.raw if self.ragged else (self.raw,)))
         return "table", kinds, self.relaxed, self.readonly, self.table is None, index
 
     @property
@@ -367,20 +364,11 @@ def _check_map(name: str, keyed: KeyedTable) -> None:
 
 
 def _parameter_names(body: Callable[..., Any], arguments: Sequence[Any], first: str) -> tuple[str, ...]:
-    function = getattr(body, "py_func", body)
-    if not inspect.isfunction(function):
-        raise ArgumentError(f"the loop body must be a Python function, not {type(body).__name__}")
-    code, name = function.__code__, function.__name__  # inspect.signature would take longer than many a loop
-    if code.co_flags & _SUSPENDS:
-        raise ArgumentError(f"{name} is a generator or coroutine: a loop body must not yield or await")
-    if not code.co_argcount or code.co_kwonlyargcount or code.co_flags & _TAKES_MORE:
+    names, given = parameter_names(body, first)[1:], len(arguments)
+    if given != len(names):
+        listed = ", ".join(names)
         raise ArgumentError(
-            f"{name} must have {first} as its first parameter and no *args, **kwargs or keyword-only parameters"
-        )
-    names = code.co_varnames[1 : code.co_argcount]
-    if len(arguments) != len(names):
-        raise ArgumentError(
-            f"{name} takes {len(names)} arguments after {first} ({', '.join(names)}), {len(arguments)} were given"
+            f"{body.__name__} takes {len(names)} arguments after {first} ({listed}), {given} were given"
         )
     return names
 
@@ -435,13 +423,6 @@ def _compiles(value: Any) -> bool:
 @lru_cache(256)
 def _can_be_read(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iufbV" and _compiles(np.empty(0, dtype))
-
-
-def array_key(array: NDArray[Any]) -> tuple[Any, ...]:
-    """Return a key of what Numba's type of an array depends on, in a fraction of the time that `typeof` takes."""
-    flags = array.flags
-    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-    return array.dtype, array.ndim, layout, flags.writeable, flags.aligned
 
 
 def _is_integer(dtype: np.dtype[Any]) -> bool:

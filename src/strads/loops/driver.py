@@ -106,17 +106,13 @@ class _Call:
         kinds = tuple(map(kind_key, self.arguments))
         self.key = fingerprint(self.body), self.options, kinds, self.overlaps
         self.deal = _deal_of(self.arguments)
-        self._digests: dict[int, Hashable] = {}  # of arrays, which are digested once a call
+        self._digests: dict[int, Hashable] = {}
 
     def contents(self, positions: Collection[int]) -> dict[int, Hashable]:
-        """Return the content keys of the arguments at some positions."""
-        for position in positions:
-            if isinstance(self.arguments[position], np.ndarray) and position not in self._digests:
-                self._digests[position] = content_key(self.arguments[position])
-        return {
-            position: self._digests[position] if position in self._digests else content_key(self.arguments[position])
-            for position in sorted(positions)
-        }
+        """Return the content keys of the arguments at some positions; arrays are digested once a call."""
+        arrays = [p for p in positions if isinstance(self.arguments[p], np.ndarray) and p not in self._digests]
+        self._digests.update((p, content_key(self.arguments[p])) for p in arrays)
+        return {p: self._digests.get(p) or content_key(self.arguments[p]) for p in sorted(positions)}
 
     def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
         """Return the arguments as they are sent, of tables laid out by these bounds."""

@@ -240,7 +240,7 @@ class BoundArguments:
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
         """Return the arguments with some tables relaxed: each lane works on a replica of them."""
-        return self.exchanged({p: replace(a, relaxed=True) for p, a in self.tables().items() if p in positions})
+        return self.exchanged({p: replace(self.tables()[p], relaxed=True) for p in positions}) if positions else self
 
     def exchanged(self, others: Mapping[int, Argument]) -> "BoundArguments":
         """Return the arguments with some of them exchanged for others."""

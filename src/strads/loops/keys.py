@@ -24,9 +24,7 @@ _next_number = count()
 
 def _number_of(thing: dvector | HashIndex) -> int:
     """Return a number that no other object has or has had: an address may be reused."""
-    if thing not in _numbers:
-        _numbers[thing] = next(_next_number)
-    return _numbers[thing]
+    return _numbers.setdefault(thing, next(_next_number))
 
 
 def kind_key(argument: Any) -> Any:

@@ -61,6 +61,7 @@ class LoopProgram:
         self.cast = Cast.of(bound, self.facts, by_element=by_element)
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
+        self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}
         self._live_bodies: dict[tuple[bool, bool], Any] = {}
         self._with_outcomes: LoopProgram | None = None
         self._by_element: LoopProgram | None = None
@@ -301,9 +302,12 @@ class LoopProgram:
 
     def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        existing = {p for p, fits in self.facts.rows_fit.items() if checking is Checking.ALL and bound.fit(fits)}
-        roles = tuple(role.under(checking, exists=p in existing) for p, role in enumerate(self.cast.roles))
-        return tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
+        fit = self.facts.rows_fit.items() if checking is Checking.ALL else ()
+        key = checking, frozenset(p for p, sizes in fit if bound.fit(sizes)), in_loop_order
+        if key not in self._roles:
+            roles = tuple(role.under(checking, exists=p in key[1]) for p, role in enumerate(self.cast.roles))
+            self._roles[key] = tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
+        return self._roles[key]
 
     def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
         """Whether rows are indexed by values that reconnaissance has not checked."""

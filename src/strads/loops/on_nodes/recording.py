@@ -94,6 +94,8 @@ class NodeTasks:
 
         A run that checks every access reads tables in place which are otherwise copied into plan order.
         """
+        if not self.shards:
+            return
         everywhere = (Role.READ, Role.CHECKED, Role.SEGMENTED, Role.OFFSETS, Role.RELAXED, Role.CHECKED_RELAXED)
         roles, cast = enumerate(self.program.live_roles(self.bound, checking)), self.program.cast
         in_run = {p for p, role in roles if role in everywhere and p not in cast.table_of}  # recorded rows move

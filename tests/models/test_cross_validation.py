@@ -63,6 +63,12 @@ def test_logistic_regression_agrees_with_scikit_learn(form):
     assert len(LogisticRegressionCV(cv=3).fit(X, LABELS).Cs_) == 10
 
 
+def test_labels_may_be_objects():
+    numbers = (LABELS == "high").astype(int)
+    model, same = (LogisticRegressionCV(Cs=3, cv=3).fit(X, labels) for labels in (numbers, numbers.astype(object)))
+    assert np.array_equal(model.scores_, same.scores_)
+
+
 def test_the_best_can_be_saved(tmp_path):
     model = LassoCV(alphas=5).fit(X, Y)
     model.best_estimator_.save(tmp_path / "model.npz")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from strads.errors import ArgumentError, InputError
 from strads.models._parameters import as_numbers, check_share, check_verbose, check_whole_numbers, is_number
@@ -61,13 +61,14 @@ class CrossValidated(BaseEstimator):
     Subclasses say what a path and a score are.
     """
 
+    # What displays of the progress show of the records of `on_fold`.
     shown: ClassVar[Shown] = Shown({"score": "best score"}, "fits", "fold")
 
     _taken_over: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "dual_gap_", "n_iter_", "history_")
 
-    cv: Any
-    verbose: bool
-    best_estimator_: PenalizedLinearModel
+    cv: Any  # how to split into folds, as in scikit-learn: a number of folds, a splitter, or (train, test) pairs
+    verbose: bool  # whether to show progress
+    best_estimator_: PenalizedLinearModel  # with the chosen penalty
 
     @abstractmethod
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
@@ -308,7 +309,7 @@ class LassoCV(ElasticNetCV):
     array([1., 0., 0., 0., 0.])
     """
 
-    l1_ratio: float | Sequence[float] = field(default=1.0, init=False)
+    l1_ratio: float | Sequence[float] = field(default=1.0, init=False)  # no parameter here
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return Lasso(value, **self._options)
@@ -400,8 +401,8 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
 
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
         self._scorer()
-        self.classes_, _ = as_classes(y, samples)
-        return np.asarray(column_or_1d(y))
+        self.classes_, places = as_classes(y, samples)
+        return np.asarray(self.classes_[places])  # of the type that predictions have: a score compares the two
 
     def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
         names = ("penalty", "class_weight", "fit_intercept", "standardize", "solver", "max_iter", "tol")

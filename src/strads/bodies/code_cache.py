@@ -151,10 +151,9 @@ def code_folder() -> Path | None:
 
 def _make_room(folder: Path) -> None:
     """Remove the least recently used files if there are too many."""
-    codes = list(folder.glob("*.nbc*"))
-    if len(codes) < _MOST_FILES:
+    if len(os.listdir(folder)) < _MOST_FILES:
         return
-    codes.sort(key=lambda path: path.stat().st_mtime)
+    codes = sorted(folder.glob("*.nbc*"), key=lambda path: path.stat().st_mtime)
     for path in codes[: _MOST_FILES // 4]:
         path.unlink(missing_ok=True)
 

@@ -35,7 +35,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
     """
 
     _must_agree: ClassVar[tuple[str, ...]] = ()  # parameters that decide what the tables hold
-    random_state: int | np.random.RandomState | None
+    random_state: int | np.random.RandomState | None  # the seed, or what draws it; None: NumPy's global generator
 
     _calls = 0  # calls of `fit` and `partial_fit` that the model stems from
     _made_with: dict[str, Any]  # values of these parameters in those calls

@@ -99,7 +99,7 @@ class Solver(ABC):
 class EngineSolver(Solver):
     """A training run whose data and parameters are those of an engine."""
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("_engine",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("_engine",)  # names of the attributes that checkpoints save
     _engine: StaticEngine
 
     @property
@@ -159,13 +159,19 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     Attributes
     ----------
+    max_iter : int
+        Largest number of iterations; a property where the parameter has another name.
+    n_jobs : int or None
+        Threads of this process; None: those of `strads.init`; -1: all cores.
+    verbose : bool
+        Whether to show progress.
     history_ : list of dict
         One record per iteration: `iteration`, from 1; `seconds` of training so far; `samples` so far; the figures of
         `Epoch` and `Solver.evaluate`; `nodes`, a dict of the fields of `NodeStatistics` for each node.
     n_iter_ : int
         Number of iterations.
     shown : Shown
-        What displays of the progress show of a record.
+        What a progress display shows of each record.
     """
 
     max_iter: int

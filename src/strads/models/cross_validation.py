@@ -61,7 +61,7 @@ class CrossValidated(BaseEstimator):
     Subclasses say what a path and a score are.
     """
 
-    # What displays of the progress show of the records of `on_fold`.
+    # What a progress display shows of each record of `on_fold`.
     shown: ClassVar[Shown] = Shown({"score": "best score"}, "fits", "fold")
 
     _taken_over: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "dual_gap_", "n_iter_", "history_")
@@ -309,7 +309,7 @@ class LassoCV(ElasticNetCV):
     array([1., 0., 0., 0., 0.])
     """
 
-    l1_ratio: float | Sequence[float] = field(default=1.0, init=False)  # no parameter here
+    l1_ratio: float | Sequence[float] = field(default=1.0, init=False)  # fixed: not a parameter
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return Lasso(value, **self._options)

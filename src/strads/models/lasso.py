@@ -224,4 +224,4 @@ class Lasso(ElasticNet):
     array([0.85, 0.  ])
     """
 
-    l1_ratio: float = field(default=1.0, init=False)
+    l1_ratio: float = field(default=1.0, init=False)  # fixed: not a parameter

@@ -104,7 +104,7 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
 
     _without_effect = (*PenalizedLinearModel._without_effect, "random_state")
 
-    shown: ClassVar = PenalizedLinearModel.shown
+    shown: ClassVar = PenalizedLinearModel.shown  # rather than that of `LinearClassifier`
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n_samples, n_classes)."""

@@ -18,7 +18,8 @@ _ADVICE = "numbers, 0 or more"
 class Counts(NamedTuple):
     """The words of document d are `words[offsets[d]:offsets[d + 1]]`, with the counts at the same positions.
 
-    Word numbers increase within a document, so there are no duplicates; all counts are 1 or more.
+    Word numbers increase within a document, so there are no duplicates; all counts are 1 or more. Words are numbered
+    from 0 to `n_words` − 1; some may not occur.
     """
 
     offsets: NDArray[np.int64]

@@ -39,18 +39,18 @@ def _aligned_rows(vectors: NDArray[np.float32]) -> Rows:
 class Subsampled(NamedTuple):
     """What is left of a piece of text; see `strads.models.kernels.word_windows`."""
 
-    words: NDArray[np.int32]
-    reaches: NDArray[np.uint8]
-    order: NDArray[np.int32]
-    bounds: NDArray[np.int64]
+    words: NDArray[np.int32]  # codes, with `SENTENCE_END` after each sentence
+    reaches: NDArray[np.uint8]  # of the window around each word
+    order: NDArray[np.int32]  # positions in `words`, block by block
+    bounds: NDArray[np.int64]  # where each block's positions start in `order`; blocks + 1 of them
 
 
 class Pairs(NamedTuple):
     """The pairs of a worker in a segment, sorted by the block of the output."""
 
-    input_rows: NDArray[np.int32]
-    output_rows: NDArray[np.int32]
-    bounds: NDArray[np.int64]
+    input_rows: NDArray[np.int32]  # of each pair, the row of the worker's word vectors
+    output_rows: NDArray[np.int32]  # and the row of the context vectors, in the block of the output
+    bounds: NDArray[np.int64]  # where each block's pairs start; blocks + 1 of them
 
 
 @dataclass(eq=False)
@@ -93,6 +93,8 @@ class SkipGramRotation(Program):
         2³² times the probability that a token is kept.
     noise : list of AliasTable
         For each block.
+    settings : Settings
+        How to learn.
 
     Attributes
     ----------

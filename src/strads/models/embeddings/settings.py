@@ -27,6 +27,8 @@ class Settings:
         Parts of the text that are processed one after another.
     epochs
         Number of passes.
+    seed
+        Determines all random streams.
     """
 
     window: int

@@ -41,8 +41,16 @@ class TextOrder(Program):
 
     Parameters
     ----------
+    workers : int
+        How many race for rows; 1 for the sequential program.
+    skip_gram : bool
+        Whether to learn by skip-gram, rather than by continuous bag of words.
     keep : uint64 ndarray of shape (words,)
         2³² times the probability that a token is kept.
+    noise : AliasTable
+        Draws the numbers of words that are negative samples.
+    settings : Settings
+        How to learn.
 
     Attributes
     ----------

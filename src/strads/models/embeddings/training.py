@@ -25,10 +25,10 @@ _PAIR_PLACES = 10_000_000
 
 
 class Vectors(NamedTuple):
-    """The two tables of Word2Vec, float32 of shape (words, d): word vectors and context vectors."""
+    """The two tables of Word2Vec, of shape (words, d)."""
 
-    inputs: NDArray[np.float32]
-    outputs: NDArray[np.float32]
+    inputs: NDArray[np.float32]  # word vectors
+    outputs: NDArray[np.float32]  # context vectors
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Text:
 
     Attributes
     ----------
+    sentences : Sentences
+        The text, in word numbers of its own.
     words : WordCounts
         Words with a vector.
     sample : float

@@ -80,6 +80,12 @@ class CoordinateDescent(schmp.Program):
         Initial factors.
     counts : int64 array of shape (n_items,)
         Ratings of each item.
+    penalty : Penalty
+        What λ_i and λ_j are.
+    biases : bool
+        Whether there are biases of users and items.
+    workers : int
+        Number of workers, each with a `Part` of the users.
 
     Attributes
     ----------

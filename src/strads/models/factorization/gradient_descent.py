@@ -17,8 +17,8 @@ STEPS = {"adagrad": adagrad_step, "constant": constant_step}
 class StepSize:
     """η of an epoch: constant, or decreasing linearly to 0 after the last of `epochs`."""
 
-    learning_rate: float
-    falls: bool
+    learning_rate: float  # η of the first epoch
+    falls: bool  # whether it decreases
     epochs: int
 
     def of(self, epoch: int) -> float:

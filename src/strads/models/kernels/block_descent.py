@@ -12,7 +12,11 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def _shrink(pull, row, norm, l1, l2):  # type: ignore[no-untyped-def]
-    """Replace pull = x_jᵀR by the change of the row of W, which is updated; return whether there is any."""
+    """Update `row`, the block W_j, and return whether it has changed.
+
+    `pull`, of shape (outputs,), holds x_jᵀR and receives the change of the block; `norm` is ‖x_j‖², and `l1` and `l2`
+    are the strengths of the penalties.
+    """
     size = 0.0
     for t in range(len(row)):
         pull[t] += norm * row[t]
@@ -35,14 +39,17 @@ def sweep_dense(columns: Any, norms: Any, order: Any, l1: float, l2: float, W: A
     Parameters
     ----------
     columns : float64 array of shape (features, samples)
-        Centred columns, in rows.
+        Centred columns, times the roots of the samples' weights, in rows.
     norms : float64 array of shape (features,)
-        Their squared norms.
+        Their squared norms; columns with a norm of 0 are passed over.
     order : int64 array
-        Features.
+        Features to update, one after the other.
     l1, l2 : float
+        Strengths of the penalties.
     W : float64 array of shape (features, outputs)
+        Coefficients; updated.
     residuals : float64 array of shape (outputs, samples)
+        Rᵀ, times the roots of the samples' weights; updated.
     """
     outputs = len(residuals)
     pull = np.empty(outputs)
@@ -62,10 +69,13 @@ def sweep_dense(columns: Any, norms: Any, order: Any, l1: float, l2: float, W: A
 def sweep_sparse(  # type: ignore[no-untyped-def]
     data, indices, indptr, means, roots, norms, order, l1: float, l2: float, W, residuals, offsets
 ) -> None:
-    """Update blocks as `sweep_dense` does, of columns in CSC form that are centred by their means.
+    """Update blocks as `sweep_dense` does, for sparse columns that are centred implicitly.
 
-    The rows of the columns and residuals are multiplied by the roots of the samples' weights. The residuals are
-    `residuals[t] + offsets[t] * roots`: the mean of a column moves all of them alike.
+    `data`, `indices` and `indptr` are the columns in CSC form, not centred but multiplied by `roots`, the roots of the
+    samples' weights; `means` are the weighted means of the columns before that. The residuals of output t, multiplied
+    likewise, are `residuals[t] + offsets[t] * roots`, because the mean of a column moves all of them alike; `offsets`
+    (float64, one per output) is updated as well. `norms`, those of the centred columns, `order`, `W` and the penalties
+    are as in `sweep_dense`.
     """
     outputs = len(residuals)
     pull = np.empty(outputs)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 
 class DenseColumns(NamedTuple):
-    """A full matrix of shape (rows, columns); in Fortran order, columns are read at full speed."""
+    """A full matrix; in Fortran order, columns are read at full speed."""
 
-    values: NDArray[Any]
+    values: NDArray[Any]  # rows × columns, float32 or float64
 
 
 class SparseColumns(NamedTuple):
@@ -20,9 +20,9 @@ class SparseColumns(NamedTuple):
     a column are vectorized (twice as fast as with SciPy's int32).
     """
 
-    values: NDArray[Any]
-    rows: NDArray[Any]
-    indptr: NDArray[Any]
+    values: NDArray[Any]  # of the stored entries, float32 or float64
+    rows: NDArray[Any]  # the row of each stored entry
+    indptr: NDArray[Any]  # columns + 1 offsets
 
 
 Columns = DenseColumns | SparseColumns

@@ -105,6 +105,10 @@ def _window(words: Any, middle: Any, reach: Any) -> Any:
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _sum_rows(inputs, words, first, middle, end, share, hidden):  # type: ignore[no-untyped-def]
+    """Write `share` times the sum of the word vectors of a window to `hidden`, a float32 array of shape (dimensions,).
+
+    The window is `words[first:end]` without the word at `middle`, whose codes are rows of `inputs`.
+    """
     size = inputs.shape[1]
     for step in range(0, size, WIDTH):
         total = splat_float(_ZERO)
@@ -117,6 +121,10 @@ def _sum_rows(inputs, words, first, middle, end, share, hidden):  # type: ignore
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _multiply_lanes(hidden, outputs, place, partials, at):  # type: ignore[no-untyped-def]
+    """Write the 16 lanes whose sum is the inner product of `hidden` and a context vector to `partials[at : at + 16]`.
+
+    The context vector starts at element `place` of `outputs`, counted over all of its rows.
+    """
     total = splat_float(_ZERO)
     for step in range(0, len(hidden), WIDTH):
         total = multiply_add(load_floats(hidden, step), load_floats(outputs, place + step), total)
@@ -125,6 +133,11 @@ def _multiply_lanes(hidden, outputs, place, partials, at):  # type: ignore[no-un
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _take_step(hidden, outputs, place, rate, change):  # type: ignore[no-untyped-def]
+    """Move a context vector by `rate` · `hidden`, and add `rate` times its former value to `change`.
+
+    `rate` is the step of this target, from `write_steps`. The vector starts at element `place` of `outputs`; `change`,
+    a float32 array of shape (dimensions,), sums up how the word vectors of the window are to move.
+    """
     factor = splat_float(rate)
     for step in range(0, len(hidden), WIDTH):
         h, c = load_floats(hidden, step), load_floats(outputs, place + step)
@@ -134,6 +147,7 @@ def _take_step(hidden, outputs, place, rate, change):  # type: ignore[no-untyped
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _add_row(inputs, place, share, change):  # type: ignore[no-untyped-def]
+    """Add `share` · `change` to the word vector that starts at element `place` of `inputs`."""
     for step in range(0, len(change), WIDTH):
         moved = multiply_add(load_floats(change, step), splat_float(share), load_floats(inputs, place + step))
         store_floats(inputs, place + step, moved)

@@ -239,7 +239,11 @@ def _coordinate_change(model, parameter):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def add_changes(rows: Any, parameters: Any, changes: Any, count: int, first: int, last: int, intercept: int) -> None:
-    """Apply changes to the samples first..last - 1; parameter number `intercept` is the intercept."""
+    """Apply changes of parameters to the predictors of the samples first..last - 1, and refresh what depends on them.
+
+    `changes[k]` (float64) is the change of parameter `parameters[k]` (int64), for k below `count`; parameter number
+    `intercept` is the intercept. `rows` are the `Rows` of all samples.
+    """
     for k in range(count):
         if parameters[k] == intercept and changes[k] != 0.0:
             for i in range(first, last):
@@ -276,6 +280,10 @@ def _add_scaled(vector, amount, column):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_dense(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
+    """Like `add_changes` for `rows` with dense columns, strip by strip, without the `intercept`.
+
+    The first `count` of `parameters` and `changes` are applied to the samples `first`..`last` - 1.
+    """
     for begin in range(first, last, _STRIP):
         end = min(begin + _STRIP, last)
         changed = False
@@ -301,6 +309,10 @@ def _first_from(rows, place, end, row):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_sparse(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
+    """Like `add_changes` for `rows` with sparse columns, without the `intercept`.
+
+    The first `count` of `parameters` and `changes` are applied to the samples `first`..`last` - 1.
+    """
     columns, predictor = rows.columns, rows.predictor
     for turn in range(2):  # touched rows are refreshed once all their changes are applied
         for k in range(count):
@@ -320,7 +332,11 @@ def _add_sparse(rows, parameters, changes, count, first, last, intercept):  # ty
 
 @njit(nogil=True, cache=True)
 def _add_to_norm(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
-    """Like `_add_sparse`, without searching for the first and last row, or visiting each row a second time."""
+    """Like `_add_sparse`, for a squared norm, after which nothing needs refreshing.
+
+    If `first`..`last` - 1 are all of the `rows`, whole columns are added without searching them: `changes[k]` times
+    column `parameters[k]`, for k below `count`, except for the `intercept`.
+    """
     if last - first < len(rows.predictor):
         _add_sparse(rows, parameters, changes, count, first, last, intercept)
         return

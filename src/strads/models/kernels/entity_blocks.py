@@ -54,7 +54,10 @@ def _lower_block(block, difference):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _groups(triples, block_of, blocks, key):  # type: ignore[no-untyped-def]
-    """Round · workers + worker of each fact, with rounds from 0."""
+    """Return round · workers + worker of each fact, with rounds from 0: an int64 array of shape (n,).
+
+    `triples`, `block_of` and `key` are as in `group_facts`; `blocks` is the number of blocks.
+    """
     workers = blocks // 2
     found = np.empty(len(triples), np.int64)
     for number in range(len(triples)):

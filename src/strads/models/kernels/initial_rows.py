@@ -38,6 +38,9 @@ def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped
 
 @njit(nogil=True, cache=True)
 def draw_row_numbers(table, rows, columns, low, high, key):  # type: ignore[no-untyped-def]
-    """As `draw_rows`, for table rows that have the numbers `rows`, in any order."""
+    """Draw rows as `draw_rows` does, where row i of `table` has the number `rows[i]` (int64): in any order.
+
+    `columns`, the bounds `low` and `high`, and `key` are as there.
+    """
     for place in range(len(rows)):
         draw_rows(table[place : place + 1], rows[place], columns, low, high, key)

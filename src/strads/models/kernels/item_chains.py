@@ -1,4 +1,7 @@
-"""Chains of the entries of each user in a log: `last[user]` is the last one, `before[entry]` the one before; or −1."""
+"""Chains of the entries of each user in a log: `last[user]` is the last one, `before[entry]` the one before; or −1.
+
+`users` and `items` hold the user and the item of an entry (int32); entry numbers, in `before` and `last`, are int64.
+"""
 
 import numpy as np
 from numba import njit
@@ -14,7 +17,10 @@ def link(users, start, before, last):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def unlink(users, count, before, last):  # type: ignore[no-untyped-def]
-    """Take the entries from number `count` on out of the chains."""
+    """Take the entries from number `count` on out of the chains; only `last` changes, `before` is to be cut afterwards.
+
+    `users` has the user of every entry, including those that stay.
+    """
     for entry in range(len(users) - 1, count - 1, -1):
         last[users[entry]] = before[entry]
 

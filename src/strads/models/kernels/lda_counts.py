@@ -18,6 +18,11 @@ from strads.models.kernels.lda_tables import (
 
 @njit(nogil=True, cache=True)
 def _place_tokens(indptr, indices, counts, ranks, places, documents):  # type: ignore[no-untyped-def]
+    """Sort the tokens of documents by word: write the document of each to `documents`.
+
+    `indptr`, `indices` and `counts` are as in `make_tokens`. `ranks[w]` is the position of word w in the order of
+    blocks and rows, and `places[rank]` (int64) where the next token of that word goes; it is moved on.
+    """
     for document in range(len(indptr) - 1):
         for i in range(indptr[document], indptr[document + 1]):
             rank = ranks[indices[i]]
@@ -119,7 +124,10 @@ def _add_words_dense(tokens, block, counts):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_words_sparse(tokens, block, words, dense):  # type: ignore[no-untyped-def]
-    """`dense` is a scratch int32 array of shape (K,), all zeros before and after."""
+    """Add the topics of the `tokens` in `block` to `words`, the `SparseWords` of the block.
+
+    `dense` is scratch memory, int32 of shape (K,), all zeros before and after.
+    """
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
         row = tokens.words[run]
         first = words.offsets[row]

@@ -22,9 +22,9 @@ _AHEAD = 6  # tokens between the prefetch of a document's counts and their use
 class DenseScratch(NamedTuple):
     """Memory of one thread: arrays of shape (K padded,), whose contents are not kept between jobs."""
 
-    phi: NDArray[np.float32]
-    inverse: NDArray[np.float32]
-    running: NDArray[np.float32]
+    phi: NDArray[np.float32]  # φ_k of the current word
+    inverse: NDArray[np.float32]  # 1 / (n_k + Vβ)
+    running: NDArray[np.float32]  # running sums of a draw, as in `lda_draw`
 
 
 def dense_scratch(topics: int) -> DenseScratch:

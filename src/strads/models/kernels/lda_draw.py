@@ -34,7 +34,11 @@ def pick_lane(sums, prefix, place):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def pick(running, vectors, sums, prefix, place):  # type: ignore[no-untyped-def]
-    """The position that `place` (below the last prefix sum) falls on, and the remainder."""
+    """The position that `place` (below the last prefix sum) falls on, and the remainder.
+
+    `running` is a float32 array of shape (16 · `vectors`,); `sums` and `prefix`, the prefix sums of its lanes, are
+    vector registers.
+    """
     chosen, rest = pick_lane(sums, prefix, place)
     low = 0
     if vectors <= _FEW:

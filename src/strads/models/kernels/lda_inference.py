@@ -35,7 +35,10 @@ def fill_phi(words, totals, prior, places, phi):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _set_count(counts, topic, change):  # type: ignore[no-untyped-def]
-    """Write a whole vector: a load cannot be forwarded from a store that covers only part of it."""
+    """Add `change` to the count of a topic.
+
+    A whole vector is written: a load cannot be forwarded from a store that covers only part of it.
+    """
     first = topic & ~15
     here = simd.splat_whole(np.int32(topic - first))
     old = simd.load_floats(counts, first)
@@ -45,6 +48,11 @@ def _set_count(counts, topic, change):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _draw(counts, phi, word, prior, running, place):  # type: ignore[no-untyped-def]
+    """Draw the topic of a token from p(k) ∝ (`counts[k]` + α_k) · `phi[word, k]`, with the α of `prior`.
+
+    `counts` (float32, shape (K padded,)) are those of its document without the token itself, `running` is scratch
+    memory of the same shape, and `place` a random number between 0 and 1.
+    """
     vectors = len(counts) >> 4
     sums = simd.splat_float(np.float32(0.0))
     for j in range(vectors):
@@ -58,6 +66,11 @@ def _draw(counts, phi, word, prior, running, place):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta):  # type: ignore[no-untyped-def]
+    """Sample as described at `infer_documents`, with the same arguments.
+
+    Those are `indptr`, `indices`, `repeats`, `first`, `last`, `phi`, `prior`, `sweeps`, `burn_in`, `key` and `theta`;
+    `counts` and `running` are scratch memory, aligned float32 arrays of shape (K padded,).
+    """
     one = np.float32(1.0)
     topics = np.empty(0, np.uint16)
     for document in range(first, last):
@@ -110,7 +123,8 @@ def infer_documents(
     Parameters
     ----------
     indptr, indices, repeats : integer arrays
-        Documents in the form of a CSR matrix: the rows of `phi` of their words, and the words' counts.
+        Documents in the form of a CSR matrix: `indices` are the rows of `phi` of their words, `repeats` the words'
+        counts.
     phi : float32 array of shape (words, K padded)
         From `fill_phi`; may hold only the words that occur. C-contiguous.
     sweeps, burn_in : int
@@ -129,7 +143,10 @@ def infer_documents(
 
 @njit(nogil=True, cache=True, fastmath=True)
 def log_of_words(indptr, indices, repeats, first, last, theta, phi):  # type: ignore[no-untyped-def]
-    """Σ log Σ_k θ_dk φ_wk over the tokens of documents `first … last - 1`, in nats; arrays as above."""
+    """Return Σ log Σ_k θ_dk φ_wk over the tokens of documents `first … last - 1`, in nats.
+
+    `indptr`, `indices`, `repeats` and `phi` are as in `infer_documents`, and `theta` is what that has written.
+    """
     total = 0.0
     for document in range(first, last):
         for entry in range(indptr[document], indptr[document + 1]):

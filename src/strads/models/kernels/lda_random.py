@@ -12,6 +12,7 @@ _STEP = np.float32(2.0**-23)
 
 @njit(nogil=True, cache=True)
 def _chain(seed, iteration, worker, block):  # type: ignore[no-untyped-def]
+    """The key of `job_key`, from `seed`, `iteration`, `worker` and `block` as uint64."""
     key = mix(seed + GAMMA)
     key = mix((key ^ iteration) + GAMMA)
     key = mix((key ^ worker) + GAMMA)

@@ -38,6 +38,7 @@ class SparseScratch(NamedTuple):
     listed : uint16 array of shape (K,)
         Topics that the current word has or had a token of.
     is_listed : bool array of shape (K,)
+        Whether a topic is among them.
     """
 
     phi: NDArray[np.float32]
@@ -72,9 +73,9 @@ def _sum_up(prior, scratch, bucket):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _set_phi(prior, scratch, topic, value):  # type: ignore[no-untyped-def]
-    """Set φ of one topic, and update the sum of its bucket.
+    """Set φ of `topic` in `scratch` to `value`, and update the sum of its bucket, with the α of `prior`.
 
-    Written as a whole vector, because a load cannot be forwarded from a store that covers only part of it.
+    A whole vector is written, because a load cannot be forwarded from a store that covers only part of it.
     """
     first = topic & ~15
     here = simd.splat_whole(np.int32(topic - first))
@@ -111,7 +112,10 @@ def _sum_up_listed(prior, scratch, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _load_word(words, word, prior, scratch):  # type: ignore[no-untyped-def]
-    """Load the word's counts into the dense arrays; returns the number of listed topics and the mass they add."""
+    """Load the counts of row `word` of `words`, a `SparseWords`, into the dense arrays of `scratch`.
+
+    Returns the number of listed topics, and what they add to the smoothing mass Σ α_k φ_k, with the α of `prior`.
+    """
     first, size = words.offsets[word], np.int64(words.sizes[word])
     mass = 0.0
     for entry in range(size):
@@ -129,7 +133,10 @@ def _load_word(words, word, prior, scratch):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _store_word(words, word, prior, scratch, size):  # type: ignore[no-untyped-def]
-    """Write the word's counts back, and reset φ to that of a word without counts."""
+    """Write the counts in `scratch` back to row `word` of `words`, and reset φ to that of a word without counts.
+
+    `size` is the number of listed topics; `prior` has β, and the α of the sums.
+    """
     place = words.offsets[word]
     beta = np.float32(prior.beta)
     for entry in range(size):
@@ -148,7 +155,16 @@ def _store_word(words, word, prior, scratch, size):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def _weigh_document(entries, first, vectors, topic_bits, held, kept_phi, scratch):  # type: ignore[no-untyped-def]
-    """Compute running sums of n_dk φ_k over the document's list, without the token itself; returns the last."""
+    """Compute running sums of n_dk φ_k over a document's list, without the token itself, in `scratch`.
+
+    The list is the `16 * vectors` places of `entries` from `first` on, each a topic in the lowest `topic_bits` bits and
+    its count. `held` is the token's topic, whose φ without the token is `kept_phi`; −1 if it has no topic yet.
+
+    Returns
+    -------
+    The sums of the 16 lanes over the whole list, a vector register, and the position of `held` in `entries`, which is
+    before `first` if it is not in the list.
+    """
     topic_mask = simd.splat_whole(np.int32((1 << topic_bits) - 1))
     shift = simd.splat_whole(np.int32(topic_bits))
     held_topic = simd.splat_whole(np.int32(held))
@@ -230,8 +246,8 @@ def _give_to_document(documents, document, topic):  # type: ignore[no-untyped-de
 def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, fresh):  # type: ignore[no-untyped-def]
     """Draw a new topic for every token of a worker in one block, given all others.
 
-    Parameters and result are those of `lda_dense.sample_dense`, with `SparseDocuments`, `SparseWords` and
-    `SparseScratch`.
+    As `lda_dense.sample_dense`, with the same `tokens`, `block`, `totals`, `prior`, `key`, `fresh` and result, but with
+    `SparseDocuments` as `documents`, `SparseWords` as `words` and a `SparseScratch` as `scratch`.
     """
     phi = scratch.phi
     base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without counts

@@ -75,7 +75,9 @@ class SparseWords(NamedTuple):
     sizes : int32 array of shape (words,)
         Number of places in use.
     topics : uint16 array of shape (offsets[-1],)
+        Topic at each place.
     counts : int32 array of shape (offsets[-1],)
+        Count n_wk of that topic.
     """
 
     offsets: NDArray[np.int64]
@@ -171,6 +173,10 @@ def empty_words(frequencies: NDArray[Any], topics: int, sparse: bool) -> Words:
 
 @njit(nogil=True, cache=True)
 def _pack(offsets, sizes, topics, counts, packed_topics, packed_counts):  # type: ignore[no-untyped-def]
+    """Copy the places in use of `SparseWords` (`offsets`, `sizes`, `topics`, `counts`), row after row.
+
+    They go to `packed_topics` (uint16) and `packed_counts` (int32), which have no gaps.
+    """
     place = 0
     for row in range(len(sizes)):
         for entry in range(offsets[row], offsets[row] + sizes[row]):
@@ -181,6 +187,10 @@ def _pack(offsets, sizes, topics, counts, packed_topics, packed_counts):  # type
 
 @njit(nogil=True, cache=True)
 def _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts):  # type: ignore[no-untyped-def]
+    """Reverse `_pack`: copy `packed_topics` and `packed_counts` to the places in use of `topics` and `counts`.
+
+    `offsets` and `sizes` say which these are.
+    """
     place = 0
     for row in range(len(sizes)):
         for entry in range(offsets[row], offsets[row] + sizes[row]):
@@ -203,7 +213,10 @@ def unpack_words(
     packed_topics: NDArray[np.uint16],
     packed_counts: NDArray[np.int32],
 ) -> SparseWords:
-    """Restore a shard from the output of `pack_words` and the offsets, which never change."""
+    """Restore a shard from the output of `pack_words`: `sizes`, `packed_topics` and `packed_counts`.
+
+    `offsets`, the allocated places of each word, never change.
+    """
     topics, counts = np.zeros(int(offsets[-1]), np.uint16), np.zeros(int(offsets[-1]), np.int32)
     _unpack(offsets, sizes, packed_topics, packed_counts, topics, counts)
     return SparseWords(offsets, sizes, topics, counts)

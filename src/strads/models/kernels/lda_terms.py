@@ -2,7 +2,8 @@
 
 The term of a count n under a prior a is log Γ(n + a) − log Γ(a) = Σ_{i < n} log(i + a), or, its derivative in a,
 ψ(n + a) − ψ(a) = Σ_{i < n} 1 / (i + a). Both are 0 at n = 0, so the stored entries of sparse tables suffice. Terms of
-small counts, nearly all of them, are looked up in a table.
+small counts, nearly all of them, are looked up in a table: `table[k, n]` is the term of the count n under the prior
+`priors[k]`, or its derivative if `derivative` is True (both arrays are float64).
 """
 
 import math
@@ -32,7 +33,7 @@ def digamma(x):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def term(count, prior, derivative):  # type: ignore[no-untyped-def]
-    """The term of one count."""
+    """The term of one count, or its derivative in the prior."""
     if derivative:
         return digamma(count + prior) - digamma(prior)
     return math.lgamma(count + prior) - math.lgamma(prior)
@@ -50,6 +51,10 @@ def _make_table(priors, columns, derivative):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_sparse_documents(documents, priors, table, derivative, sums):  # type: ignore[no-untyped-def]
+    """Add the terms of `documents`, a `SparseDocuments`, to the `sums` of the topics, float64 of shape (K,).
+
+    `priors` has one element for each topic; `table` and `derivative` are those of the module.
+    """
     mask = np.uint32((1 << documents.topic_bits) - 1)
     shift = np.uint32(documents.topic_bits)
     for document in range(len(documents.sizes)):
@@ -62,7 +67,10 @@ def _add_sparse_documents(documents, priors, table, derivative, sums):  # type: 
 
 @njit(nogil=True, cache=True)
 def _add_dense(counts, priors, table, derivative, sums):  # type: ignore[no-untyped-def]
-    """Add the terms of documents or of words; a single prior applies to all topics."""
+    """Add the terms of dense `counts`, documents or words × topics (padded), to the `sums` of the topics.
+
+    `priors` has one element for each topic, or a single one for all; `table` and `derivative` are those of the module.
+    """
     shared = len(priors) == 1
     for row in range(len(counts)):
         for topic in range(len(sums)):
@@ -75,6 +83,10 @@ def _add_dense(counts, priors, table, derivative, sums):  # type: ignore[no-unty
 
 @njit(nogil=True, cache=True)
 def _add_sparse_words(words, beta, table, derivative, sums):  # type: ignore[no-untyped-def]
+    """Add the terms of `words`, a `SparseWords`, to the `sums` of the topics, float64 of shape (K,).
+
+    `beta` is the prior of all, so `table` has a single row; `derivative` as in the module.
+    """
     for word in range(len(words.sizes)):
         first = words.offsets[word]
         for place in range(first, first + words.sizes[word]):

@@ -20,20 +20,20 @@ _FLAT = 1e-12  # a column is constant if centring reduces its square to this fra
 
 
 class Subproblem(NamedTuple):
-    """The problem: columns and penalty."""
+    """The problem: columns and penalty. Arrays have an element for each column."""
 
-    columns: Any
-    squares: NDArray[float64]
-    means: NDArray[float64]
-    total: float
-    l1: NDArray[float64]
-    l2: NDArray[float64]
-    positive: bool = False
+    columns: Any  # `Columns` x_j in float64, not centred
+    squares: NDArray[float64]  # ‖x_j‖²
+    means: NDArray[float64]  # a
+    total: float  # E
+    l1: NDArray[float64]  # weights of |w_j| in the penalty
+    l2: NDArray[float64]  # weights of w_j² / 2
+    positive: bool = False  # whether w ≥ 0
 
 
 @njit(nogil=True, fastmath=True, cache=True)
 def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
-    """Squares of the columns, and a."""
+    """Write Σ_i x_ij² to `squares` and a to `means`; the vector `e`, of shape (samples,), is 0 without an intercept."""
     ones = zeros(len(e))
     ones[:] = 1.0
     for j in range(len(squares)):
@@ -43,7 +43,14 @@ def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
-    """Minimize over coordinate j; returns the shift c and the number of entries read and written."""
+    """Minimize the `problem`, a `Subproblem`, over coefficient j of `w`, which is updated together with `stored`.
+
+    `shift` is c.
+
+    Returns
+    -------
+    The new shift, and the number of entries read and written.
+    """
     columns, squares, means, total, l1, l2, positive = problem
     length = column_length(columns, j)
     square = squares[j] - means[j] * means[j] / total
@@ -63,7 +70,8 @@ def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
 def sweeps(problem, w, stored, shift, fewest, most, enough):  # type: ignore[no-untyped-def]
     """Pass over all columns by coordinate descent, then repeatedly over the support.
 
-    Stops after `most` passes, or after at least `fewest` once they have touched `enough` entries.
+    Stops after `most` passes, or after at least `fewest` once they have touched `enough` entries. `w` and `stored` are
+    updated; `shift` is c.
 
     Returns
     -------
@@ -120,7 +128,10 @@ def covariance_sweeps(gram, slopes, w, l1, l2, positive, count):  # type: ignore
 
 @njit(nogil=True, fastmath=True, cache=True)
 def slopes(problem, w, stored, shift, order, out):  # type: ignore[no-untyped-def]
-    """x_jᵀr − l2_j w_j of the columns in `order`."""
+    """Write x_jᵀr − l2_j w_j to `out[k]` for each column j = `order[k]` of the `problem`, a `Subproblem`.
+
+    r is given by `stored` and c, the `shift`; `w` are the coefficients of all columns.
+    """
     for k in range(len(order)):
         j = order[k]
         out[k] = column_dot(problem.columns, j, stored) - shift * problem.means[j] - problem.l2[j] * w[j]

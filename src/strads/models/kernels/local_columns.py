@@ -1,4 +1,8 @@
-"""Passes over the columns of a design matrix on one machine, and copies of selected columns."""
+"""Passes over the columns of a design matrix on one machine, and copies of selected columns.
+
+Vectors are float64. The matrix is a `Columns`, or the array or arrays of one: float32 or float64 `values`, and for
+sparse columns `rows` and `indptr`. Threads call the passes for different ranges `begin..end − 1` of one output.
+"""
 
 from numba import njit
 from numpy import float64, zeros
@@ -10,21 +14,27 @@ _ROWS_AT_A_TIME = 8
 
 @njit(nogil=True, fastmath=True, cache=True)
 def correlate(columns, vector, chosen, begin, end, out):  # type: ignore[no-untyped-def]
-    """out_k = x_jᵀ v with j = chosen_k, for k in begin..end − 1."""
+    """Set `out[k]` to x_jᵀ v for the column j = `chosen[k]`, for k in begin..end − 1.
+
+    `columns` are those of the whole matrix, and v is `vector`, of shape (rows,).
+    """
     for k in range(begin, end):
         out[k] = column_dot(columns, chosen[k], vector)
 
 
 @njit(nogil=True, fastmath=True, cache=True)
 def correlate_range(columns, vector, begin, end, out):  # type: ignore[no-untyped-def]
-    """out_j = x_jᵀ v for j in begin..end − 1."""
+    """Set `out[j]` to x_jᵀ v for the columns j in begin..end − 1 of all `columns`; v is `vector`, of shape (rows,)."""
     for j in range(begin, end):
         out[j] = column_dot(columns, j, vector)
 
 
 @njit(nogil=True, fastmath=True, cache=True)
 def correlate_rows(values, vector, begin, end, out):  # type: ignore[no-untyped-def]
-    """out_j = x_jᵀ v for j in begin..end − 1, for an array in C order: several rows at a time, read contiguously."""
+    """Set `out[j]` to x_jᵀ v for the columns j in begin..end − 1 of `values`, an array in C order; v is `vector`.
+
+    Several rows are read at a time, contiguously.
+    """
     rows = len(vector)
     whole = rows - rows % _ROWS_AT_A_TIME
     width = 512  # columns of a strip whose sums stay in the L1 cache
@@ -49,7 +59,11 @@ def correlate_rows(values, vector, begin, end, out):  # type: ignore[no-untyped-
 
 @njit(nogil=True, fastmath=True, cache=True)
 def add_moments(values, by_columns, weights, begin, end, sums, squares):  # type: ignore[no-untyped-def]
-    """Σ_i weights_i x_ij and Σ_i weights_i x_ij² for j in begin..end − 1, of a dense array in any order."""
+    """Set `sums[j]` to Σ_i weights_i x_ij and `squares[j]` to Σ_i weights_i x_ij², for j in begin..end − 1.
+
+    `values` is a dense array, read column by column if `by_columns`, as is fast in Fortran order, else row by row;
+    `weights` has an element for each row.
+    """
     rows = len(weights)
     if by_columns:
         for j in range(begin, end):
@@ -75,7 +89,10 @@ def add_moments(values, by_columns, weights, begin, end, sums, squares):  # type
 
 @njit(nogil=True, fastmath=True, cache=True)
 def add_sparse_moments(values, rows, indptr, weights, begin, end, sums, squares):  # type: ignore[no-untyped-def]
-    """Σ_i weights_i x_ij and Σ_i weights_i x_ij² for j in begin..end − 1."""
+    """Set `sums` and `squares` as `add_moments` does, with the same `weights`, of a matrix in CSC form.
+
+    That is given by `values`, `rows` and `indptr`, as in `SparseColumns`.
+    """
     for j in range(begin, end):
         total = square = 0.0
         for place in range(indptr[j], indptr[j + 1]):
@@ -88,7 +105,7 @@ def add_sparse_moments(values, rows, indptr, weights, begin, end, sums, squares)
 
 @njit(nogil=True, cache=True)
 def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
-    """Copy the chosen columns of a dense array of any memory order."""
+    """Copy the `chosen` columns of a dense array of any memory order to `out`, of shape (rows, len(chosen))."""
     if values.strides[0] < values.strides[1]:
         for k in range(len(chosen)):
             for i in range(values.shape[0]):
@@ -101,7 +118,10 @@ def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def gather_sparse(values, rows, indptr, chosen, new_indptr, new_values, new_rows):  # type: ignore[no-untyped-def]
-    """Copy the chosen columns to the positions given by `new_indptr`."""
+    """Copy the `chosen` columns of a matrix in CSC form (`values`, `rows`, `indptr`).
+
+    Column `chosen[k]` goes to `new_values` and `new_rows` from position `new_indptr[k]` on.
+    """
     for k in range(len(chosen)):
         begin, new = indptr[chosen[k]], new_indptr[k]
         for i in range(indptr[chosen[k] + 1] - begin):
@@ -111,7 +131,10 @@ def gather_sparse(values, rows, indptr, chosen, new_indptr, new_values, new_rows
 
 @njit(nogil=True, fastmath=True, cache=True)
 def combine(columns, chosen, coefficients, rows):  # type: ignore[no-untyped-def]
-    """Σ_k coefficients_k x_j with j = chosen_k."""
+    """Return Σ_k coefficients_k x_j with j = `chosen[k]`, of shape (rows,).
+
+    `coefficients` has an element for each of the chosen `columns`; `rows` is their length.
+    """
     out = zeros(rows)
     for k in range(len(chosen)):
         if coefficients[k] != 0.0:

@@ -1,6 +1,7 @@
 """Stochastic gradient steps of biased matrix factorization, as loop bodies.
 
-A row of either table holds the factors, then the columns below: everything that a step touches is contiguous.
+A row of either table, `users` or `items`, holds the `rank` factors, then the columns below: everything that a step
+touches is contiguous. Tables are float32 of shape (rows, rank + 3).
 """
 
 import math
@@ -70,7 +71,11 @@ def constant_step(k, ratings, users, items, mean, rank, share, rate, regularizat
 
 @njit(nogil=True, fastmath=True, cache=True)
 def predict_pairs(users, items, mean, rank, user_ids, item_ids, scores, first, last):  # type: ignore[no-untyped-def]
-    """Predicted scores of the pairs `first:last`, into `scores` (float32)."""
+    """Write the predicted scores of the pairs `first:last` to `scores` (float32).
+
+    Pair p consists of row `user_ids[p]` of `users` and row `item_ids[p]` of `items` (both int32); `mean` is the
+    constant term of all predictions.
+    """
     for pair in range(first, last):
         w, h = users[user_ids[pair]], items[item_ids[pair]]
         score = mean + w[rank + BIAS] + h[rank + BIAS]

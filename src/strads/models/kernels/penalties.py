@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 class ElasticNet(NamedTuple):
     """l1_j |w_j| + l2_j w_j² / 2, infinite below 0 if `positive`; a coefficient with l1_j = 0 stays 0."""
 
-    l1: NDArray[float64]
-    l2: NDArray[float64]
+    l1: NDArray[float64]  # for each coefficient; 0 or above
+    l2: NDArray[float64]  # likewise
     positive: bool = False
 
 
@@ -23,9 +23,9 @@ class Box(NamedTuple):
     rather than, as in the paper, in the columns.
     """
 
-    labels: NDArray[float64]
-    upper: NDArray[float64]
-    ridge: NDArray[float64]
+    labels: NDArray[float64]  # ±1, for each coefficient w_i
+    upper: NDArray[float64]  # bounds, possibly infinite
+    ridge: NDArray[float64]  # 0 or above
 
 
 Penalty = ElasticNet | Box

@@ -58,13 +58,14 @@ def make_filter(users: NDArray[np.int32], rows: NDArray[np.int32], n_users: int,
 
 @njit(nogil=True, cache=True, inline="always")
 def _place(user, row, n_rows, shift):  # type: ignore[no-untyped-def]
-    """Number of a pair's bit."""
+    """Number of the bit of the pair (`user`, `row`) in a cell with `n_rows` rows; `shift` is that of its `Filter`."""
     pair = np.uint64(user) * np.uint64(n_rows) + np.uint64(row)
     return pair if shift == np.uint64(64) else (pair * _GOLDEN) >> shift
 
 
 @njit(nogil=True, cache=True)
 def _set_bits(users, rows, n_rows, likes):  # type: ignore[no-untyped-def]
+    """Set the bits of the pairs (`users[k]`, `rows[k]`) in the filter `likes` of a cell with `n_rows` rows."""
     for k in range(len(users)):
         place = _place(users[k], rows[k], n_rows, likes.shift)
         likes.bits[place >> np.uint64(5)] |= np.uint32(1) << np.uint32(place & np.uint64(31))
@@ -72,13 +73,18 @@ def _set_bits(users, rows, n_rows, likes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, inline="always")
 def _is_like(user, row, n_rows, likes):  # type: ignore[no-untyped-def]
+    """Whether the pair (`user`, `row`) is in the filter `likes` of a cell with `n_rows` rows."""
     place = _place(user, row, n_rows, likes.shift)
     return (likes.bits[place >> np.uint64(5)] >> np.uint32(place & np.uint64(31))) & np.uint32(1) != 0
 
 
 @njit(nogil=True, cache=True)
 def _draw(table, key, first, others):  # type: ignore[no-untyped-def]
-    """Draw a row for each of the likes from number `first` on; a random word of 64 bits serves two of them."""
+    """Draw a row from `table` for each of the likes from number `first` on, into `others` (int32).
+
+    A random word of 64 bits serves two of them. `first` and the length of `others` are multiples of 4; `key` is as in
+    `rank_cell`.
+    """
     rows = np.uint64(len(table.shares))
     for four in range(len(others) // 4):
         words = random_words(key, np.uint64(0), np.uint64(first // 4 + four))
@@ -90,7 +96,10 @@ def _draw(table, key, first, others):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _reject_likes(users, n_rows, likes, others):  # type: ignore[no-untyped-def]
-    """Replace rows that the user likes by −1."""
+    """Replace `others[k]` by −1 where the user `users[k]` likes it according to the filter `likes`.
+
+    `n_rows` is the number of items of the cell.
+    """
     for k in range(len(users)):
         others[k] = -1 if _is_like(users[k], others[k], n_rows, likes) else others[k]
 
@@ -99,7 +108,10 @@ def _reject_likes(users, n_rows, likes, others):  # type: ignore[no-untyped-def]
 def make_steps(users, rows, others, W, H, biases, rate, regularization, figures):  # type: ignore[no-untyped-def]
     """Make a step for each triple (u, i, j): with x = w_u·(h_i − h_j) + b_i − b_j, ascend ln σ(x) − λ/2 ‖θ‖².
 
-    Rendle et al. 2009, figure 4. Σ ln σ(x) is computed as logarithms of products, of which there are few.
+    Rendle et al. 2009, figure 4. Triple k consists of row `users[k]` of `W`, and of the rows i = `rows[k]` and
+    j = `others[k]` of `H` and `biases` (all int32); there is no step where j is −1 or i. The arrays, η (`rate`), λ
+    (`regularization`) and `figures` are as in `rank_cell`. Σ ln σ(x) is computed as logarithms of products, of which
+    there are few.
     """
     width = W.shape[1]
     keep = np.float32(1.0) - rate * regularization

@@ -59,6 +59,7 @@ def top_items(scores, offsets, excluded, best_items, best_scores):  # type: igno
 
 @njit(nogil=True, cache=True)
 def _add_lower(row, score, items, sign):  # type: ignore[no-untyped-def]
+    """Return `sign` times the number of `items` whose scores in `row` are below `score`; equal ones count half."""
     total = 0.0
     for item in items:
         if row[item] < score:

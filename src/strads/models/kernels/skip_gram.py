@@ -120,6 +120,7 @@ def _fetch(inputs: Any, outputs: Any, input_rows: Any, output_rows: Any, group: 
 
 @njit(nogil=True, cache=True)
 def _find_places(input_rows: Any, output_rows: Any, group: Any, groups: Any, size: Any, places: Any) -> None:
+    """Write to `places` where the rows of a group's pairs start; `size` is the number of dimensions."""
     pair = group
     for number in range(GROUP):  # an incomplete group is filled up with its last pair, which then takes no step
         places[number] = np.int64(input_rows[pair]) * size
@@ -130,7 +131,12 @@ def _find_places(input_rows: Any, output_rows: Any, group: Any, groups: Any, siz
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _find_steps(inputs, outputs, negatives, tile, rate, scratch):  # type: ignore[no-untyped-def]
-    """Write the steps of all pairs and targets: rate · (label − σ(⟨w, c⟩))."""
+    """Write the steps of all pairs and targets, rate · (label − σ(⟨w, c⟩)), to `scratch.steps`.
+
+    The targets are the contexts, at `scratch.places`, and the `TILE` negatives number `tile`: the positions
+    `TILE * tile …` of `negatives` (int64) say where these start in `outputs`, counted over all of its rows. `inputs`,
+    `outputs` and `scratch` are as in `train_pairs`.
+    """
     size = inputs.shape[1]
     at = tile * TILE
     n0, n1, n2, n3, n4 = negatives[at], negatives[at + 1], negatives[at + 2], negatives[at + 3], negatives[at + 4]
@@ -172,7 +178,10 @@ def _leave_out(scratch: Any, size: Any, negatives: Any, tile: Any, used: Any) ->
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _take_steps(inputs, outputs, negatives, tile, scratch):  # type: ignore[no-untyped-def]
-    """w += Σ step · c over the pair's targets; c += step · w. A row that occurs twice gets both changes."""
+    """w += Σ step · c over the pair's targets; c += step · w. A row that occurs twice gets both changes.
+
+    `inputs` and `outputs` are changed by the steps in `scratch`; `negatives` and `tile` are as in `_find_steps`.
+    """
     size = inputs.shape[1]
     at = tile * TILE
     n0, n1, n2, n3, n4 = negatives[at], negatives[at + 1], negatives[at + 2], negatives[at + 3], negatives[at + 4]

@@ -56,7 +56,10 @@ def residuals(z, codes, weights, intercept):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=True, cache=True)
 def add_curvature(r, codes, weights, curvature):  # type: ignore[no-untyped-def]
-    """Add Σ_i c_i (diag P_i − P_i P_iᵀ), the Hessian with respect to the intercepts, given R = c (P − Y)."""
+    """Add Σ_i c_i (diag P_i − P_i P_iᵀ), the Hessian with respect to the intercepts, to `curvature`.
+
+    `r` is R, as `residuals` leaves it, for `codes` and `weights` as there.
+    """
     classes = len(curvature)
     p = np.empty(classes)
     for i in range(len(r)):
@@ -123,7 +126,10 @@ def dense_rows(X, codes, weights, W, intercept, gradient, sums, curvature):  # t
 def sparse_rows(  # type: ignore[no-untyped-def]
     values, columns, indptr, codes, weights, W, intercept, gradient, sums, curvature
 ):
-    """Evaluate a block of sparse rows in CSR form; the other parameters and the result are those of `dense_rows`."""
+    """Evaluate a block of sparse rows in CSR form: `values`, `columns` and `indptr`.
+
+    `codes`, `weights`, `W`, `intercept`, `gradient`, `sums`, `curvature` and the result are as in `dense_rows`.
+    """
     classes = W.shape[1]
     z = np.empty((1, classes), W.dtype)
     row = z[0]

@@ -133,7 +133,12 @@ def train_bucket(facts, first, second, relations, tail_shares, objective, negati
 
 @inlined
 def _train(first, second, relation, ends, from_head, objective, steps, scratch):  # type: ignore[no-untyped-def]
-    """One step for a fact; returns its loss."""
+    """Take one step for a fact between the blocks `first` and `second`; returns its loss.
+
+    `relation` is a `Row`, and `ends` are the numbers of head and tail. If `from_head`, the head is the anchor, and the
+    tail is compared with the others in `scratch`, a `_Scratch`; otherwise the other way round. `objective` and `steps`
+    are as in `train_bucket`.
+    """
     goal, gradient, others, lengths, weights = scratch
     far = np.int64(from_head)
     anchor, end = row_of_blocks(first, second, ends[1 - far]), row_of_blocks(first, second, ends[far])
@@ -171,7 +176,11 @@ def _shuffle(order, key):  # type: ignore[no-untyped-def]
 
 @inlined
 def _draw(key, number, n_entities, others):  # type: ignore[no-untyped-def]
-    """Draw the entities that replace an end of a fact; returns a number in [0, 1) that decides which end."""
+    """Draw the entities that replace an end of a fact; returns a number in [0, 1) that decides which end.
+
+    `number`, that of the fact, is its random stream under `key`. `others` (int64) receives numbers below `n_entities`,
+    the size of both blocks together.
+    """
     bound = np.uint64(n_entities)
     words = _words(key, np.uint64(number), np.uint64(0))
     side = words[3]  # the first block gives the side and three entities, later ones four
@@ -192,13 +201,20 @@ def _words(key, stream, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def _approach(goal, row, weight, length, objective, step, gradient):  # type: ignore[no-untyped-def]
+    """Take the step of `translations.approach`, with the norm, the share and the constraint of `objective`.
+
+    `goal`, `row`, `weight`, `length`, `step` and `gradient` are as there.
+    """
     share, constraint = objective.share, objective.constraint
     approach(goal, row, weight, length, objective.norm, step, share, constraint, gradient)
 
 
 @inlined
 def _distances(goal, first, second, end, others, norm, lengths):  # type: ignore[no-untyped-def]
-    """Distances of the others, `_FAR` where they are the end itself; returns the smallest."""
+    """Write the distances of `others` from `goal` to `lengths`, `_FAR` where they are the `end` itself.
+
+    Entities are numbered over the blocks `first` and `second`; `norm` is 1 or 2. Returns the smallest distance.
+    """
     nearest = _FAR
     for i in range(len(others)):
         length = _FAR
@@ -211,7 +227,10 @@ def _distances(goal, first, second, end, others, norm, lengths):  # type: ignore
 
 @inlined
 def _slopes(objective, length, nearest, lengths, weights):  # type: ignore[no-untyped-def]
-    """Derivatives of the loss: returns ∂/∂d and the loss; `weights` become −∂/∂dᵢ."""
+    """Derivatives of the loss of `objective`: returns ∂/∂d and the loss; `weights` become −∂/∂dᵢ.
+
+    `length` is d, `lengths` are dᵢ, and `nearest` is the smallest of them.
+    """
     margin = objective.margin
     if objective.loss == MARGIN:
         if nearest >= margin + length:
@@ -224,7 +243,10 @@ def _slopes(objective, length, nearest, lengths, weights):  # type: ignore[no-un
 
 @inlined
 def _stress(temperature, nearest, lengths, weights):  # type: ignore[no-untyped-def]
-    """pᵢ ∝ exp(−α dᵢ); those below a hundredth of the largest become 0, and cost no step."""
+    """Set `weights` to pᵢ ∝ exp(−α dᵢ); those below a hundredth of the largest become 0, and cost no step.
+
+    `temperature` is α, `lengths` are dᵢ, and `nearest` is the smallest of them.
+    """
     total = _ZERO
     for i in range(len(lengths)):
         exponent = temperature * (nearest - lengths[i]) if lengths[i] < _FAR else -_FAR
@@ -237,6 +259,7 @@ def _stress(temperature, nearest, lengths, weights):  # type: ignore[no-untyped-
 
 @inlined
 def _margin_slopes(limit, lengths, weights):  # type: ignore[no-untyped-def]
+    """As `_slopes`, for a margin loss with the `weights` pᵢ; `limit` is γ + d."""
     pull, loss = _ZERO, _ZERO
     for i in range(len(lengths)):
         if lengths[i] < limit:
@@ -249,6 +272,7 @@ def _margin_slopes(limit, lengths, weights):  # type: ignore[no-untyped-def]
 
 @inlined
 def _logistic_slopes(margin, length, lengths, weights):  # type: ignore[no-untyped-def]
+    """As `_slopes`, for the logistic loss with the `weights` pᵢ: `margin` is γ, `length` d, and `lengths` are dᵢ."""
     pull, loss = _sigmoid_and_softplus(length - margin)
     for i in range(len(lengths)):
         if weights[i] > _ZERO:

@@ -41,7 +41,10 @@ def all_distances(entities, relations, anchors, of_relations, directions, norm, 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def pair_distances(entities, relations, triples, norm, lengths):  # type: ignore[no-untyped-def]
-    """‖head + relation − tail‖ of triples, an integer array of shape (n, 3), into `lengths` (float32, (n,))."""
+    """Write ‖head + relation − tail‖ of `triples`, an integer array of shape (n, 3), to `lengths` (float32, (n,)).
+
+    `entities`, `relations` and `norm` are as in `all_distances`.
+    """
     width = entities.shape[1]
     goal = np.empty(width, np.float32)
     for number in range(len(triples)):

@@ -61,12 +61,16 @@ class Settings:
 
     Attributes
     ----------
+    objective : Objective
+        The loss, the norm and the constraint.
     negatives : int
         Number of others that each fact is compared with.
     learning_rate : float
         Step size of the first epoch.
     decay_epochs : int
         Number of epochs in which the step size decreases to 0; 0: it stays.
+    seed : int
+        Determines all random numbers: deals, orders of facts, and the others.
     epochs_a_deal : int
         Epochs after which entities are dealt to blocks anew.
     """
@@ -91,15 +95,22 @@ class EntityTournament(Program):
     ----------
     triples : int32 ndarray of shape (n, 3)
         Head, relation, tail; every node has all.
+    blocks : EntityBlocks
+        Which entities are in which block; each deal changes it.
     relations : Rows
         Initial vectors of relations.
     tail_shares : float32 ndarray of shape (relations,)
         How likely it is that the tail is replaced rather than the head.
+    settings : Settings
 
     Attributes
     ----------
+    workers : int
+        Half the number of blocks: as many pairs of blocks meet at a time.
     relations : Rows
         As of the last synchronization.
+    synchronized : int
+        Number of synchronizations of the relations so far.
     loss : float
         Sum over the facts of the iteration, each measured just before its step.
     """

@@ -41,10 +41,10 @@ class Minimum:
 class Point:
     """The objective at some coefficients; see `RidgeProblem`."""
 
-    coefficients: Array
+    coefficients: Array  # (features + 1) × classes; the last row is b
     objective: float
-    gradient: Array
-    evaluation: Evaluation
+    gradient: Array  # of the objective, of the same shape; the last row is 0 if b is not fitted
+    evaluation: Evaluation  # the loss alone, with its gradient
 
 
 def refuse_overflow(sums: NDArray[np.floating]) -> None:

@@ -94,6 +94,11 @@ class RowBlocks:
         K.
     threads : int, optional
         Threads to use on a single process; by default those of `strads.init`.
+
+    Attributes
+    ----------
+    rows_read : int
+        Number of rows evaluated so far: all samples in each call of `evaluate`.
     """
 
     checkpointed = ("rows_read",)

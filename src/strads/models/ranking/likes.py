@@ -20,6 +20,8 @@ class Likes:
     ----------
     offsets : int64 ndarray of shape (n_users + 1,)
     items : int32 ndarray of shape (n,)
+    n_items : int
+        Number of items, including those that nobody likes.
     """
 
     offsets: NDArray[np.int64]

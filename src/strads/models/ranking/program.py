@@ -94,7 +94,17 @@ class UserPart:
 
 
 class ItemBlock:
-    """A shard: a block of items, as of a deal; empty before the first."""
+    """A shard: a block of items, as of a deal; empty before the first.
+
+    Attributes
+    ----------
+    dealt : int
+        Number of the deal that the block comes from; −1 before the first.
+    rows : ItemRows
+        Parameters of its items; factors are padded to whole SIMD vectors.
+    table : AliasTable
+        Draws rows of the block in proportion to the likes of their items.
+    """
 
     def __init__(self) -> None:
         self.dealt = -1
@@ -130,11 +140,19 @@ class RankingRotation(Program):
         η and λ.
     verify : bool
         Whether the other item must not be a like of the user.
+    epochs_per_deal : int
+        Number of epochs between two deals.
+    seed : int
+        Determines all random numbers.
 
     Attributes
     ----------
     figures : float64 ndarray of shape (3,)
         Of the last epoch; see `rank_cell`.
+    iteration : int
+        Number of the current epoch, from 0.
+    dealt : int
+        Number of the current deal, from 0; −1 before the first.
     """
 
     def __init__(

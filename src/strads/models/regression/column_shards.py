@@ -19,7 +19,8 @@ class ColumnShards(Design):
     """Columns of a local design, copied to the nodes of `strads.init` in shares of equally many entries.
 
     A column's sums are computed on one node, in the same order as in a single process: results are bitwise identical on
-    any number of nodes. Working sets are copied from the design in this process.
+    any number of nodes. Working sets are copied from the design in this process, `local`, which also provides the
+    attributes: `shape`, `dtype`, `entries`, `reads_columns` and `columns`, those of all columns.
     """
 
     def __init__(self, local: LocalDesign):

@@ -63,10 +63,17 @@ class CoordinateProgram(DynamicProgram):
     ----------
     coefficients : Coefficients
         Starting point, which the rows must match. On several nodes only the coordinator's copy is kept up to date.
-    quadratic : bool
-        Whether the loss is quadratic.
     make_schedule : callable
         Takes the number of an instance and its parameters, and returns a schedule; sent to the nodes.
+    quadratic : bool
+        Whether the loss is quadratic.
+    workers : int
+        Number of workers, each with a `RowPart`.
+
+    Attributes
+    ----------
+    parameters : int
+        Number of parameters: the coefficients, and the intercept if it is one.
     """
 
     def __init__(

@@ -34,6 +34,7 @@ class PenalizedLinearModel(LinearEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _parameter_classes = (WorkingSet, CoordinateDescent)
+    # What a progress display shows of each record.
     shown: ClassVar = Shown(
         {"objective": "objective", "relative_gap": "duality gap", "active": "nonzero"},
         "entries",
@@ -44,13 +45,13 @@ class PenalizedLinearModel(LinearEstimator):
 
     _penalized_by: ClassVar[str]
 
-    positive: bool = False
-    solver: LinearSolver | None
-    l1_ratio: float
-    fit_intercept: bool
-    standardize: bool
-    tol: float
-    warm_start: bool
+    positive: bool = False  # whether no coefficient may be negative
+    solver: LinearSolver | None  # None: `WorkingSet()`
+    l1_ratio: float  # share of the ℓ1 norm in the penalty, from 0 to 1
+    fit_intercept: bool  # whether there is an intercept, which is not penalized
+    standardize: bool  # whether to penalize coefficients as if columns were divided by their standard deviations
+    tol: float  # duality gap to reach, relative to the objective at w = 0
+    warm_start: bool  # whether `fit` starts from the coefficients of an earlier one
 
     @abstractmethod
     def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:

@@ -67,6 +67,8 @@ class LocalDesign(Design):
 class DenseDesign(LocalDesign):
     """A NumPy array, float32 or float64, in C or Fortran order; not copied.
 
+    The attributes `shape`, `dtype`, `entries`, `columns` and `reads_columns` are those of `Design`.
+
     Parameters
     ----------
     reads_columns
@@ -123,7 +125,10 @@ class DenseDesign(LocalDesign):
 
 
 class SparseDesign(LocalDesign):
-    """A SciPy matrix in CSC form, float32 or float64; not copied."""
+    """A SciPy matrix in CSC form, float32 or float64; not copied.
+
+    The attributes `shape`, `dtype`, `entries` and `columns` are those of `Design`.
+    """
 
     def __init__(self, matrix: sp.csc_matrix | sp.csc_array, team: ThreadTeam | None = None):
         super().__init__(team)

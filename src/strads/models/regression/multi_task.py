@@ -29,11 +29,11 @@ _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all 
 
 @dataclass(frozen=True, eq=False)
 class MultiTaskMinimum:
-    """Coefficients of shape (outputs, features), intercepts of shape (outputs,), and the duality gap."""
+    """What was learnt so far."""
 
-    coef: Array
-    intercept: Array
-    gap: float
+    coef: Array  # outputs × features; a view that the next epoch changes
+    intercept: Array  # of each output
+    gap: float  # duality gap, divided by Σ s_i
 
 
 class MultiTaskDescent(Solver):

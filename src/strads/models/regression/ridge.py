@@ -15,11 +15,11 @@ _PRECISION = 1e-12  # of iterative solvers
 
 @dataclass(frozen=True, eq=False)
 class RidgeMinimum:
-    """Coefficients of shape (features,), the intercept, and the duality gap: infinite without a penalty."""
+    """The solution."""
 
-    coef: Array
-    intercept: float
-    gap: float
+    coef: Array  # of each feature
+    intercept: float  # 0 if none is fitted
+    gap: float  # duality gap, in the unit of records; infinite without a penalty
 
 
 class RidgeFit(Solver):

@@ -19,6 +19,11 @@ class TopicCounts:
     by_word : scipy.sparse.csr_array of shape (n_words, K), int32
         n_wk.
 
+    Attributes
+    ----------
+    totals : int64 ndarray of shape (K,)
+        n_k, the sums over all words.
+
     Raises
     ------
     ValueError

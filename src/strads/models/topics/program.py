@@ -42,6 +42,8 @@ class DocumentPart:
         Number of tokens of each document.
     totals : int64 ndarray of shape (K,)
         s̃ᵖ: n_k as of the last synchronization, plus the worker's own changes since.
+    scratch
+        Memory of the sampler, for one job at a time.
     seen
         Number of the synchronization that `totals` comes from.
     """
@@ -141,6 +143,8 @@ class WordRotation(Program):
         How often per iteration the workers' views of the totals are synchronized.
     sparse : bool
         Whether to use the sparse sampler.
+    seed : int
+        Determines all draws.
     random_start : bool
         Whether the tokens have a topic from the start.
     totals : int64 ndarray of shape (K,)

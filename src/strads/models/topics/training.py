@@ -60,6 +60,17 @@ class TopicTraining:
         Threads of a single process.
     earlier : EarlierCounts, optional
         Counts of earlier documents, to which those of the corpus are added.
+
+    Attributes
+    ----------
+    priors : Priors
+        As given, or as learnt last.
+    n_tokens, n_words : int
+        Size of the corpus: its tokens, and the words of its vocabulary.
+    start_seconds : float
+        Time taken by the first iteration, which draws or counts the initial topics.
+    s_error : float
+        Mean s-error over the synchronizations of the last iteration; see `WordRotation`. 0 before the first.
     """
 
     checkpointed = ("_engine", "priors", "s_error")

@@ -204,7 +204,11 @@ def standard_normal(words):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def entry_of_pool(words, first, count, share, other):  # type: ignore[no-untyped-def]
-    """An entry of the pool `first..first + count - 1`, with the weights of an alias table if it is not empty."""
+    """An entry of the pool `first..first + count - 1`, made of two random `words`.
+
+    `share` and `other`, by entry, are the pool's alias table, see `Pools`; all entries are equally likely if `share` is
+    empty.
+    """
     entry = first + below(words[0], np.int64(count))
     if len(share) > 0 and unit_interval(words[1]) >= share[np.uint64(entry)]:
         entry = first + other[np.uint64(entry)]

@@ -34,17 +34,17 @@ SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 @dataclass(frozen=True)
 class Loop:
-    """What the planner knows of a loop beside its records; see the parameters of `build_plan`."""
+    """What the planner knows of a loop besides its records; see the parameters of `build_plan`."""
 
-    tasks: int
-    in_order: bool
-    streams: bool
-    certain: float
-    near: tuple[frozenset[int], ...]
-    deal: Deal
-    seed: int
+    tasks: int  # their number
+    in_order: bool  # whether the result must be that of the sequential loop
+    streams: bool  # whether tasks read data that are stored in the order of the loop and not copied into the plan's
+    certain: float  # share of the accesses that are made unconditionally
+    near: tuple[frozenset[int], ...]  # groups of tables from which rows are drawn
+    deal: Deal  # how the rows of these tables are dealt to blocks
+    seed: int  # of the random batches of `components`
     computes: bool = False  # whether recording has to run what the tasks compute
-    parallel: Parallel = sequential
+    parallel: Parallel = sequential  # runs large passes over the tasks in chunks
 
     def problem(self, part: AccessRecords) -> Problem:
         """Return the problem of planning only some of the tasks."""
@@ -55,8 +55,8 @@ class Loop:
 class OneJob:
     """Why a loop has to run as one job, and why each strategy was rejected."""
 
-    reason: str
-    rejected: dict[str, str]
+    reason: str  # follows `ALONE` in the reason of the plan
+    rejected: dict[str, str]  # strategy → why it was rejected
 
     @classmethod
     def after(cls, trial: Plan, reason: str) -> "OneJob":

@@ -88,17 +88,17 @@ class Plan:
     barrier.
     """
 
-    strategy: str
-    reason: str
+    strategy: str  # its name, see `build_plan`
+    reason: str  # why it was chosen and how it groups the tasks, for `explain`
     permutation: NDArray[np.integer] | None  # (tasks,): see `order`; None: tasks keep the order of the loop
     offsets: NDArray[np.int64]  # (jobs + 1,): job j runs order[offsets[j]:offsets[j + 1]]
     stage: NDArray[np.int32]  # (jobs,)
     predecessors: NDArray[np.int32]  # (jobs,): number of direct predecessors of each job
     successor_offsets: NDArray[np.int64]  # (jobs + 1,)
-    successors: NDArray[np.int32]
+    successors: NDArray[np.int32]  # those of job j: successors[successor_offsets[j]:successor_offsets[j + 1]]
     parallelism: float  # total work / work on the longest chain of jobs
-    locks: RowLocks | None = None
-    details: Details = field(default_factory=Details)
+    locks: RowLocks | None = None  # that the tasks of a `locked` plan take
+    details: Details = field(default_factory=Details)  # what else is known about it
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
     starts: NDArray[np.int64] | None = None  # (jobs,): loop position of a job's first task, if others follow in turn
 

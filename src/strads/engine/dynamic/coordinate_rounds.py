@@ -46,7 +46,10 @@ def commit_parameters(model: Any, parameters: Any, changes: Any, count: int) -> 
 
 @njit(nogil=True, cache=True)
 def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
-    """Write the plan of the next round to the board; a length of −1 ends the rounds."""
+    """Write the plan of the next round to one `side` of the `board`, proposed by the `schedule`.
+
+    A length of −1 ends the rounds: none is `left`, they were stopped, or nothing is left to propose.
+    """
     count = -1
     if left > 0 and load(board.state, _STOP) == 0:
         count = propose_into(schedule, board.parameters[side], board.priorities[side])
@@ -55,7 +58,11 @@ def _propose(schedule, board, side, left):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def run_rounds(schedule, model, board, thread, threads, rounds):  # type: ignore[no-untyped-def]
-    """Run one thread's part of some rounds; returns early if another thread has failed."""
+    """Run one thread's part of some rounds; returns early if another thread has failed.
+
+    `schedule` and `model` are as in `CoordinateRounds`. All `threads` threads call this, each with its own number as
+    `thread`, and share the `board`.
+    """
     state = board.state
     failed = state[_FAILED:]
     side = 0

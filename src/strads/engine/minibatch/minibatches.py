@@ -66,11 +66,13 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
 def make_runner(step: Any) -> Runner:
     """Make the lazily compiled loop of a thread: `run(order, first, last, worker, stop, storages)`.
 
-    It runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run.
+    It runs the minibatches `order[first:last]` until `stop[0]` is set, and returns how many it has run. Accumulators
+    add to slot `worker`. `storages` are those of the body's arguments, the minibatches last.
     """
 
     @njit(nogil=True)
     def run(order, first, last, worker, stop, storages):  # type: ignore[no-untyped-def]
+        """Run `order[first:last]`; `worker`, `stop` and `storages` are described above."""
         for position in range(first, last):
             if load(stop, 0) != 0:
                 return position - first

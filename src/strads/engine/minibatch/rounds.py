@@ -50,7 +50,7 @@ def _rows_of(table, number):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _pull(table, number, worker, clock):  # type: ignore[no-untyped-def]
-    """Copy rows to a worker's replica."""
+    """Copy the rows of `table` that the minibatch `number` accesses to a worker's replica; `clock` is ignored."""
     chosen, rows, count = _rows_of(table, number)
     own = table.replicas[worker]
     for i in range(count):
@@ -61,7 +61,10 @@ def _pull(table, number, worker, clock):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _subtract(table, number, worker, clock):  # type: ignore[no-untyped-def]
-    """Replace the values in a worker's replica by their weighted changes."""
+    """Replace the values in a worker's replica by their changes, weighted by the `table` for the round `clock`.
+
+    Only rows that the minibatch `number` accesses are replaced.
+    """
     chosen, rows, count = _rows_of(table, number)
     own, weight = table.replicas[worker], table.weights[clock]
     for i in range(count):
@@ -72,7 +75,7 @@ def _subtract(table, number, worker, clock):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_part(table, number, worker, part, parts):  # type: ignore[no-untyped-def]
-    """Add a worker's changes to a part of the table."""
+    """Add a worker's changes to one of `parts` equal parts of the rows of `table`."""
     chosen, rows, _ = _rows_of(table, number)
     own, size = table.replicas[worker], len(table.values)
     first, last = part * size // parts, (part + 1) * size // parts
@@ -112,11 +115,12 @@ def make_rounds(step: Any) -> Rounds:
 
     `orders[w, c]` is the minibatch of worker w in round c, -1 for none, and `storages[w]` what it works on; `arrivals`
     is the state of the barrier. Each thread works for every `threads`-th worker. All threads call it concurrently, and
-    return soon after `stop[0]` is set. Returns the number of rounds run.
+    return soon after `stop[0]` is set. Returns the number of rounds run. `tables` are `SharedTable`s.
     """
 
     @njit(nogil=True)  # no fastmath: the exchange must round as in the parameter server
     def run(orders, thread, threads, tables, arrivals, stop, storages):  # type: ignore[no-untyped-def]
+        """Run the rounds of `orders` as `thread` of `threads`; `tables`, `arrivals`, `stop`, `storages`: see above."""
         workers, rounds = orders.shape
         for clock in range(rounds):
             for worker in range(thread, workers, threads):

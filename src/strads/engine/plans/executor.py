@@ -76,17 +76,20 @@ class ExecutablePlan:
 class Execution:
     """Result of one execution of a plan."""
 
-    seconds: float
+    seconds: float  # wall-clock time, from the first transfers to the end of the last thread
     jobs: NDArray[np.int32]  # in the order in which they ended
     sequence: NDArray[np.int64] | None  # of `locked` plans, if recorded: rank of each plan position
     compute_seconds: float = 0.0  # in compiled code, summed over threads
     mean_queue: float = 0.0  # mean number of ready jobs when one was taken
-    longest_queue: int = 0
+    longest_queue: int = 0  # largest number of ready jobs at any time
 
 
 @njit(nogil=True, cache=True)
 def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped-def]
-    """Acquire a task's locks `ids[first:last]` in ascending order; False if the run was stopped meanwhile."""
+    """Acquire a task's locks `ids[first:last]` in ascending order; False if the run was stopped meanwhile.
+
+    `locks` (int32) has an entry for each lock, 1 while it is held; `state` is that of the job pool.
+    """
     for entry in range(first, last):
         attempts = 0
         while not compare_and_swap(locks, ids[entry], 0, 1):
@@ -99,6 +102,7 @@ def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped
 
 @njit(nogil=True, cache=True)
 def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
+    """Release what `_acquire` has acquired: the `locks` `ids[first:last]`."""
     for entry in range(first, last):
         exchange(locks, ids[entry], 0)
 
@@ -132,6 +136,7 @@ def _make_fetch(fetching: Task | None) -> Any:
 
         @njit(**INLINED)
         def nothing(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
+            """Fetch nothing, given `indices`, `position`, `job`, `lane` and `storages` as in `fetch`."""
             return None
 
         return nothing
@@ -140,6 +145,7 @@ def _make_fetch(fetching: Task | None) -> Any:
 
     @njit(error_model="numpy", **INLINED)
     def fetch(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
+        """Fetch the rows of the task at a `position`, in `job` on `lane`; `indices`, `storages`: see `make_worker`."""
         recent, drawn = local_counters(size), local_counters(1)
         recent[:] = 0
         drawn[0] = 0
@@ -161,6 +167,10 @@ def _make_run_job(
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
+
+        For `pool`, `claiming`, `indices`, `ahead` and `storages` see `make_worker`; `locking` is not used.
+        """
         _claim(claiming, job)
         drawn = local_counters(1)
         for start in range(first, last, stride):
@@ -180,6 +190,10 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
 
     @njit(fastmath=fastmath, error_model="numpy", **INNER)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """As in `_make_run_job`, but each task takes its locks (`locking`) and claims its rows by itself.
+
+        `pool`, `claiming`, `indices`, `first`, `last`, `job`, `lane` and `storages` are as there; `ahead` is not used.
+        """
         locks, offsets, ids, sequence, counter = locking
         drawn = local_counters(1)
         for position in range(first, last):
@@ -210,16 +224,23 @@ def make_worker(
 ) -> Worker:
     """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
 
-    The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Of its
-    arguments, `locking` is locks, offsets and ids of each task's locks, recorded sequence, and counter; `claiming` is a
-    `Claiming`; `indices` are loop indices; `begins`, `ends` and `lanes` are by job. Tasks are `short` if they take well
-    under a microsecond. `fetching` is the body over views that fetch what it touches, and their constructors.
+    The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Its
+    arguments: `pool` is a `JobPool`; `locking` consists of the locks, offsets and ids of each task's locks, the
+    recorded sequence, and its counter; `claiming` is a `Claiming`; `indices` are those of an `ExecutablePlan`, `begins`
+    and `ends` (jobs,) its `stretches`, and `lanes` (jobs,) its `lanes`; `ahead` is by how many tasks rows are fetched
+    before they are needed; `served` says whether the caller serves empty jobs; `storages` has one item for each
+    argument of the body. Tasks are `short` if they take well under a microsecond. `fetching` is the body over views
+    that fetch what it touches, and their constructors.
     """
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath, short, fetching)
 
     @njit(nogil=True, no_cfunc_wrapper=True)
     def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
+        """Take jobs from `pool` and run them; returns at the first empty one if these are `served`.
+
+        `locking`, `claiming`, `indices`, `ahead`, `begins`, `ends`, `lanes` and `storages` are described above.
+        """
         while True:
             job = take_or_wait(pool)
             if job < 0:

@@ -18,6 +18,7 @@ _PARTS = 4  # parts of the source per thread
 
 @njit(nogil=True, cache=True)
 def _gather(source, indices, target, first, last):  # type: ignore[no-untyped-def]
+    """Copy `source[indices[first:last]]` to `target[first:last]`; negative indices count from the end."""
     rows = len(source)
     for position in range(first, last):
         if position + SOON < last and indices[position + SOON] >= 0:
@@ -30,7 +31,7 @@ def _gather(source, indices, target, first, last):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True)
 def _cut(indices, runs, row, cuts):  # type: ignore[no-untyped-def]
-    """Find where each run of indices, if ascending, reaches `row`; writes to `cuts`."""
+    """Find where each run `indices[runs[r]:runs[r + 1]]`, if ascending, reaches `row`; writes the places to `cuts`."""
     for run in range(len(cuts)):
         first, last = runs[run], runs[run + 1]
         while first < last:
@@ -128,7 +129,10 @@ def gather_rows(
 def _merge_runs(
     source: NDArray[Any], indices: NDArray[np.integer], runs: NDArray[np.int64], team: ThreadTeam, target: NDArray[Any]
 ) -> bool:
-    """Copy all rows window by window if the runs ascend and are long enough to benefit; returns whether it did."""
+    """Copy `source[indices]` to `target` window by window, if the runs ascend and are long enough to benefit.
+
+    `source` and `target` are rows as records, and `runs` is as in `gather_rows`. Returns whether all rows were copied.
+    """
     jobs, parts = len(runs) - 1, _PARTS * team.size
     if jobs * _WINDOW_BYTES > 128 * len(indices):
         return False

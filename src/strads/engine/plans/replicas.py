@@ -26,6 +26,13 @@ class Replicas:
         Number of replicas on this node.
     comm
         Connection to the other nodes, if any: all have the same number of lanes and synchronize at the same barriers.
+
+    Attributes
+    ----------
+    table
+        The table as passed: without the changes that the replicas have made since the last `synchronize`.
+    storage
+        The replicas, as bodies on the lanes see them.
     """
 
     def __init__(self, table: NDArray[Any], lanes: int, comm: Comm | None = None):

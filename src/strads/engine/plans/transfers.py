@@ -67,6 +67,13 @@ class NodeTransfers:
         Connection to the other nodes.
     threads
         Number of threads of this node.
+
+    Attributes
+    ----------
+    patience
+        Attempts of a thread to take a job before it polls for messages.
+    arrived : (arrivals,) bool
+        Whether each of the arrivals has taken place.
     """
 
     def __init__(

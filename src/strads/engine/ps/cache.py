@@ -67,6 +67,11 @@ class Cache:
         Number of shards; row r belongs to shard r mod shards.
     workers
         Number of workers, whose updates the stamps track.
+
+    Attributes
+    ----------
+    stamps
+        The `Stamps` of the rows that are cached.
     """
 
     def __init__(self, rows: int, slots: int, shards: int, workers: int):
@@ -144,7 +149,12 @@ class Cache:
 
 @njit(nogil=True, cache=True)
 def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, stamps, slots):  # type: ignore[no-untyped-def]
-    """Implement `Cache.find`: writes `found`, `stamps` and `slots` of each row; returns the number missing."""
+    """Implement `Cache.find`: writes `found`, `stamps` and `slots` of each of `rows`; returns the number missing.
+
+    `slot_of`, `stamp_of`, `used` and `pushed` are those of the `Cache`, `ages` and `orders` those of its `Stamps`. A
+    row has the age of its own stamp or, if that arrived later, of its shard's last push; it is fresh enough if this is
+    at least `required`.
+    """
     missing = 0
     for i in range(len(rows)):
         if found[i]:
@@ -171,7 +181,11 @@ def _find(slot_of, stamp_of, used, pushed, ages, orders, rows, required, found, 
 
 @njit(nogil=True, cache=True)
 def _place(slot_of, row_of, stamp_of, used, hand, references, rows, stamp, slots, evicted):  # type: ignore[no-untyped-def]
-    """Implement `Cache.place`: writes the `slots` of `rows`, and the `evicted` rows; returns how many these are."""
+    """Implement `Cache.place`: writes the `slots` of `rows`, and the `evicted` rows; returns how many these are.
+
+    `slot_of`, `row_of`, `stamp_of`, `used` and `hand` are those of the `Cache`, `references` those of its `Stamps`; all
+    are updated. The rows get the `stamp`.
+    """
     count = 0
     for i in range(len(rows)):
         slot = slot_of[rows[i]] - 1
@@ -212,7 +226,10 @@ def _turn(used, hand):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _evict(slot_of, row_of, stamp_of, used, hand, references, slots, evicted):  # type: ignore[no-untyped-def]
-    """Evict up to `len(slots)` rows; writes their `slots` and numbers (`evicted`); returns how many these are."""
+    """Evict up to `len(slots)` rows; writes their `slots` and numbers (`evicted`); returns how many these are.
+
+    `slot_of`, `row_of`, `stamp_of`, `used`, `hand` and `references` are as in `_place`, and updated as well.
+    """
     count = 0
     while count < len(slots) and hand[2] > 0:
         slot = _turn(used, hand)

@@ -23,6 +23,16 @@ class Lookup:
 
     Attributes
     ----------
+    worker
+        Number of the worker.
+    clock
+        Its clock when it began to read.
+    required
+        Minimum clock of the rows, see `Consistency.required`.
+    rows
+        Row numbers, which may repeat.
+    found, asked
+        Arrays (rows,): whether each row is in `out`, and whether a server has been asked for it.
     out
         Array (rows, columns), filled as rows arrive.
     missing

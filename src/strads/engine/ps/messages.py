@@ -86,23 +86,23 @@ class Rows(NamedTuple):
 class Seen(NamedTuple):
     """A client acknowledges a push."""
 
-    table: int
-    number: int
+    table: int  # number of the table
+    number: int  # `Rows.number` of the push
 
 
 class Forget(NamedTuple):
     """A client unsubscribes from rows."""
 
-    table: int
-    rows: RowNumbers
+    table: int  # number of the table
+    rows: RowNumbers  # their numbers
 
 
 class Visible(NamedTuple):
     """An update is visible to every client that has read its rows."""
 
-    table: int
-    worker: int
-    number: int
+    table: int  # number of the table
+    worker: int  # number of the worker that made it
+    number: int  # `Update.number`
 
 
 ToServer = Read | Update | Seen | Forget

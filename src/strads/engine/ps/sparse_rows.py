@@ -225,7 +225,10 @@ def _copy_rows(columns, values, starts, sizes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _copy_to(columns, values, starts, sizes, out_columns, out_values, out_starts):  # type: ignore[no-untyped-def]
-    """Copy the rows at `starts` in a pool, with `sizes` entries, to `out_starts` in another pool."""
+    """Copy the rows at `starts` in a pool (`columns`, `values`), with `sizes` entries, to another one.
+
+    There they begin at `out_starts` in `out_columns` and `out_values`.
+    """
     for i in range(len(starts)):
         for k in range(sizes[i]):
             out_columns[out_starts[i] + k] = columns[starts[i] + k]
@@ -261,7 +264,12 @@ def _sum_sorted(count, rows, columns, values):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _merge(columns, values, starts, sizes, places, delta_starts, delta_columns, deltas):  # type: ignore[no-untyped-def]
-    """Add sparse deltas to the rows `places` of a pool; updates `sizes`, and drops entries that become 0."""
+    """Add sparse deltas to the rows `places` of a pool; updates `sizes`, and drops entries that become 0.
+
+    Row p of the pool (`columns`, `values`) begins at `starts[p]`, has `sizes[p]` entries, and must have room for the
+    new ones. The i-th of `places` gets the entries `delta_starts[i]:delta_starts[i + 1]` of `delta_columns` and
+    `deltas`. Columns ascend in each row of either.
+    """
     longest = 0
     for i in range(len(places)):
         longest = max(longest, sizes[places[i]] + delta_starts[i + 1] - delta_starts[i])

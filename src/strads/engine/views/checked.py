@@ -43,7 +43,10 @@ class _Record(np.record):  # type: ignore[misc]
 
 
 class DrawnRows:
-    """The rows of a table that the tasks of a job draw by `near`."""
+    """The rows of a table that the tasks of a job draw by `near`.
+
+    `arrays` are the job's parts of `Pools.rows`, `share` and `other`; `members` is the set of its rows.
+    """
 
     def __init__(self, pools: Pools, job: int):
         own = slice(pools.low[job], pools.high[job])
@@ -55,10 +58,10 @@ class DrawnRows:
 class CheckedTask:
     """The accesses allowed to the current task, and those that it has made."""
 
-    index: int
+    index: int  # loop index
     recorded: set[tuple[int, int]] | None  # pairs (table, row); None: everything is allowed
     near: dict[int, DrawnRows] = field(default_factory=dict)  # by table
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[tuple[int, int]] = field(default_factory=set)  # pairs (table, row) accessed so far
 
 
 class CheckedTable(NDArrayOperatorsMixin):

@@ -79,7 +79,10 @@ def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _claimed(owner, blocks, holder, position):  # type: ignore[no-untyped-def]
-    """Whether a row outside of the job's range is one that it claimed when it began."""
+    """Whether the row at `position`, outside the job's range, is one that the `holder` claimed when it began.
+
+    `owner` has the holder of each unit of the table, and `blocks` the unit of each row, see `Guarded`.
+    """
     return len(owner) > 0 and owner[np.uint64(_unit_of(blocks, position))] == holder
 
 

@@ -28,9 +28,9 @@ class Keyed(NamedTuple):
     """Storage of a map: that of its table of values (`inner`), and the arrays of its `HashIndex`."""
 
     inner: Any
-    keys: Any
-    starts: Any
-    shift: Any
+    keys: Any  # (keys,), int64: the key of each row
+    starts: Any  # (buckets + 1,), int32 or int64: the first row of each bucket
+    shift: Any  # uint64: the bucket of a hash h is h >> shift
 
 
 @cache

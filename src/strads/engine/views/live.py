@@ -28,45 +28,42 @@ from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, 
 
 
 class Replicated(NamedTuple):
-    """Storage of a relaxed table: its replicas, (lanes, `rows` or more, …)."""
+    """Storage of a relaxed table."""
 
-    data: Any
-    rows: int
+    data: Any  # (lanes, `rows` or more, …): its replicas
+    rows: int  # of the table
 
 
 class Guarded(NamedTuple):
-    """Storage of a guarded table: its data, the range of rows of each job, and the owner of each row or block.
+    """Storage of a guarded table: its data, the range of rows of each job, and the owner of each row or block."""
 
-    `blocks` is the block of each row, or None if rows are owned individually: it determines the compiled code.
-    """
-
-    data: Any
-    low: Any
-    high: Any
-    owner: Any
-    blocks: Any
+    data: Any  # array, or values and offsets of ragged rows
+    low: Any  # (jobs,), int64: job j owns the rows low[j]..high[j] - 1
+    high: Any  # (jobs,), int64
+    owner: Any  # int32: the job or task that has claimed each unit, −1 for none; other tables' units may follow
+    blocks: Any  # (rows,), int32: the unit of each row; None, which compiles other code: the row itself
 
 
 class Aligned(NamedTuple):
-    """Storage of an aligned table: its rows in plan order, and the number of rows of the table itself."""
+    """Storage of an aligned table."""
 
-    data: Any
-    rows: int
+    data: Any  # its rows in plan order; values and offsets if they are ragged
+    rows: int  # of the table itself
 
 
 class Segmented(NamedTuple):
-    """Storage of a segmented table: the segments in plan order, the shift of each, and the table's number of rows."""
+    """Storage of a segmented table."""
 
-    data: Any
-    shift: Any
-    rows: int
+    data: Any  # its segments in plan order, or all of it
+    shift: Any  # (tasks,), int64: place in `data` of a row that a task reads, minus its number in the table
+    rows: int  # of the table itself
 
 
 class Offsets(NamedTuple):
-    """Storage of the offsets of segmented tables: both ends of each segment in plan order, and their number."""
+    """Storage of the offsets of segmented tables."""
 
-    ends: Any
-    rows: int
+    ends: Any  # (tasks, 2): where the segment of each task begins and ends, in plan order
+    rows: int  # number of offsets
 
 
 @njit(**INLINED)

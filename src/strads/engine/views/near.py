@@ -103,8 +103,8 @@ class Near(NamedTuple):
 class NearRecorded(NamedTuple):
     """Storage of such a table in reconnaissance."""
 
-    inner: Any
-    group: Any
+    inner: Any  # of the table as it is recorded
+    group: Any  # see `group_token`
 
 
 @cache

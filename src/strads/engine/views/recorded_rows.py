@@ -36,7 +36,11 @@ SCRATCH_FULL = "scratch rows used up"
 
 @njit(cache=True, **INNER)
 def _append(logged, rows, tags, tag, position, write):  # type: ignore[no-untyped-def]
-    """Append an access; a full buffer wraps around, and the caller repeats with a larger one."""
+    """Append an access to row `position` of the table with this `tag`; `write` is 1 if it writes, else 0.
+
+    `rows` and `tags` (capacity,) are the log, and `logged[0]` is its length. A full buffer wraps around, and the caller
+    repeats with a larger one.
+    """
     entry = logged[0]
     if entry < len(rows):
         rows[np.uint64(entry)] = position  # unsigned: no negative-index check
@@ -51,9 +55,10 @@ def _append(logged, rows, tags, tag, position, write):  # type: ignore[no-untype
 
 @njit(cache=True, **INNER)
 def _append_once(logged, rows, tags, tag, recent, place, position, write):  # type: ignore[no-untyped-def]
-    """Append an access unless the task has just logged it.
+    """Append an access unless the task has just logged it; `logged[1]` is the log's length before the task.
 
-    Mostly it is one of the view's last two, which the compiler keeps in registers: `recent`, from `place` on.
+    `rows`, `tags`, `tag`, `position` and `write` are as in `_append`. Mostly the access is one of the view's last two,
+    which the compiler keeps in registers: `recent`, from `place` on.
     """
     last, earlier = np.uint64(place + LOGGED), np.uint64(place + EARLIER)
     one = np.uint64(1)
@@ -85,7 +90,10 @@ def _slots_in_use(tag):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, **INNER)
 def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no-untyped-def]
-    """Return the slot for a row that the task has not copied so far."""
+    """Return the slot for the row at `position`, which the task has not copied so far, in the table with this `tag`.
+
+    `state`, `stamps` and `slots` are as in `Scratch`, and updated; there are `capacity` slots.
+    """
     counter = _slots_in_use(tag)
     slot = state[counter]
     if slot >= capacity:

@@ -35,7 +35,7 @@ _AHEAD = 128  # tasks by which data are fetched that tasks read in turn
 
 
 class Ghost(NamedTuple):
-    """Storage of a table seen as ghosts: its data and tag, the log (`rows`, `tags`), and the value of every element."""
+    """Storage of a table seen as ghosts: data and tag, the log (`rows`, `tags`), and every element's value (`fill`)."""
 
     data: Any
     tag: Any
@@ -191,6 +191,7 @@ def make_recorder(
 
     @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
+        """Record the tasks from `first` on; `start`, `step`, `values`, `state` and `counts` are described above."""
         logged = local_counters(2)  # accesses so far, and before this task
         drawn = local_counters(1)
         recent = local_counters(size)

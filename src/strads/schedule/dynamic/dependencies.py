@@ -18,15 +18,16 @@ from strads.errors import ArgumentError
 class NoDependencies(NamedTuple):
     """No dependencies: every candidate is kept."""
 
-    taken: NDArray[np.int64]
+    taken: NDArray[np.int64]  # (2,): always 0, as the number of kept parameters is not needed
 
 
 class DenseDependencies(NamedTuple):
-    """Columns of a dense matrix, of shape (sampled rows, parameters), with their means and inverse norms (`scales`).
+    """The columns of `values`, of shape (sampled rows, parameters), with their `means` and inverse norms (`scales`).
 
-    `kept` holds the standardized columns kept in this round, one per row, `crowds` the sum of the squared correlations
-    of each with the others, and `products` the correlations of the candidate with them; `taken[0]` is their number.
-    `noise` is the average amount that sampling adds to a squared correlation.
+    Norms are taken after subtracting the means; a column that is then all 0 has scale 0. `kept` holds the standardized
+    columns kept in this round, one per row and padded with zeros, `crowds` the sum of the squared correlations of each
+    with the others, and `products` the correlations of the candidate with them; `taken[0]` is their number. `noise` is
+    the average amount that sampling adds to a squared correlation.
     """
 
     values: NDArray[Any]
@@ -40,11 +41,12 @@ class DenseDependencies(NamedTuple):
 
 
 class SparseDependencies(NamedTuple):
-    """Columns in CSC form, with their means and inverse norms (`scales`); `products` and `crowds` as in the dense case.
+    """Columns in CSC form, with their `means` and `scales`; these, `products` and `crowds` are as in the dense case.
 
-    The entries of the columns kept in this round form a linked list per row: `heads[i]` is the first entry of row i and
-    `following` the next one of the same row; −1 ends the list. `owners` is the position in `kept` of an entry's column,
-    and `entries` its value. So a candidate is compared only with columns that share a row with it.
+    Column j has the values `values[indptr[j]:indptr[j + 1]]`, in the rows that `rows` holds at the same places. `kept`
+    lists the columns kept in this round. Their entries form a linked list per row: `heads[i]` is the first entry of
+    row i and `following` the next one of the same row; −1 ends the list. `owners` is the position in `kept` of an
+    entry's column, and `entries` its value. So a candidate is compared only with columns that share a row with it.
     """
 
     values: NDArray[Any]
@@ -149,6 +151,10 @@ def _dense_moments(values, sums, squares):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _sparse_moments(values, indptr, sums, squares):  # type: ignore[no-untyped-def]
+    """Add the entries of each column to `sums` and their squares to `squares`, both (parameters,).
+
+    Column j has the entries `values[indptr[j]:indptr[j + 1]]`.
+    """
     for j in range(len(indptr) - 1):
         for place in range(indptr[j], indptr[j + 1]):
             value = np.float64(values[place])
@@ -195,7 +201,11 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _is_crowded(products, crowds, count, noise, crowding):  # type: ignore[no-untyped-def]
-    """Whether one more column, with these correlations, is too many; if not, updates `crowds`."""
+    """Whether one more column is too many, given its correlations `products[:count]` with the `count` columns kept.
+
+    Each squared correlation is reduced by `noise`. The column is too many if the sum of these squares, or the entry of
+    `crowds` of a kept column with the new square added, exceeds `crowding`; if not, `crowds` is updated.
+    """
     total = 0.0
     for k in range(count):
         square = products[k] * products[k] - noise
@@ -210,6 +220,7 @@ def _is_crowded(products, crowds, count, noise, crowding):  # type: ignore[no-un
 
 @njit(nogil=True, cache=True)
 def _keep_dense(dependencies, parameter, threshold, crowding):  # type: ignore[no-untyped-def]
+    """Implement `keep_if_safe(dependencies, parameter, threshold, crowding)` for `DenseDependencies`."""
     d = dependencies
     count = d.taken[0]
     if parameter >= len(d.means):
@@ -233,6 +244,7 @@ def _keep_dense(dependencies, parameter, threshold, crowding):  # type: ignore[n
 
 @njit(nogil=True, cache=True)
 def _keep_sparse(dependencies, parameter, threshold, crowding):  # type: ignore[no-untyped-def]
+    """Implement `keep_if_safe(dependencies, parameter, threshold, crowding)` for `SparseDependencies`."""
     d = dependencies
     count = d.taken[0]
     if parameter >= len(d.means):

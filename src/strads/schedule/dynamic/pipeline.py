@@ -62,7 +62,17 @@ class Command:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """The coordinator combines all sources' results of a subplan and then calls `Pipeline.aggregated`."""
+    """The coordinator combines all sources' results of a subplan and then calls `Pipeline.aggregated`.
+
+    Attributes
+    ----------
+    number
+        Number of the subplan.
+    parameters
+        Parameters that it updates.
+    results
+        One result from each source, in the order of arrival.
+    """
 
     number: int
     parameters: Parameters

@@ -90,7 +90,7 @@ class CompiledSchedule(DynamicSchedule):
 
 
 class CyclicSchedule(CompiledSchedule):
-    """All parameters in order, cyclically.
+    """All parameters in order, cyclically; its `state` is a `CyclicState`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class RandomSchedule(CompiledSchedule):
     """Parameters drawn uniformly without replacement, ignoring dependencies: Shotgun (Bradley et al. 2011).
 
     With P simultaneous updates it makes progress while P < p / ρ + 1, where ρ is the spectral radius of XᵀX of
-    standardized columns; above that it may diverge.
+    standardized columns; above that it may diverge. Its `state` is a `RandomState`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class PrioritySchedule(CompiledSchedule):
     Phase II visits the candidates by decreasing priority and keeps those whose dependency on each kept one is at most
     ρ. The rest, the victims, come first in the next round. Many weak dependencies do as much harm as a strong one,
     and with prioritized draws nearly every update has an effect, so the sum of their squares is limited by `crowding`
-    as well (see `dependencies.keep_if_safe`; infinity gives the thesis' rule).
+    as well (see `dependencies.keep_if_safe`; infinity gives the thesis' rule). The `state` is a `PrioritizedState`.
 
     Parameters
     ----------

@@ -24,36 +24,43 @@ _BATCH = 16  # candidates drawn at a time
 _MEMORY = 1.0 / 512.0  # weight of the latest update in the running means
 _MOST_IN_TURN = 0.9  # largest share of draws made in turn rather than by priority
 
-# Fields of `rules`, and of `gains`.
+# Fields of `rules`, see `PrioritySchedule`: `threshold`, `crowding`, `eta`, and whether to `prioritize` (0 or 1).
+# Fields of `gains`, see `PrioritizedState`.
 THRESHOLD, CROWDING, LEAST_IN_TURN, PRIORITIZE = range(4)
 IN_TURN, PROMISED, DELIVERED = range(3)
 # Values of `PrioritizedState.taken`.
 FREE, IN_FLIGHT, VICTIM = range(3)
-# Fields of `limits`, and of `counters`.
+# Fields of `limits`: number of the instance's first parameter, most parameters in a plan, most candidates in a round,
+# and `rest` of `PrioritySchedule`.
 FIRST, CONCURRENCY, CANDIDATES, REST = range(4)
+# Fields of `counters`: next place in the cyclic order or in `sweep`, number of victims, entries of `sweep` that may be
+# drawn, entries of `pool` that are not in flight, and sweeps begun.
 CURSOR, VICTIMS, MEMBERS, AVAILABLE, TURN = range(5)
 
 
 class CyclicState(NamedTuple):
     """Cyclic order."""
 
-    limits: NDArray[np.int64]
-    counters: NDArray[np.int64]
+    limits: NDArray[np.int64]  # (4,): see `FIRST` and the fields after it
+    counters: NDArray[np.int64]  # (5,): see `CURSOR` and the fields after it
     taken: NDArray[np.bool_]  # whether each parameter is in flight
 
 
 class RandomState(NamedTuple):
     """Uniformly without replacement: the first `counters[AVAILABLE]` of the pool are not in flight."""
 
-    limits: NDArray[np.int64]
-    counters: NDArray[np.int64]
-    generator: NDArray[np.uint64]
-    pool: NDArray[np.int64]
+    limits: NDArray[np.int64]  # (4,): see `FIRST` and the fields after it
+    counters: NDArray[np.int64]  # (5,): see `CURSOR` and the fields after it
+    generator: NDArray[np.uint64]  # (1,): state of the random numbers, see `random_bits`
+    pool: NDArray[np.int64]  # (parameters,): a permutation of them, numbered from 0 within the instance
     position: NDArray[np.int64]  # of each parameter in the pool
 
 
 class PrioritizedState(NamedTuple):
     """By priority, with a dependency check; parameters are numbered from 0 within the instance.
+
+    `limits`, `counters` and `generator` are as in `RandomState`; `rules` (4,) holds settings, see `THRESHOLD` and the
+    fields after it, and `dependencies` are those of the instance's parameters.
 
     `taken` marks parameters in flight and the victims of the last round (listed in `victims`); in `tree` their priority
     is 0 meanwhile, while `weights` keeps it. `scales` multiplies changes. The first `counters[MEMBERS]` entries of
@@ -81,12 +88,15 @@ class PrioritizedState(NamedTuple):
 
 
 def propose_into(state: Any, parameters: NDArray[np.int64], priorities: NDArray[np.float64]) -> int:
-    """Write the next plan, of up to `limits[CONCURRENCY]` parameters; returns their number. For compiled code only."""
+    """Write the next plan, of up to `limits[CONCURRENCY]` parameters; returns their number. For compiled code only.
+
+    `parameters` and `priorities` have room for that many; parameters are numbered across all instances.
+    """
     raise NotImplementedError
 
 
 def take_feedback(state: Any, parameters: NDArray[np.int64], changes: NDArray[np.float64], count: int) -> bool:
-    """Take back the first `count` parameters, with their changes; for compiled code only.
+    """Take back the first `count` of `parameters`, with the `changes` δ made to them; for compiled code only.
 
     Returns
     -------
@@ -114,6 +124,7 @@ def _propose_cyclic(state, parameters, priorities):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def _feedback_cyclic(state, parameters, changes, count):  # type: ignore[no-untyped-def]
+    """Implement `take_feedback(state, parameters, changes, count)` for `CyclicState`, which ignores the changes."""
     for n in range(count):
         leaf = parameters[n] - state.limits[FIRST]
         if leaf < 0 or leaf >= len(state.taken) or not state.taken[leaf]:
@@ -143,6 +154,7 @@ def _propose_random(state, parameters, priorities):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def _feedback_random(state, parameters, changes, count):  # type: ignore[no-untyped-def]
+    """Implement `take_feedback(state, parameters, changes, count)` for `RandomState`, which ignores the changes."""
     for n in range(count):
         leaf = parameters[n] - state.limits[FIRST]
         available = state.counters[AVAILABLE]
@@ -223,7 +235,10 @@ def _is_safe(state, leaf):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _keep_or_reserve(state, leaf, parameters, priorities, kept):  # type: ignore[no-untyped-def]
-    """Add a candidate to the plan or to the victims; returns the new size of the plan."""
+    """Append the candidate `leaf` to the plan or, if it is full or the candidate unsafe, to the victims in `state`.
+
+    The plan is the first `kept` entries of `parameters` and `priorities`. Returns its new size.
+    """
     if kept < state.limits[CONCURRENCY] and _is_safe(state, leaf):
         state.taken[leaf] = IN_FLIGHT
         parameters[kept], priorities[kept] = state.limits[FIRST] + leaf, state.weights[leaf]
@@ -267,6 +282,7 @@ def _learn(state, leaf, weight):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _feedback_prioritized(state, parameters, changes, count):  # type: ignore[no-untyped-def]
+    """Implement `take_feedback(state, parameters, changes, count)` for `PrioritizedState`."""
     for n in range(count):
         leaf = parameters[n] - state.limits[FIRST]
         if leaf < 0 or leaf >= len(state.taken) or state.taken[leaf] != IN_FLIGHT:
@@ -313,11 +329,11 @@ def _take_feedback(state, parameters, changes, count):  # type: ignore[no-untype
 
 @njit(nogil=True, cache=True)
 def propose(state, parameters, priorities):  # type: ignore[no-untyped-def]
-    """`propose_into` for the interpreter."""
+    """Call `propose_into(state, parameters, priorities)` from the interpreter."""
     return propose_into(state, parameters, priorities)
 
 
 @njit(nogil=True, cache=True)
 def feedback(state, parameters, changes, count):  # type: ignore[no-untyped-def]
-    """`take_feedback` for the interpreter."""
+    """Call `take_feedback(state, parameters, changes, count)` from the interpreter."""
     return take_feedback(state, parameters, changes, count)

@@ -131,7 +131,11 @@ def _fine_units(
     member: NDArray[np.int32],
     block: NDArray[np.int32],
 ) -> Units:
-    """Make a unit of each fine block; the jobs of the block that it belongs to use it."""
+    """Make a unit of each fine block of a table; the jobs of the block that it belongs to use it.
+
+    `cut` holds the bounds of the fine blocks, `home` the node of each and `member` the block that each belongs to;
+    `block` (jobs,) is the block of each job.
+    """
     jobs = np.argsort(block, kind="stable")
     first, last = (np.searchsorted(block[jobs], member, side) for side in ("left", "right"))
     counts = last - first

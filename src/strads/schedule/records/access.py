@@ -12,9 +12,9 @@ _SCATTERED_BYTES = 512  # of a row of which a task accesses some elements: eight
 class TableShape:
     """What the planner needs to know about one written table."""
 
-    name: str
-    rows: int
-    row_bytes: int
+    name: str  # for messages, and the key of what `Details` says by table
+    rows: int  # their number
+    row_bytes: int  # size of a row
     shape: tuple[int, ...] = ()  # if not empty, each "row" is one element of a table of this shape
     scattered: bool = False  # whether tasks access only elements of its rows, here and there
 
@@ -66,7 +66,7 @@ class SparseRecords:
     The accesses of task t are `offsets[t]:offsets[t + 1]`; a row may occur several times.
     """
 
-    tables: tuple[TableShape, ...]
+    tables: tuple[TableShape, ...]  # in the order of their numbers in `tags`
     offsets: NDArray[np.int64]  # (tasks + 1,)
     rows: NDArray[np.integer]  # (accesses,)
     tags: NDArray[np.uint8] = field(repr=False)  # (accesses,): 2 * table + (1 if it writes)

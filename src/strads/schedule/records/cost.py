@@ -59,7 +59,13 @@ def _of_tasks(
     miss: NDArray[np.float64],
     cached: NDArray[np.int64],
 ) -> float:
-    """Nanoseconds of consecutive tasks of an order, with a direct-mapped cache."""
+    """Nanoseconds of the tasks at positions `begin..end - 1` of an order, with a direct-mapped cache.
+
+    `order` (tasks,) is empty for the order of the loop; `touches`, `flags`, `first_row`, `row_bytes` and `used_bytes`
+    are as in `Accesses`. An access to a line that is not cached takes `following` nanoseconds if a neighbouring line is
+    cached, else `miss` (tables,); one to a row that is used in part always takes the latter. `cached` (LINES,) says
+    which line is in each place of the cache, as 64 times its number plus the table, −1 for none; it is updated.
+    """
     total = 0.0
     for position in range(begin, end):
         task = order[position] if len(order) > 0 else position

@@ -74,7 +74,10 @@ def _feeding(
 ) -> int:
     """Number of tasks that read rows which only earlier tasks write, or one of the negative codes.
 
-    `tags` holds those of all accesses or, for uniform records, those of one task.
+    `tags` holds those of all accesses or, for uniform records, those of one task. Unlike elsewhere, the rows in
+    `touches` are numbered within their tables, of which `first_row` (tables + 1,) has the number of the first row.
+    `writer` and `latest` (all rows,) are scratch memory of zeros: the last task that writes each row, from 1, and the
+    last one so far.
     """
     uniform = touches.arity >= 0
     for task in range(tasks):

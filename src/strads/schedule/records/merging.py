@@ -68,7 +68,12 @@ def append_records(
     all_rows: NDArray[np.integer],
     all_tags: NDArray[np.uint8],
 ) -> None:
-    """Store the records of some consecutive tasks in those of all, from a task and an access on."""
+    """Copy the records of some consecutive tasks into those of the whole loop.
+
+    `counts` (tasks,) has the number of accesses of each of these tasks, `rows` and `tags` (accesses,) their rows and
+    tags. They go into `all_offsets`, `all_rows` and `all_tags`, the arrays of `SparseRecords`, where the tasks begin at
+    number `first_task` and their accesses at `first_access`.
+    """
     end = first_access
     for task in range(len(counts)):
         end += counts[task]

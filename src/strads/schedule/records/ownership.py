@@ -175,7 +175,14 @@ def _claim(
     ends: NDArray[np.int64],
     claims: NDArray[np.int64],
 ) -> None:
-    """List the units of each holder once; `last` (units,) is initially all −1."""
+    """List the units of each holder, each once.
+
+    `offsets`, `rows` and `tags` are those of `SparseRecords`, and `order` is that of the plan. Holder h, which is a job
+    or, under row locks, a task, runs `order[holders[h]:holders[h + 1]]`. `base` (tables,) has the number of each
+    table's first unit, −1 for tables of which nothing is claimed, and `blocks` the block of each row of each table,
+    empty if its units are rows. The units of holder h are written to `claims[ends[h]:ends[h + 1]]`, where `ends[0]` is
+    0. `last` (units,), the last holder of each unit, is initially all −1.
+    """
     end = 0
     for holder in range(len(holders) - 1):
         for position in range(holders[holder], holders[holder + 1]):

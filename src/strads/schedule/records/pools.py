@@ -172,7 +172,13 @@ def _list_rows(
     rows: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> None:
-    """List each job's rows once; `last` (tables, rows) is initially all −1: the last job that touches a row."""
+    """List, for each job, the rows that its tasks touch in every one of some tables, each once.
+
+    `starts`, `touched` and `tags` are the offsets, rows and tags of `SparseRecords`. Job j runs the tasks
+    `order[jobs[j]:jobs[j + 1]]` and gets `rows[offsets[j]:offsets[j + 1]]`, where `offsets[0]` is 0. `place` has the
+    position of each recorded table among those to be listed, −1 for others; `last` (tables to be listed, rows), the
+    last job that touches each row, is initially all −1.
+    """
     end = 0
     for job in range(len(jobs) - 1):
         begin = end
@@ -213,6 +219,11 @@ def _fill(
     share: NDArray[np.float64],
     other: NDArray[np.int64],
 ) -> int:
+    """Fill the alias tables of pools; returns how many pools have no weight.
+
+    Pool p has the rows `rows[offsets[p]:offsets[p + 1]]`. `weights` are by row of the table, `share` and `other` by
+    entry of `rows`, see `Pools`; for a pool whose weights are all 0 these two are left as they are.
+    """
     weightless = 0
     for pool in range(len(offsets) - 1):
         first, last = offsets[pool], offsets[pool + 1]

@@ -138,7 +138,11 @@ def _add(
     marks: Marks,
     ranges: _Arrays,
 ) -> int:
-    """See `RowRanges.add`."""
+    """Implement `RowRanges.add` for the tasks from number `first` on.
+
+    `bounds`, `chunk` and `marks` are its arguments, `counts`, `rows` and `tags` its `logged`; `ranges` are the arrays
+    of the object.
+    """
     blocks, touched, shift = marks.blocks, marks.touched, np.int64(marks.shift)
     inside = (np.int64(1) << shift) - 1
     access = 0

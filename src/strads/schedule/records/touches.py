@@ -42,7 +42,10 @@ def _number_columns(
     end: int,
     numbered: NDArray[np.integer],
 ) -> None:
-    """Write the row numbers of the tasks begin..end - 1 into `numbered`; −1 for rows that no task writes."""
+    """Write the row numbers of the tasks begin..end - 1 into `numbered`; −1 for rows that no task writes.
+
+    `rows`, `arity`, `columns`, `base` and `written` are as in `uniform_touches`; `numbered` is (tasks · columns,).
+    """
     width = len(columns)
     for task in range(begin, end):
         for position in range(width):
@@ -62,7 +65,10 @@ def _number_tagged(
     end: int,
     numbered: NDArray[np.integer],
 ) -> None:
-    """The same for the accesses begin..end - 1 of sparse records; `base` has an entry for each tag."""
+    """The same for the accesses begin..end - 1 of sparse records.
+
+    `rows`, `tags` and `numbered` are (accesses,); `base` and `written` are as in `sparse_touches`.
+    """
     for access in range(begin, end):
         first = base[tags[access]]
         row = first + rows[access]
@@ -123,9 +129,10 @@ def sparse_touches(
     threads: int,
     parallel: Parallel,
 ) -> Touches:
-    """Touches of sparse records; parameters as for `uniform_touches`.
+    """Touches of sparse records, given their `rows`, `tags` and `offsets`.
 
-    `base` has an entry for each tag, −1 for tables that no task writes.
+    `base` has an entry for each tag, −1 for tables that no task writes; `written` and the other parameters are as for
+    `uniform_touches`.
     """
     dtype = index_dtype(rows_of_tables)
     if not base.any() and len(written) == 0 and rows.dtype == dtype:

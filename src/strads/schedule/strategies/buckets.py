@@ -58,9 +58,10 @@ def _bucket_keys(
     counts: NDArray[np.integer],
     work: NDArray[np.int64],
 ) -> None:
-    """Find the key of each task; count the tasks of each key, and their work: one and their accesses.
+    """Find the keys of the tasks begin..end - 1; count the tasks of each key, and their work: one and their accesses.
 
-    A key is the sorted distinct blocks of a task as digits, padded to `width` digits by repeating the last.
+    A key is the sorted distinct blocks of a task as digits, padded to `width` digits by repeating the last. `block_of`
+    has the block of each row, below `blocks`. `keys` (tasks,) are written; `counts` and `work`, by key, are added to.
     """
     found = np.empty(width, np.int64)
     tasks, accesses = len(keys), len(touches.rows)

@@ -30,12 +30,12 @@ SMALLEST_CHUNK = 3000.0  # nanoseconds of work, compared with which starting a j
 class Chunks:
     """Chunks of consecutive tasks; edges lead from an earlier chunk to a later one."""
 
-    bounds: NDArray[np.int64]
-    sources: NDArray[np.int32]
-    targets: NDArray[np.int32]
-    level: NDArray[np.int32]  # length, in chunks, of the longest path to each
-    work: NDArray[np.int64]
-    parallelism: float
+    bounds: NDArray[np.int64]  # (chunks + 1,): chunk c has the tasks bounds[c]..bounds[c + 1] - 1
+    sources: NDArray[np.int32]  # (edges,): the chunk from which each edge leads
+    targets: NDArray[np.int32]  # (edges,): the chunk to which it leads; ascending
+    level: NDArray[np.int32]  # (chunks,): length, in chunks, of the longest path to each
+    work: NDArray[np.int64]  # (chunks,): tasks, plus their accesses where these were recorded and differ
+    parallelism: float  # total work / work on the heaviest path
 
 
 @njit(nogil=True, cache=True)
@@ -51,10 +51,12 @@ def _find_edges(
 ) -> int:
     """Edges to a chunk from the last writer of each row it reads, and from those that touched since a row it writes.
 
-    Returns their number, or −1 if there is no room for them. `known` (chunks + 1,) and `last` (rows, 3) are initially
-    all 0. For each row, `last` holds the number, from 1, of the chunk that wrote it last, that of the last chunk that
-    has read it since, and the position in `readers` (any, 2) of the other readers: a linked list of chunks and next
-    positions that ends with 0. If `readers` is full, a reader waits for the previous one.
+    They are written to `sources` and `targets`, by ascending target. Returns their number, or −1 if there is no room
+    for them. `flags` are those of `is_write`, and `bounds` (chunks + 1,) cut the tasks of `touches` into chunks.
+    `known` (chunks + 1,) and `last` (rows, 3) are initially all 0. For each row, `last` holds the number, from 1, of
+    the chunk that wrote it last, that of the last chunk that has read it since, and the position in `readers` (any, 2)
+    of the other readers: a linked list of chunks and next positions that ends with 0. If `readers` is full, a reader
+    waits for the previous one.
     """
     count, free = 0, 1 if len(readers) > 1 else 0
     for place in range(1, len(readers)):
@@ -337,7 +339,11 @@ def _linked(
     work: NDArray[np.int64],
     last: NDArray[np.int32],
 ) -> Chunks | None:
-    """Find the dependences of chunks, of which `parts` are the bounds in `touches`; None if these are too many."""
+    """Find the dependences of chunks; None if these are too many.
+
+    `parts` are the bounds of the chunks among the tasks of `touches`, whose accesses `flags` describes, and `bounds`
+    those in the loop; `work` (chunks,) is the work of each. `last` (rows, 3) is initially all 0.
+    """
     count = len(bounds) - 1
     known = np.zeros(count + 1, np.int32)
     sources, targets = np.empty((2, count * MOST_EDGES), np.int32)

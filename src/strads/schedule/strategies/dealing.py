@@ -118,6 +118,7 @@ def dealt(fine: int, blocks: int, random: np.random.Generator) -> NDArray[np.int
 def _rearrange(
     order: NDArray[np.integer], starts: NDArray[np.int64], sequence: NDArray[np.int64], target: NDArray[np.integer]
 ) -> None:
+    """Write the groups `order[starts[g]:starts[g + 1]]` to `target`, in the order in which `sequence` lists them."""
     end = 0
     for group in sequence:
         size = starts[group + 1] - starts[group]

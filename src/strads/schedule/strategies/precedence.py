@@ -12,7 +12,7 @@ class Precedence(NamedTuple):
 
     predecessors: NDArray[np.int32]  # (jobs,): number of edges that end at each job
     successor_offsets: NDArray[np.int64]  # (jobs + 1,)
-    successors: NDArray[np.int32]
+    successors: NDArray[np.int32]  # those of job j: successors[successor_offsets[j]:successor_offsets[j + 1]]
 
 
 @njit(nogil=True, cache=True)

@@ -31,16 +31,16 @@ Groups = tuple[NDArray[np.integer] | None, NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A loop to be planned: its accesses that can conflict, and the machine it will run on."""
+    """A loop to be planned: its accesses that can conflict, and how to plan it."""
 
-    records: AccessRecords
-    found: WrittenRows
+    records: AccessRecords  # the rows that each task touches
+    found: WrittenRows  # the accesses among them that can conflict
     column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
-    tasks: int
-    threads: int
-    seed: int
-    parallel: Parallel
-    copy_in_order: PlanOrderCopy | None
+    tasks: int  # their number
+    threads: int  # that make the plan; it does not depend on their number
+    seed: int  # of the random batches of `components`
+    parallel: Parallel  # runs large passes over the tasks in chunks
+    copy_in_order: PlanOrderCopy | None  # rows to be copied into plan order while that is computed, if any
     certain: float = 1.0  # the share of the accesses that are made unconditionally
     near: tuple[frozenset[int], ...] = ()  # groups of tables from which rows are drawn
     deal: Deal = ()  # how their rows are dealt to blocks
@@ -238,6 +238,11 @@ def _job_accesses(
     end: int,
     work: NDArray[np.int64],
 ) -> None:
+    """Add 1 + the accesses of each of its tasks to the `work` of each of the jobs begin..end - 1.
+
+    Job j runs the tasks `order[offsets[j]:offsets[j + 1]]`, and `task_offsets` (tasks + 1,) says where the accesses of
+    each task begin.
+    """
     for job in range(begin, end):
         for position in range(offsets[job], offsets[job + 1]):
             if position + SOON < len(order):

@@ -35,9 +35,12 @@ def _grid_keys(
     keys: NDArray[np.uint16],
     counts: NDArray[np.integer],
 ) -> None:
-    """Key of each task: the sum of the contributions of its rows' blocks; counts the occurrences of each key.
+    """Key of each of the tasks begin..end - 1: the sum of the contributions of its rows' blocks; counts the keys.
 
-    Indices are unsigned, which avoids checks for negative indices.
+    `rows` (tasks · arity,) are numbered within their tables; `columns` are the accesses of a task that determine its
+    key, and `base` (arity,) has the number of the first row of each access's table. `share` (all rows,) is what the
+    block of a row contributes. `keys` (tasks,) are written, and the occurrences of each are added to `counts`. Indices
+    are unsigned, which avoids checks for negative ones.
     """
     width = np.uint64(arity)
     one, two = np.uint64(columns[0]), np.uint64(columns[min(1, len(columns) - 1)])

@@ -4,7 +4,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.engine.plans.job_pool import FINISHED, WAIT, JobPool, finish, jobs_done, make_job_pool, stop, take
+from strads.engine.plans.job_pool import (
+    FINISHED,
+    WAIT,
+    JobPool,
+    finish,
+    jobs_done,
+    make_job_pool,
+    queue_lengths,
+    stop,
+    take,
+)
 from strads.schedule.plan import Plan
 
 
@@ -60,6 +70,13 @@ def test_any_interleaving_takes_every_job_once_in_order_of_precedence_and_priori
     assert take(pool) == FINISHED
     assert sorted(taken) == list(range(jobs))
     assert jobs_done(pool).tolist() == done
+
+
+def test_jobs_that_are_ready_at_first_count_in_the_length_of_the_queue():
+    pool = make_job_pool(make_plan(3, set()))
+    for _ in range(3):
+        take(pool)
+    assert queue_lengths(pool) == (2.0, 3)
 
 
 @given(dags(), st.integers(0, 5))

@@ -29,8 +29,8 @@ class JobPool(NamedTuple):
     heap: NDArray[np.int64]  # min-heap of ready jobs, each with its rank (or turn) in the high bits
     pending: NDArray[np.int32]  # unfinished predecessors of each job
     finished: NDArray[np.int32]  # jobs in the order in which they ended: a topological order of the plan
-    successor_offsets: NDArray[np.int64]  # where each job's successors start
-    successors: NDArray[np.int32]
+    successor_offsets: NDArray[np.int64]  # (jobs + 1,): where each job's successors start
+    successors: NDArray[np.int32]  # (edges,): the jobs that wait for each job directly
     ranks: NDArray[np.int64]  # the rank of each job; empty: jobs are ranked by their numbers
 
 
@@ -53,7 +53,7 @@ def make_job_pool(
     """
     ready = np.flatnonzero(plan.predecessors == 0)
     state = np.zeros(16, np.int64)
-    state[_READY] = state[_PUSHED] = len(ready)
+    state[_READY] = state[_PUSHED] = state[_LONGEST] = len(ready)
     state[_PATIENCE], state[_FIFO] = patience, order == "fifo"
     heap = np.empty(plan.jobs, np.int64)
     if order == "fifo":

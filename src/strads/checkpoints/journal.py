@@ -46,11 +46,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Segment:
-    """A file with the entries from one position to another."""
+    """A file with consecutive entries of the journal."""
 
-    name: str
-    begin: int
-    end: int
+    name: str  # of the file, relative to the folder
+    begin: int  # position of the first entry
+    end: int  # position after the last one
 
 
 class Journal:

@@ -110,10 +110,10 @@ def collect(
 
 @dataclass(frozen=True)
 class LoadTicket:
-    """Tells nodes where to read their parts of a snapshot: the folder, and the checksum of each file."""
+    """Tells nodes where to read their parts of a snapshot."""
 
-    url: str
-    checksums: dict[str, str]
+    url: str  # the folder
+    checksums: dict[str, str]  # file name → checksum of its content
 
     def load(self) -> Load:
         """Return a reader."""

@@ -53,6 +53,10 @@ class Session:
         Number of operators that have finished or were skipped.
     target
         Number of operators that are skipped.
+    wants_to_end
+        Whether the program is to end with a last snapshot after the current operator, as SIGTERM asks for.
+    closed
+        Whether the session has ended, so that nothing is saved any more.
     """
 
     def __init__(

@@ -20,7 +20,12 @@ _BEST = 10  # items of the lists that are measured
 
 @dataclass(frozen=True, kw_only=True)
 class BprParameters:
-    """Parameters of the estimator."""
+    """Parameters of the estimator.
+
+    `factors` is the number of factors of each user and item, `iterations` the number of passes over the likes,
+    `learning_rate` the step size, and `regularization` the λ of the squared norms. With `verify_negative_samples` no
+    step is taken if the item drawn for comparison is one that the user likes, too.
+    """
 
     factors: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 100
     iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100
@@ -41,14 +46,14 @@ class BprRun(InteractionsRun):
     """
 
     data: Annotated[Path, data_option(help="Interactions: CSV, TSV or other delimited text (gzip too), or Parquet.")]
-    parameters: BprParameters
-    at_least: Annotated[
+    parameters: BprParameters  # options that are parameters of the estimator
+    at_least: Annotated[  # lowest score of a like; None: any score above 0
         float | None, data_option(help="Lowest score that counts as a like; by default any above 0.")
     ] = None
 
-    command: ClassVar[str] = "bpr"
-    estimator: ClassVar[str] = "BayesianPersonalizedRanking"
-    noun: ClassVar[str] = "likes"
+    command: ClassVar[str] = "bpr"  # its name after `strads train`
+    estimator: ClassVar[str] = "BayesianPersonalizedRanking"  # its class in `strads.models`
+    noun: ClassVar[str] = "likes"  # what the interactions are called
 
     _ranking: RankingMetrics | None = field(init=False, default=None)
 
@@ -75,7 +80,7 @@ class BprRun(InteractionsRun):
         return replace(given[liked], scores=None)
 
     def measure(self) -> None:
-        """How the held-out likes rank among the best."""
+        """Evaluate each user's list of best items on the held-out likes."""
         if self._held_out is not None:
             with suppress(InputError):  # of likes none of which can be measured, since users had them in the rest
                 self._ranking = evaluate_ranking(self.model, self._held_out, _BEST)

@@ -15,7 +15,7 @@ _option = partial(typer.Option, rich_help_panel="Where it runs")
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """Where a command runs."""
+    """Where a command runs: `backend`, `nodes`, `threads`, `address` and `timeout` in seconds, as in `strads.init`."""
 
     backend: Annotated[
         Literal["threads", "mpi", "ray"] | None,

@@ -1,4 +1,4 @@
-"""Comparison in a demo of a model that was trained twice: on all threads and nodes, and on other threads."""
+"""Base of the demos, which train a model on all threads and nodes, then on other threads, and compare the results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,10 @@ from strads.progress import EpochProgress
 
 @dataclass
 class Demo(ABC):
-    """A demonstration; `show` trains a model on `runtime`, and again on `other` threads of this process."""
+    """A demonstration; `show` trains a model on `runtime`, and again on `other` threads of this process.
+
+    It reports to `console`; `seed` is that of the model and of any data that are generated.
+    """
 
     console: Console
     seed: int

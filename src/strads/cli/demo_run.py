@@ -27,7 +27,7 @@ What to do next
 
 @dataclass
 class RatingsDemo(Demo):
-    """A demonstration on generated ratings, most of them held in and a tenth held out."""
+    """A demonstration on ratings that are generated as `planted` specifies; a tenth of them are held out."""
 
     planted: PlantedRatings = field(default_factory=PlantedRatings)
     _train: NDArray[np.void] = field(init=False)

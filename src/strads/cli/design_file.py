@@ -55,6 +55,8 @@ class Samples:
     X : ndarray or csc_array of shape (n_samples, n_features), float32 or float64
     y : ndarray of shape (n_samples,)
         Numbers or strings; empty if they were not read.
+    features : Features
+        The columns of X.
     kind : str
         Description of the file format.
     where : function, optional

@@ -1,4 +1,4 @@
-"""Options that say how a file of users and items is read."""
+"""Options for how a file of users and items is read."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -43,7 +43,11 @@ def _delimiter(value: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """Options that say how a file is read; what is not given is detected."""
+    """Options for how a file is read; those that are None are detected.
+
+    `columns` names the column of each role (see `named_columns`), `delimiter` is the text between columns, and
+    `header` says whether the first line names them.
+    """
 
     columns: Annotated[
         str | None,

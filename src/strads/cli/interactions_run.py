@@ -1,4 +1,4 @@
-"""Common base of the trainings on users and items: the interactions, and which of them are held out."""
+"""Common base of the runs that train on users and items: reading the interactions, and holding some out."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -20,8 +20,16 @@ class InteractionsRun(TrainRun):
 
     Attributes
     ----------
+    reading : FileFormat
+        How the file is read.
+    holdout : float
+        Share of the interactions to hold out and test on; 0: none.
+    split : {"random", "time", "last"}
+        Which are held out: a random share, the latest ones, or the last of each user.
     noun : str
-        What the interactions are.
+        What the interactions are called, such as "ratings".
+    model
+        The estimator.
     """
 
     reading: FileFormat
@@ -89,7 +97,7 @@ class InteractionsRun(TrainRun):
         return {**asdict(self.reading), "holdout": self.holdout, "split": self.split}
 
     def about_data(self) -> Record:
-        """Columns, and numbers of everything."""
+        """The columns, and the numbers of interactions, users and items."""
         held = 0 if self._held_out is None else len(self._held_out)
         return {
             "columns": self._content.columns,

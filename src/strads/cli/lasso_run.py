@@ -28,11 +28,12 @@ class LassoRun(LinearRun):
     A column of a CSV: [bold]strads train lasso --data houses.csv --target price --standardize --out run[/bold]
     """
 
+    # The strength of the penalty, if it is not set by `alpha_ratio` or `path`.
     alpha: Annotated[float | None, model_option(callback=positive, help="The penalty's strength itself.")] = None
 
-    command: ClassVar[str] = "lasso"
-    strength: ClassVar[str] = "alpha"
-    score: ClassVar[str] = "r2"
+    command: ClassVar[str] = "lasso"  # its name after `strads train`
+    strength: ClassVar[str] = "alpha"  # the estimator's parameter for the strength of the penalty
+    score: ClassVar[str] = "r2"  # of held-out samples, by which the best step of a path is chosen
 
     @property
     def estimator(self) -> str:  # type: ignore[override]

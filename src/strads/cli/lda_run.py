@@ -22,7 +22,12 @@ _LARGEST = 3  # topics that are shown when training ends
 
 @dataclass(frozen=True, kw_only=True)
 class LdaParameters:
-    """Parameters of the estimator."""
+    """Parameters of the estimator.
+
+    `n_components` is the number of topics and `max_iter` that of iterations, each of which draws the topic of every
+    token once. `doc_topic_prior` (α) and `topic_word_prior` (β) are kept, or fitted if `learn_priors` is not "no".
+    `sampler` says how topics are drawn; the log-likelihood is computed after each `evaluate_every` iterations.
+    """
 
     n_components: Annotated[int, model_option("--topics", min=1, help="How many to find.")] = 100
     max_iter: Annotated[int, model_option("--iterations", min=1, help="Each draws the topic of every token once.")] = (
@@ -58,20 +63,20 @@ class LdaRun(TrainRun):
     """
 
     data: Annotated[Path, data_option(help="Text, one document a line, or UCI's bag of words (docword); gzip too.")]
-    parameters: LdaParameters
-    vocab: Annotated[
+    parameters: LdaParameters  # options that are parameters of the estimator
+    vocab: Annotated[  # file of words: names of those in a bag of words, or which words of the text are counted
         Path | None, data_option(help="Words, one a line: those of the bag of words, or those of the text that count.")
     ] = None
-    words: WordOptions
-    holdout: Annotated[
+    words: WordOptions  # which words of the text are counted
+    holdout: Annotated[  # share of the documents, 0 or more but less than 1
         float, data_option(callback=share, help="Share of the documents to hold out, chosen at random, and test on.")
     ] = 0.1
 
-    command: ClassVar[str] = "lda"
-    estimator: ClassVar[str] = "LatentDirichletAllocation"
+    command: ClassVar[str] = "lda"  # its name after `strads train`
+    estimator: ClassVar[str] = "LatentDirichletAllocation"  # its class in `strads.models`
     texts: ClassVar[tuple[str, ...]] = (TOPICS,)
 
-    model: LatentDirichletAllocation = field(init=False)
+    model: LatentDirichletAllocation = field(init=False)  # the estimator
     _documents: Documents = field(init=False)
     _rest: Corpus = field(init=False)
     _held_out: Corpus | None = field(init=False)
@@ -114,7 +119,7 @@ class LdaRun(TrainRun):
         return {"vocab": self.vocab, **self._documents.words, "holdout": self.holdout}
 
     def about_data(self) -> Record:
-        """The kind of file, and numbers of everything."""
+        """The kind of file, and the numbers of documents, words and tokens."""
         corpus = self._documents.corpus
         return {
             "kind": self._documents.kind,
@@ -136,7 +141,7 @@ class LdaRun(TrainRun):
         }
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The same for people, and the largest topics."""
+        """The figures as shown to the user, and the largest topics."""
         shares, words = shares_of_topics(self.model), self.model.top_words(8)
         largest = np.argsort(-shares, kind="stable")[:_LARGEST]
         lines = [f"{shares[topic]:5.1%}  {' '.join(words[topic])}" for topic in largest]
@@ -160,7 +165,7 @@ class LdaRun(TrainRun):
 
 
 def shares_of_topics(model: LatentDirichletAllocation) -> NDArray[np.float64]:
-    """The share of all tokens that each topic has, shape (topics,)."""
+    """Return each topic's share of all tokens, of shape (topics,)."""
     counts = model.topic_word_counts_
     tokens = np.bincount(counts.indices, counts.data, counts.shape[1])
     shares: NDArray[np.float64] = tokens / tokens.sum()

@@ -35,7 +35,12 @@ _STEPS = 50  # of a path that cross-validation chooses from
 
 @dataclass(frozen=True, kw_only=True)
 class LinearParameters:
-    """Parameters of the estimators, except the strength of the penalty and the solver."""
+    """Parameters of the estimators, except the strength of the penalty and the solver.
+
+    `l1_ratio` is the share of the ℓ1 norm in the penalty: below 1, it is an elastic net. With `standardize`, columns
+    are penalized as if their standard deviation were 1; with `fit_intercept`, there is an intercept. Training ends when
+    the relative duality gap is at most `tol`, or after `max_iter` iterations.
+    """
 
     l1_ratio: Annotated[float, model_option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.")] = 1.0
     standardize: Annotated[
@@ -50,7 +55,11 @@ class LinearParameters:
 class LinearRun(SamplesRun):
     """Common base of the runs of `strads train lasso` and `strads train logistic`.
 
-    At most one option sets the strength of the penalty: `alpha` or `C` itself, `alpha_ratio`, or a `path`.
+    At most one option sets the strength of the penalty: `alpha` or `C` itself, `alpha_ratio`, or a `path`. `cv` is the
+    number of folds of a cross-validation that chooses among the strengths of the path. `schedule` determines which
+    coefficients are updated together and, unless it is "working_set", `concurrency` how many. The other `parameters`
+    are those of the estimator. Subclasses say which of its parameters is the `strength`, and which `score` of the
+    held-out samples chooses the best step of a path.
     """
 
     parameters: LinearParameters
@@ -110,7 +119,7 @@ class LinearRun(SamplesRun):
 
     @abstractmethod
     def smallest_group(self, y: NDArray[Any]) -> int:
-        """The number of samples of which each fold needs one."""
+        """Return the size of the smallest group of samples of which every fold needs a member."""
 
     @abstractmethod
     def cross_validated(self, values: list[float], folds: int) -> Any:
@@ -266,7 +275,7 @@ class LinearRun(SamplesRun):
         }
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The same for people, and the largest coefficients."""
+        """The figures as shown to the user, and the largest coefficients."""
         coef = np.ravel(self.model.coef_)
         lines = [f"{coef[place]:<+10.4g}  {self._shown_name(int(place))}" for place in largest_first(coef)[:_SHOWN]]
         rows = self.score_rows()
@@ -287,12 +296,12 @@ class LinearRun(SamplesRun):
         return rows
 
     def _intercept(self) -> float | list[float]:
-        """Return the intercept; of several classes, a list of them."""
+        """Return the intercept; for several classes, a list with one for each."""
         found: list[float] = np.ravel(self.model.intercept_).astype(float).tolist()
         return found[0] if len(found) == 1 else found
 
     def _shown_name(self, place: int) -> str:
-        """Name the coefficient at a place of all: its feature and, of several classes, its class."""
+        """Name the coefficient at a position: by its feature and, if there are several classes, its class."""
         row, column = divmod(place, len(self._samples.names))
         name = str(self._samples.names[column])
         name = f"feature {name}" if name.isdecimal() else name

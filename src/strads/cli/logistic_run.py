@@ -30,17 +30,17 @@ class LogisticRun(LinearRun):
     A column of a CSV: [bold]strads train logistic --data mail.csv --target spam --standardize --out run[/bold]
     """
 
-    C: Annotated[
+    C: Annotated[  # the strength of the penalty, inverted, if it is not set by `alpha_ratio` or `path`
         float | None, model_option("--C", callback=positive, help="Weight of the loss against the penalty, itself.")
     ] = None
-    balanced: Annotated[
+    balanced: Annotated[  # whether classes are weighted by the inverse of their sizes
         bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
 
-    command: ClassVar[str] = "logistic"
-    estimator: ClassVar[str] = "LogisticRegression"
-    strength: ClassVar[str] = "C"
-    score: ClassVar[str] = "auc"
+    command: ClassVar[str] = "logistic"  # its name after `strads train`
+    estimator: ClassVar[str] = "LogisticRegression"  # its class in `strads.models`
+    strength: ClassVar[str] = "C"  # the estimator's parameter for the strength of the penalty
+    score: ClassVar[str] = "auc"  # of held-out samples, by which the best step of a path is chosen
 
     _labels: NDArray[Any] = field(init=False)
 

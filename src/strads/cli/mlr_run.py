@@ -24,7 +24,12 @@ _SHOWN = 5  # classes that are listed
 
 @dataclass(frozen=True, kw_only=True)
 class MlrParameters:
-    """Parameters of the estimator."""
+    """Parameters of the estimator.
+
+    `penalty` is the norm that is penalized ("none" for no penalty) and `C` the weight of the loss against it. With
+    `fit_intercept`, each class has an intercept. Training ends when the relative duality gap (or, in records without
+    one, the relative gradient) is at most `tol`, or after `max_iter` iterations.
+    """
 
     penalty: Annotated[Literal["l2", "l1", "none"], model_option(help="l1 makes most coefficients 0.")] = "l2"
     C: Annotated[float, model_option("--C", callback=positive, help="Weight of the loss against the penalty.")] = 1.0
@@ -44,18 +49,18 @@ class MlrRun(SamplesRun):
     Few coefficients, of a CSV: [bold]strads train mlr --data mail.csv --target kind --penalty l1 --out run[/bold]
     """
 
-    parameters: MlrParameters
-    balanced: Annotated[
+    parameters: MlrParameters  # options that are parameters of the estimator
+    balanced: Annotated[  # whether classes are weighted by the inverse of their sizes
         bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
-    weights: Annotated[
+    weights: Annotated[  # name of the column with the weights of samples; None: all weigh the same
         str | None, data_option(metavar="COLUMN", help="Column with the weight of each sample, 0 or more; no feature.")
     ] = None
 
     _weights: NDArray[np.float64] | None = field(init=False, default=None)
 
-    command: ClassVar[str] = "mlr"
-    estimator: ClassVar[str] = "MultinomialLogisticRegression"
+    command: ClassVar[str] = "mlr"  # its name after `strads train`
+    estimator: ClassVar[str] = "MultinomialLogisticRegression"  # its class in `strads.models`
 
     def recorded_parameters(self) -> Record:
         """Parameters of the estimator."""
@@ -108,7 +113,7 @@ class MlrRun(SamplesRun):
         return [*super().announcement(), f"{len(labels)} classes: {shown}"]
 
     def about_data(self) -> Record:
-        """The kind of file, and numbers of everything."""
+        """The kind of file, and the numbers of samples, features, entries and classes."""
         return super().about_data() | {"classes": len(np.unique(self._y))}
 
     def figures(self, last: Mapping[str, Any]) -> Record:
@@ -126,7 +131,7 @@ class MlrRun(SamplesRun):
         return float(last.get("relative_gap", last.get("relative_gradient", math.inf)))
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The same for people."""
+        """The figures as shown to the user."""
         rows = self.score_rows()
         coef = self.model.coef_
         if self.parameters.penalty == "l1":

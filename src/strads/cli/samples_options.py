@@ -1,4 +1,4 @@
-"""Options that say how samples are read, and which of them are measured on."""
+"""Options for how samples are read, and which of them the model is tested on."""
 
 import csv
 from dataclasses import asdict, dataclass
@@ -35,7 +35,12 @@ TargetOption = Annotated[str | None, data_option(metavar="COLUMN", help="Column 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """How a file of samples is read."""
+    """How a file of samples is read.
+
+    The targets are in the file `labels` or in the column `target` of a CSV. Of its other columns those in `drop` are
+    left out, and those in `categorical` become a feature for each category; both are comma-separated names, see
+    `column_names`. `names` is a file of names for the features.
+    """
 
     labels: LabelsOption = None
     target: TargetOption = None
@@ -53,7 +58,11 @@ class DesignOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(DesignOptions):
-    """How samples are read, and which of them are measured on."""
+    """How samples are read, and which ones the model is tested on.
+
+    Those are the samples in the file `test`, with targets in `test_labels` if they are in a file of their own; or a
+    random share `holdout` of the samples, 0 for none.
+    """
 
     test: Annotated[
         Path | None, data_option(help="Samples to test on; of a path, the model that is best on them is kept.")

@@ -1,4 +1,4 @@
-"""One training of a model of samples: reading them, holding some out, and the table of coefficients."""
+"""Common base of the runs that train on samples: reading them, holding some out, and the table of coefficients."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -27,7 +27,12 @@ IterationsOption = Annotated[int, model_option(min=1, help="Iterations, at most.
 
 @dataclass(kw_only=True)
 class SamplesRun(TrainRun):
-    """Common base of the runs of `strads train lasso`, `logistic` and `mlr`."""
+    """Common base of the runs of `strads train lasso`, `logistic` and `mlr`.
+
+    `data` is the file of samples; `options` say how it is read, and what the `model` is tested on. The coefficients
+    are one of the `texts` that are saved with the model. It cannot be saved before training ends
+    (`saves_while_training`).
+    """
 
     data: SamplesOption
     options: SampleOptions
@@ -44,10 +49,10 @@ class SamplesRun(TrainRun):
 
     @abstractmethod
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
-        """The targets, in the estimator's format; those of `data` are asked for first."""
+        """Return the targets in the estimator's format; called for the samples of `data` first."""
 
     def read(self) -> None:
-        """Read the samples to learn from, and those to measure on."""
+        """Read the samples to train on, and those to test on."""
         options = self.options
         if options.test is None and options.test_labels is not None:
             raise InputError(f"{options.test_labels}: give the samples that these labels are of as --test")
@@ -69,7 +74,7 @@ class SamplesRun(TrainRun):
         return [self._samples.describe(self._held_out), *([note] if note else [])]
 
     def complete_model(self) -> None:
-        """Let the model know the names of its columns, by which `strads predict` finds them in other files."""
+        """Give the model the names of its columns, by which `strads predict` finds them in other files."""
         features = self._samples.features
         if not isinstance(features.names, range) or features.first != 1:
             self.model.feature_names_in_ = np.array([str(name) for name in features.names], object)
@@ -83,7 +88,7 @@ class SamplesRun(TrainRun):
         self._scores = self.measured(self.model)
 
     def score_rows(self) -> list[tuple[str, str]]:
-        """The scores for people."""
+        """Labels and values of the scores, as shown to the user."""
         return [(f"held-out {SCORE_NAMES[name]}", f"{value:.4f}") for name, value in self._scores.items()]
 
     def arguments(self) -> Record:
@@ -91,7 +96,7 @@ class SamplesRun(TrainRun):
         return self.options.recorded()
 
     def about_data(self) -> Record:
-        """The kind of file, and numbers of everything."""
+        """The kind of file, and the numbers of samples, features and stored entries."""
         rows, columns = self._samples.X.shape
         return {
             "kind": self._samples.kind,
@@ -114,7 +119,7 @@ class SamplesRun(TrainRun):
         return {COEFFICIENTS: "\n".join(lines) + "\n"}
 
     def _classes(self) -> list[Any]:
-        """Return the class that each row of coefficients speaks for; nothing if there are no classes."""
+        """Return the class that each row of coefficients belongs to; an empty list if there are no classes."""
         classes = getattr(self.model, "classes_", np.empty(0)).tolist()
         return classes[-len(np.atleast_2d(self.model.coef_)) :] if classes else []
 
@@ -126,7 +131,7 @@ def largest_first(coef: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _divided(path: Path, samples: Samples, part: float, seed: int) -> tuple[Samples, Samples]:
-    """Return samples without a part chosen at random, and that part."""
+    """Split samples at random: return those to train on, and the share `part` that is held out."""
     count = samples.X.shape[0]
     held = round(part * count)
     if not 0 < held < count:

@@ -13,7 +13,7 @@ _FIRST = 2.0  # seconds of training before the first one
 class Savable(Protocol):
     """A model that can be saved."""
 
-    n_iter_: Any
+    n_iter_: Any  # number of iterations so far, or an array of such numbers
 
     def save(self, path: Path) -> None:
         """Write the model to a file."""

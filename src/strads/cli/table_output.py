@@ -23,10 +23,13 @@ _ROWS = 1 << 16  # that are made text at a time
 class Output:
     """Options of a command that writes a table.
 
+    The table goes to the file `out`, or to standard output if that is None. An existing file is replaced only with
+    `overwrite`; with `debug`, errors come with a traceback.
+
     Raises
     ------
     ArgumentError, InputError
-        For another ending, a folder that is not there, or a file that is there already: before any work is done.
+        For an unknown file extension, a missing folder, or a file that exists already: before any work is done.
     """
 
     out: Annotated[
@@ -54,7 +57,7 @@ class Output:
         columns : dict of str → array
             All of the same length.
         what : str
-            What the rows are, to say how many a file has.
+            What the rows are called in the message that says how many were written.
         """
         table = pa.table(columns)
         if self.out is None:

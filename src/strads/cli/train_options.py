@@ -23,7 +23,13 @@ DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Where):
-    """Options of all commands of `strads train`."""
+    """Options of all commands of `strads train`.
+
+    The model and the metrics are written to the directory `out`, where `overwrite` replaces an earlier run. Every
+    `checkpoint_every` iterations the state of training is saved to the directory or URL `checkpoint`, if given;
+    `resume` continues from there. `seed` is the seed of the model, and of the choice of held-out data. `quiet` prints
+    nothing but errors; with `debug`, these come with a traceback.
+    """
 
     out: Annotated[Path, run_option(help="Directory for the model and the metrics.")]
     seed: Annotated[int, run_option(min=0, help="Same seed, same model.")] = 0
@@ -65,7 +71,7 @@ class Common(Where):
 
 
 def _accepting(is_valid: Callable[[float], bool], problem: str) -> Callable[[float | None], float | None]:
-    """Return the check of the value of an option; one that is not given is valid."""
+    """Return the callback that checks the value of an option; None, an option that is not given, is valid."""
 
     def check(value: float | None) -> float | None:
         if value is not None and not is_valid(value):

@@ -30,12 +30,12 @@ Record = dict[str, Any]
 class Estimator(Savable, Protocol):
     """What a run requires of its model."""
 
-    max_iter: int
-    history_: list[Record]
-    shown: ClassVar[Shown]
+    max_iter: int  # largest number of iterations
+    history_: list[Record]  # one record per iteration
+    shown: ClassVar[Shown]  # what the progress display shows of a record
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is something learnt."""
+        """Whether the model has been trained, at least in part."""
         ...
 
 
@@ -63,7 +63,7 @@ class TrainRun(ABC):
     saves_while_training : bool
         Whether the model can be saved between iterations.
     ends_iterations : bool
-        Whether an interrupt waits for the current iteration's record: otherwise no valid model would be left.
+        Whether an interrupt takes effect only after the current iteration, as it would leave no valid model before.
     """
 
     data: Path
@@ -123,11 +123,11 @@ class TrainRun(ABC):
         return {name: last.get(name) for name in self.shown.measures}
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Names and values of the results for people."""
+        """Labels and values of the results, as shown to the user."""
         return [(label, format_figure(last[name])) for name, label in self.shown.measures.items() if name in last]
 
     def prepare(self, console: Console) -> None:
-        """Do what comes before training, and may take long; its progress is shown."""
+        """Do whatever has to precede training and may take long; `console` shows its progress."""
         return
 
     def complete_model(self) -> None:

@@ -17,7 +17,14 @@ from strads.models import LinkPrediction, TransE, read_labels, read_triples
 
 @dataclass(frozen=True, kw_only=True)
 class TransEParameters:
-    """Parameters of the estimator."""
+    """Parameters of the estimator.
+
+    `n_components` is the length of the vectors, `max_iter` the number of passes over the triples, and `norm` the p of
+    the distance's ℓp norm. Each triple is compared with `n_negatives` triples of which one end is replaced: `negatives`
+    determines how often it is which end, `adversarial_temperature` how much more the nearest of them count. `loss` is
+    "margin" or "logistic", and `margin` its γ. `normalization` says whether entities are scaled to norm 1, or to at
+    most 1. `learning_rate` is the step size at the start.
+    """
 
     n_components: Annotated[int, model_option("--dimensions", min=1, help="Length of the vectors.")] = 50
     max_iter: Annotated[int, model_option("--epochs", min=1, help="Passes over the triples.")] = 100
@@ -49,7 +56,7 @@ class TransERun(TrainRun):
     data: Annotated[
         Path, data_option(help="Triples: head, relation, tail, separated by tabs; or OpenKE's train2id.txt; gzip too.")
     ]
-    parameters: TransEParameters
+    parameters: TransEParameters  # options that are parameters of the estimator
     test: Annotated[Path | None, data_option(help="Triples to test on.")] = None
     known: Annotated[
         list[Path] | None,
@@ -60,10 +67,10 @@ class TransERun(TrainRun):
     entities: Annotated[Path | None, data_option(help="Names of entity ids (entity2id.txt).")] = None
     relations: Annotated[Path | None, data_option(help="Names of relation ids (relation2id.txt).")] = None
 
-    command: ClassVar[str] = "transe"
-    estimator: ClassVar[str] = "TransE"
+    command: ClassVar[str] = "transe"  # its name after `strads train`
+    estimator: ClassVar[str] = "TransE"  # its class in `strads.models`
 
-    model: TransE = field(init=False)
+    model: TransE = field(init=False)  # the estimator
     _triples: NDArray[Any] = field(init=False)
     _test: NDArray[Any] | None = field(init=False, default=None)
     _known: list[NDArray[Any]] = field(init=False)
@@ -124,7 +131,7 @@ class TransERun(TrainRun):
         return {name: getattr(self, name) for name in ("test", "entities", "relations")} | {"known": self.known or []}
 
     def about_data(self) -> Record:
-        """Numbers of everything."""
+        """The numbers of triples, entities and relations."""
         counts = {kind: labels if isinstance(labels, int) else len(labels) for kind, labels in self._labels.items()}
         return {"triples": len(self._triples), "test_triples": 0 if self._test is None else len(self._test), **counts}
 

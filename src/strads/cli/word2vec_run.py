@@ -18,7 +18,13 @@ _SHOWN = (50, 150, 400)  # ranks of words whose neighbours are shown
 
 @dataclass(frozen=True, kw_only=True)
 class Word2VecParameters:
-    """Parameters of the estimator."""
+    """Parameters of the estimator.
+
+    Words with fewer than `min_count` tokens are left out; of the rest, the `max_final_vocab` most frequent are kept.
+    `vector_size` is the length of the vectors, `window` the largest distance between the words of a pair, `negative`
+    the number of negative samples of each, and `epochs` the number of passes over the text. The learning rate falls
+    from `alpha` to `min_alpha`. Words whose share of the text exceeds `sample` are subsampled.
+    """
 
     min_count: Annotated[int, data_option(min=1, help="Leave out words that occur less often.")] = 5
     max_final_vocab: Annotated[
@@ -48,16 +54,17 @@ class Word2VecRun(TrainRun):
     """
 
     data: Annotated[Path, data_option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.")]
-    parameters: Word2VecParameters
-    tokens: Annotated[
+    parameters: Word2VecParameters  # options that are parameters of the estimator
+    tokens: Annotated[  # what a token of a line is
         Literal["words", "whitespace"],
         data_option(help="words: runs of letters, digits and underscores; whitespace: split at white space only."),
     ] = "words"
-    lowercase: Annotated[bool, data_option(help="Convert to lower case.")] = True
-    pairs: Annotated[
+    lowercase: Annotated[bool, data_option(help="Convert to lower case.")] = True  # before words are counted
+    pairs: Annotated[  # file of word pairs and their similarities, to compare those of the model with
         Path | None,
         data_option(help="Pairs of words and people's judgement of their similarity (tab separated), to compare with."),
     ] = None
+    # Whether to train a continuous bag of words in place of skip-gram.
     cbow: Annotated[bool, model_option("--cbow", help="Continuous bag of words instead of skip-gram; one thread.")] = (
         False
     )
@@ -66,10 +73,10 @@ class Word2VecRun(TrainRun):
         run_option(help="Write the vectors to this file, too, in the format of word2vec (binary if it ends in .bin)."),
     ] = None
 
-    command: ClassVar[str] = "word2vec"
-    estimator: ClassVar[str] = "Word2Vec"
+    command: ClassVar[str] = "word2vec"  # its name after `strads train`
+    estimator: ClassVar[str] = "Word2Vec"  # its class in `strads.models`
 
-    model: Word2Vec = field(init=False)
+    model: Word2Vec = field(init=False)  # the estimator
     _sentences: Sentences = field(init=False)
     _words: WordCounts = field(init=False)
     _evaluation: WordPairEvaluation | None = field(init=False, default=None)
@@ -118,7 +125,7 @@ class Word2VecRun(TrainRun):
         return {name: getattr(self, name) for name in ("tokens", "lowercase", "pairs", "vectors")}
 
     def about_data(self) -> Record:
-        """Numbers of everything."""
+        """The numbers of sentences, tokens and words."""
         return {
             "sentences": len(self._sentences),
             "tokens": self._sentences.n_tokens,
@@ -132,7 +139,7 @@ class Word2VecRun(TrainRun):
         return {"loss": last.get("objective"), "word_pairs": pairs}
 
     def results(self, last: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The same for people, and some neighbours."""
+        """The figures as shown to the user, and the neighbours of some words."""
         model = self.model
         shown = [model.vocabulary_[rank] for rank in _SHOWN if rank < len(model.vocabulary_)] or model.vocabulary_[:1]
         neighbours = [f"{word}: {' '.join(other for other, _ in model.most_similar(word, topn=6))}" for word in shown]

@@ -22,10 +22,18 @@ class Cluster(ABC):
 
     Attributes
     ----------
+    backend
+        Its name in `strads.init`.
     size
         Number of nodes.
     threads
         Threads per node.
+    timeout
+        Seconds that a node waits for another before it raises NodeFailure.
+    runs
+        Number of the latest program run; runs are counted from 1.
+    closed
+        Whether the nodes have been ended.
     is_local
         Whether the driver's process is the only node.
     before_close

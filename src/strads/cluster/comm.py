@@ -27,10 +27,10 @@ _SLICED = 1 << 16  # larger arrays (in bytes) are reduced in slices, one per nod
 
 @dataclass
 class Traffic:
-    """What a node has sent."""
+    """What a node has sent to other nodes."""
 
-    bytes_sent: int = 0
-    messages_sent: int = 0
+    bytes_sent: int = 0  # in messages and puts
+    messages_sent: int = 0  # and puts
 
     def since(self, earlier: "Traffic") -> "Traffic":
         """Return the difference."""
@@ -51,6 +51,8 @@ class Comm(ABC):
     ----------
     rank, size
         Number of this node, from 0, and the number of nodes.
+    hosts
+        Name of each node's host, by rank.
     timeout
         Seconds that a wait may last.
     traffic

@@ -20,20 +20,20 @@ class Arrival:
     """Memory into which a `put` from another node will be written."""
 
     def __init__(self, run: int, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None):
-        self.run = run
-        self.source = source
-        self.tag = tag
-        self.memory = memory
-        self.done = False
-        self.on_arrival = on_arrival
+        self.run = run  # number of the program run that the put belongs to
+        self.source = source  # rank of the sender
+        self.tag = tag  # chosen by the program, tells a sender's puts from each other
+        self.memory = memory  # as many bytes as the put has
+        self.done = False  # whether they have been written
+        self.on_arrival = on_arrival  # called by the receiving thread just before `done` is set
 
 
 class Inbox:
     """Arrivals by sender and tag. Any thread may deliver; only the node itself takes."""
 
     def __init__(self) -> None:
-        self.run = 0
-        self.failure: BaseException | None = None
+        self.run = 0  # number of the current program run
+        self.failure: BaseException | None = None  # what has ended the current run on this node or another
         self._failed_run = 0
         self.deliveries = 0  # count, by which waiting threads recognize news
         self._news = threading.Condition()

@@ -13,8 +13,8 @@ Bytes = NDArray[np.uint8]
 class Message(NamedTuple):
     """A serialized value; the buffers are the memory of its arrays, not copies."""
 
-    header: bytes
-    buffers: tuple[Bytes, ...]
+    header: bytes  # pickle of the value, without the contents of its arrays
+    buffers: tuple[Bytes, ...]  # those contents, in the order in which the pickle refers to them
 
     @property
     def nbytes(self) -> int:

@@ -18,11 +18,11 @@ from strads.cluster.thread_team import ThreadTeam
 class NodeInfo:
     """Where a node runs, for messages and `strads info`."""
 
-    rank: int
-    host: str
-    pid: int
-    cores: int
-    threads: int
+    rank: int  # number of the node, from 0
+    host: str  # name of its host
+    pid: int  # of the process that it is, or is part of
+    cores: int  # that this process may use
+    threads: int  # its compute threads
 
 
 class Node:
@@ -76,9 +76,9 @@ class Node:
 class ProgramCall:
     """One run of a node program, as the driver sends it to a node."""
 
-    run: int
+    run: int  # number of the run
     program: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    arguments: tuple[Any, ...]  # those common to all nodes, then this node's own
     discarded: Sequence[str] = ()  # names of stored objects to drop
 
 
@@ -86,11 +86,11 @@ class ProgramCall:
 class Outcome:
     """How a node program ended on one node."""
 
-    rank: int
-    value: Any = None
-    error: BaseException | None = None
-    trace: str = ""
-    seconds: float = field(default=0.0, compare=False)
+    rank: int  # of the node
+    value: Any = None  # what the program returned
+    error: BaseException | None = None  # the exception that it raised instead
+    trace: str = ""  # the exception's traceback as text
+    seconds: float = field(default=0.0, compare=False)  # time of the run on this node
 
 
 def execute_call(node: Node, call: ProgramCall) -> Outcome:

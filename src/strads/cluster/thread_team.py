@@ -11,7 +11,7 @@ _working_for: contextvars.ContextVar[tuple["ThreadTeam", ...]] = contextvars.Con
 
 
 class ThreadTeam:
-    """Threads that stay alive between calls. The calling thread only waits, so it can be interrupted."""
+    """`size` threads that stay alive between calls. The calling thread only waits, so it can be interrupted."""
 
     def __init__(self, size: int, name: str = "strads"):
         self.size = size

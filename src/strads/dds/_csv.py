@@ -22,11 +22,11 @@ _SNIFFED_LINES = 100
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """Format of a file; None and "auto" mean detection."""
+    """Format of a file, as in `read_csv`."""
 
-    delimiter: str | None = None
-    header: Header = "auto"
-    comment: str | None = None
+    delimiter: str | None = None  # text between fields; None: detected
+    header: Header = "auto"  # whether the first line names the columns; "auto": detected
+    comment: str | None = None  # how lines begin that are skipped; None: there are none
 
     def __post_init__(self) -> None:
         for name, text in (("delimiter", self.delimiter), ("comment", self.comment)):

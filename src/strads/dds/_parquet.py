@@ -24,10 +24,10 @@ class RowGroups:
     The columns that are read by default are those of the file `like`.
     """
 
-    name: str
-    groups: range
+    name: str  # path of the file
+    groups: range  # numbers of the row groups
     first_row: int
-    like: str
+    like: str  # path of another file, or of the same
 
 
 def share_row_groups(names: Sequence[str], nodes: int) -> list[list[RowGroups]]:
@@ -56,7 +56,11 @@ def _group_sizes(name: str) -> list[int]:
 
 
 class ParquetPart:
-    """Reads row groups: the columns of a record, or all numeric ones; see `PartReader` for the attributes."""
+    """Reads row groups: the columns of a record, or all numeric ones.
+
+    `part` names the row groups. `newlines` is always 0 and `first` None, as there are no lines, and all records have
+    the same dtype.
+    """
 
     def __init__(self, part: RowGroups, record: np.dtype | None):
         self.part = part

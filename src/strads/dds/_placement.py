@@ -18,7 +18,7 @@ from strads.errors import CheckpointError, NodeFailure
 
 
 class Content:
-    """The rows of a table, wherever they are, and their version."""
+    """The rows of a table, wherever they are, their shape and dtype (`layout`), and their `version`."""
 
     def __init__(self, layout: Layout, home: Storage | None, spread: Spread | None = None):
         self.layout = layout

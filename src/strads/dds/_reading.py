@@ -25,8 +25,8 @@ class PartReader(Protocol):
     """Reads one part of a file; see `TextPart`, `CsvPart` and `ParquetPart`."""
 
     part: Any  # has a name
-    newlines: int
-    first: First | None
+    newlines: int  # line ends in the part, up to where it was read
+    first: First | None  # shape and place of the first result; None if there is none yet, or results cannot differ
 
     def read(self, first_line: int, first: First | None) -> tuple[Any, First | None]:
         """Read the lines of the part; `first` is the required shape, and the second result the shape found."""

@@ -71,8 +71,9 @@ def shape_of(result: Any, source: Source, at: Any) -> Shape:
 class Columns:
     """Results as arrays: a single one for numbers and sequences, one per position of a row or field of a record.
 
-    `lengths` are those of sequences. `stands_for_values`: whether empty columns have the dtypes of columns that had
-    values; the dtypes of empty sequences are arbitrary.
+    `shape` is what all results have in common. `lengths`, of shape (results,), are those of sequences, whose numbers
+    are concatenated. `stands_for_values`: whether empty columns have the dtypes of columns that had values; the dtypes
+    of empty sequences are arbitrary.
     """
 
     shape: Shape

@@ -26,6 +26,8 @@ class Spread:
     ----------
     cluster, name
         `node.store[name]` is a `Shard` on every node of the cluster.
+    layout
+        Shape and dtype of the whole table.
     bounds : (nodes + 1,) int64
         Node p holds the rows `bounds[p]:bounds[p + 1]`.
     discard

@@ -60,7 +60,7 @@ def check_file(path: FilePath) -> str:
 class Part:
     """The lines of a file that start at the bytes `start..stop - 1`; without `stop`, to the end of the file."""
 
-    name: str
+    name: str  # path of the file
     start: int = 0
     stop: int | None = None
 

@@ -95,7 +95,7 @@ def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
 
 
 class ById:
-    """Compares by identity and keeps its object alive, so that the identity stays unique."""
+    """A key that compares `value` by identity, and keeps it alive so that no other object gets the same identity."""
 
     def __init__(self, value: Any):
         self.value = value

@@ -43,11 +43,11 @@ class TableArgument:
     A map is the table of its values, with an `index` of its keys.
     """
 
-    name: str
-    storage: Storage
+    name: str  # of the body's parameter
+    storage: Storage  # the rows
     table: dvector | None
-    relaxed: bool = False
-    readonly: bool = False
+    relaxed: bool = False  # whether each lane writes to a replica
+    readonly: bool = False  # whether it was passed as `strads.readonly(v)`
     index: HashIndex | None = None
 
     @property
@@ -123,8 +123,8 @@ class TableArgument:
 class AccumulatorArgument:
     """A sum that the body adds to."""
 
-    name: str
-    accumulator: Accumulator
+    name: str  # of the body's parameter
+    accumulator: Accumulator  # the user's, or another of the same type
     ragged = False
     keyed = False
 
@@ -147,8 +147,8 @@ class AccumulatorArgument:
 class ScalarArgument:
     """A number, a bool, None, or a tuple of them."""
 
-    name: str
-    value: Any
+    name: str  # of the body's parameter
+    value: Any  # as passed to compiled code
     ragged = False
     keyed = False
 
@@ -216,7 +216,7 @@ class BoundArguments:
 
     arguments: tuple[Argument, ...]
     same: tuple[int, ...]  # for each argument, the first one with the same table
-    float_dtype: np.dtype[Any]
+    float_dtype: np.dtype[Any]  # of Python floats, among the arguments and in the body
     overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory, but are not the same table
     has_values: bool = False  # whether tables have all their values here
 

@@ -15,9 +15,9 @@ class LoopIndices:
     """Loop indices by position; a range is never materialized."""
 
     def __init__(self, start: int, step: int, values: NDArray[np.int64], length: int):
-        self.start = start
-        self.step = step
-        self.values = values  # empty for a range
+        self.start = start  # of the range; otherwise 0
+        self.step = step  # of the range; otherwise 1
+        self.values = values  # (length,); empty for a range
         self._length = length
 
     @classmethod

@@ -53,12 +53,12 @@ class LoopProgram:
     ):
         self.body = body
         self._fingerprint = fingerprint(body)
-        self.compile_seconds = 0.0
-        self.used = False
+        self.compile_seconds = 0.0  # spent on analysis and compilation so far
+        self.used = False  # whether a call has reported what was spent before its own compilation
         with self._compiling():
-            self.facts = facts or self._analyse(bound)
+            self.facts = facts or self._analyse(bound)  # what the analysis has found out about the body
         self._may_reorder = fastmath
-        self.cast = Cast.of(bound, self.facts, by_element=by_element)
+        self.cast = Cast.of(bound, self.facts, by_element=by_element)  # roles of the arguments
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
         self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}

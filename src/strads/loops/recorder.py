@@ -38,10 +38,10 @@ class TaskFailed(Exception):
 class Log:
     """Buffers of one thread for one chunk."""
 
-    state: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    rows: NDArray[np.integer]
-    tags: NDArray[np.uint8]
+    state: NDArray[np.int64]  # (SLOTS + tables,): position of the current task, then scratch slots in use per table
+    counts: NDArray[np.int32]  # (tasks,): accesses of each task
+    rows: NDArray[np.integer]  # row of each access, counted from 0; as many as there is room for
+    tags: NDArray[np.uint8]  # of the same accesses: twice the table's number, plus 1 for a write
 
 
 class Copies:

@@ -1,4 +1,4 @@
-"""Figures of a training for people: rates, measures, times."""
+"""Figures of a training, formatted for the user: rates, measures, times."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def samples_per_second(history: Sequence[Mapping[str, Any]]) -> float:
 
 
 def format_rate(rate: float, unit: str) -> str:
-    """A throughput for people, such as "52.1 M ratings/s"; an unknown one is a dash."""
+    """Format a throughput, such as "52.1 M ratings/s"; an unknown one is a dash."""
     if not math.isfinite(rate):
         return f"– {unit}/s"
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -34,14 +34,14 @@ def format_rate(rate: float, unit: str) -> str:
 
 
 def format_figure(value: float) -> str:
-    """A measure for people, such as "0.9042", "1,203" or "3.2e-07"."""
+    """Format a measure, such as "0.9042", "1,203" or "3.2e-07"."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"
 
 
 def format_duration(seconds: float) -> str:
-    """A time for people: "0:07", "12:30", "3:05:00"."""
+    """Format a time, such as "0:07", "12:30", "3:05:00"."""
     minutes, second = divmod(max(0, round(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

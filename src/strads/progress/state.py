@@ -19,7 +19,7 @@ class Shown:
     Attributes
     ----------
     measures : dict of str → str
-        Keys of a record, and labels for people, for instance `{"rmse": "RMSE"}`.
+        Keys of a record → labels shown to the user, for instance `{"rmse": "RMSE"}`.
     unit : str
         Unit of `samples` in the records.
     period : str
@@ -38,7 +38,21 @@ class Shown:
 
 
 class State:
-    """State of a training so far."""
+    """How far a training has come.
+
+    Attributes
+    ----------
+    epochs : int or None
+        Largest number of epochs; None if unknown.
+    shown : Shown
+        What is shown of the records.
+    beginning : str
+        Text until the first epoch is done.
+    done : int
+        Number of the latest epoch.
+    rate : float
+        Samples per second between the latest two records; NaN until there are two.
+    """
 
     def __init__(self, epochs: int | None, shown: Shown) -> None:
         self.epochs = epochs
@@ -51,19 +65,19 @@ class State:
         self._ended: float | None = None
 
     def begin(self) -> None:
-        """Training begins."""
+        """Record that training begins now."""
         self._began = self._first = self._latest = time.monotonic()
 
     def compiles(self) -> None:
-        """Something is being compiled."""
+        """Record that something is being compiled."""
         self.beginning = COMPILING
 
     def end(self) -> None:
-        """Training has ended."""
+        """Record that training has ended."""
         self._ended = time.monotonic()
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """An epoch is done."""
+        """Record that an epoch is done."""
         self._latest = time.monotonic()
         if self._record is None:
             self._first = self._latest

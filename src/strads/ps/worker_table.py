@@ -14,7 +14,7 @@ from strads.ps._values import as_matrix, checked_rows, checked_values
 
 
 class WorkerTable:
-    """A table as a worker sees it during a run. Must be used only by the worker's own thread."""
+    """A table, with values of a NumPy `dtype`, as a worker sees it during a run; for the worker's own thread only."""
 
     def __init__(self, endpoint: Endpoint, format: TableFormat, worker: int):
         self._endpoint = endpoint

@@ -42,6 +42,11 @@ class Engine:
         The data of each worker, or a function of the worker's number that creates them on its node.
     threads
         Threads to use on a single process.
+
+    Attributes
+    ----------
+    version
+        Increases whenever the model may have changed, for checkpoints.
     """
 
     def __init__(self, program: Any, kind: type, data: WorkersData, threads: int | None):

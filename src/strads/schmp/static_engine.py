@@ -56,6 +56,11 @@ class StaticEngine(Engine):
     threads : int, optional
         Threads to use on a single process; by default those of `strads.init`.
 
+    Attributes
+    ----------
+    iterations : int
+        Number of iterations run so far.
+
     Raises
     ------
     ArgumentError

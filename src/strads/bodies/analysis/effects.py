@@ -64,12 +64,12 @@ class Access:
 class Decision:
     """A place whose outcome depends on values: an index within a row, a size, a function that refuses some values."""
 
-    sources: Sources
+    sources: Sources  # what determines the outcome
     control: Sources  # what determines whether it is reached
     number: tuple[int, int] | None  # value numbers of the array that is indexed, and of the index
-    fits: Fits | None  # None: unknown
-    place: tuple[int, int]
-    line: int
+    fits: Fits | None  # it succeeds if the first size of each pair is at most the second; None: unknown
+    place: tuple[int, int]  # block and statement
+    line: int  # in the user's file
 
 
 @dataclass

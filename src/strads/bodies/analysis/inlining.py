@@ -48,7 +48,7 @@ class Inlined:
     `branches`: block → the branch at its end, for branches in the source; empty if some function could not be inlined.
     """
 
-    ir: Any
+    ir: Any  # a `numba.core.ir.FunctionIR`
     branches: dict[int, Branch]
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class Field:
     """A field of a record: a number, or an array of numbers inside the record."""
 
-    name: str
-    shape: tuple[int, ...] = ()
-    floating: bool = False
+    name: str  # in the record dtype
+    shape: tuple[int, ...] = ()  # of the array; (): a number
+    floating: bool = False  # its values are floats
     integer: bool = False  # its values are signed integers, or unsigned ones of at most 32 bits
 
 
@@ -19,8 +19,8 @@ class TableKind:
 
     depth: int  # number of integer indices that lead to a value (ragged rows: 2) or to a record
     fields: tuple[Field, ...] = ()  # fields of the records
-    relaxed: bool = False
-    readonly: bool = False
+    relaxed: bool = False  # conflicts between tasks do not count: each lane writes to a replica
+    readonly: bool = False  # declared as only read: the body must not write it
     floating: bool = False  # its values are floats
     integer: bool = False  # they are signed integers, or unsigned ones of at most 32 bits
     keyed: bool = False  # a map: its rows are selected by keys

@@ -35,6 +35,12 @@ class Memory:
 
     Attributes
     ----------
+    kinds
+        Position of each table among the arguments → its kind.
+    numbers
+        Value numbers of the body's variables and operations.
+    next_index
+        Value number of k + 1, where k is the loop index.
     effects
         Effects seen so far.
     place, line, control

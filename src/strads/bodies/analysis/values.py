@@ -27,7 +27,7 @@ class Part:
     `depth` is the number of integer indices that lead to a single value, or to a record without a selected field.
     """
 
-    argument: int
+    argument: int  # position of the table among the arguments
     depth: int | None  # None: not known
     whole: bool  # the table itself, or some of its rows
     keyed: bool = False  # a map: its rows are selected by keys
@@ -55,7 +55,7 @@ Reference = Part | Local
 class Value:
     """Abstract value of a variable in SSA form."""
 
-    references: frozenset[Reference] = frozenset()
+    references: frozenset[Reference] = frozenset()  # memory that it may be; none for a number
     sources: Sources = NOTHING  # arguments whose contents determine the value; for memory: which memory it is
     length: Sources = NOTHING  # what determines the shape of the memory, apart from its `Local`s
     items: "tuple[Value, ...] | None" = None  # items of a tuple
@@ -66,7 +66,7 @@ class Value:
     size: Size | None = None  # the size that it equals
     sizes: tuple[Size | None, ...] = ()  # of a shape, if their number is known
     below: Size | None = None  # a size that the value is below, and it is not negative
-    is_slice: bool = False
+    is_slice: bool = False  # whether it may be a slice
     is_shape: bool = False  # a tuple of sizes
     segment: int | None = None  # an array A such that the value is in A[k]:A[k + 1], or is this slice
     near: int | None = None  # a table of which `near` has drawn this row

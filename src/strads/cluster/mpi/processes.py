@@ -11,11 +11,11 @@ from pathlib import Path
 class Process:
     """One process of the job, as the others know it."""
 
-    host: str
+    host: str  # name of the host
     machine: str  # processes of one machine can see each other's pids
-    pid: int
-    started: str
-    cores: frozenset[int]
+    pid: int  # process number in its pid namespace
+    started: str  # time of its start, in clock ticks since boot; empty where there is no /proc
+    cores: frozenset[int]  # numbers of the cores that it may use
 
     @classmethod
     def this(cls) -> "Process":

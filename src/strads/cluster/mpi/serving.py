@@ -23,8 +23,8 @@ _GRACE = 2.0  # seconds for the launcher to end an abandoned process
 class Configuration:
     """Settings that the driver sends to its nodes."""
 
-    threads: int
-    timeout: float
+    threads: int  # of each node
+    timeout: float  # seconds that a node waits for another
     path: list[str]  # where the driver finds its modules
 
 

@@ -52,6 +52,15 @@ class Transport:
         The module mpi4py.MPI; MPI is initialized.
     inbox
         Receives the messages and puts for programs.
+
+    Attributes
+    ----------
+    rank, size
+        Number of this process, from 0, and the number of processes.
+    guard
+        The lock, which also defers signals.
+    on_command
+        Called with source, run, kind and content of each control message, on the thread that has received it.
     """
 
     def __init__(self, mpi: Any, inbox: Inbox):

@@ -36,7 +36,7 @@ class Command(IntEnum):
 
 
 class MpiComm(Comm):
-    """Messages over MPI."""
+    """Messages over MPI, carried by `transport`."""
 
     def __init__(self, mpi: Any, hosts: list[str], timeout: float):
         super().__init__(mpi.COMM_WORLD.Get_rank(), mpi.COMM_WORLD.Get_size(), hosts, timeout)
@@ -87,8 +87,20 @@ class World:
 
     Attributes
     ----------
+    pid
+        This process, which has initialized MPI: in a forked child, the pid is another one.
+    rank, size
+        Number of this process, from 0, and the number of processes.
+    processes
+        All processes of the job.
+    comm, transport
+        Connection to the other processes, as programs use it, and what carries its messages.
     failure
         Why the job cannot continue, once a process is lost.
+    is_serving
+        Whether this process runs the programs of the driver, which is another process.
+    watcher
+        Active while a program runs: receives messages, and looks for lost processes.
     """
 
     def __init__(self, timeout: float):

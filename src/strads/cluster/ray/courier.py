@@ -29,10 +29,10 @@ Batch = tuple[list[tuple[int, int, bytes | None, tuple[int, ...]]], list[list[An
 class Item(NamedTuple):
     """A message, or (without a header) a put."""
 
-    run: int
-    tag: int
-    header: bytes | None
-    buffers: Sequence[Bytes]
+    run: int  # number of the program run
+    tag: int  # by which the receiver selects it
+    header: bytes | None  # that of the `Message`; None: a put
+    buffers: Sequence[Bytes]  # memory of the message's arrays, or of the put's one array
 
     @property
     def nbytes(self) -> int:

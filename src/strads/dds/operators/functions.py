@@ -37,7 +37,7 @@ class CompiledFunction:
 
 
 class Uncompilable:
-    """Why a function runs in Python."""
+    """A function that runs in Python; `reason` says why it was not compiled."""
 
     def __init__(self, reason: str):
         self.reason = reason

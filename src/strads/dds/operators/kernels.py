@@ -75,6 +75,8 @@ def map_kernel(function: Dispatcher, result: Any, is_ragged: bool) -> Dispatcher
     read_row = row_reader(is_ragged)
     put = _put_tuple(len(result)) if isinstance(result, types.BaseTuple) else _put_number
 
+    # `table` is what `table_of` returns for a node's rows, of which `first..last - 1` are processed; `args` are the
+    # function's arguments after the row; `columns` are arrays of shape (rows,), one for each number of a result.
     @njit(nogil=True)
     def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
         for row in range(first, last):
@@ -87,6 +89,7 @@ def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool)
     """Make a kernel that returns the concatenated arrays of some rows, and writes their lengths."""
     read_row = row_reader(is_ragged)
 
+    # `table`, `first`, `last` and `args` as in `map_kernel`; `columns` holds the array of lengths, int64 (rows,).
     @njit(nogil=True)
     def kernel(table, first, last, args, columns):  # type: ignore[no-untyped-def]
         values = np.empty(max(16, last - first), dtype)
@@ -107,12 +110,16 @@ def sequence_kernel(function: Dispatcher, dtype: np.dtype[Any], is_ragged: bool)
 
 
 def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields: int) -> Dispatcher:
-    """Make a kernel that replaces rows by the function's results, if it returns any; `at` holds the current row."""
+    """Make a kernel that replaces rows by the function's results, if it returns any.
+
+    Its argument `at`, an int64 array of shape (1,), gets the number of the current row.
+    """
     read_row = row_reader(is_ragged)
     if isinstance(result, types.Array):
 
         @njit(nogil=True)
         def copy_arrays(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
+            # `table`, `first`, `last` and `args` as in `map_kernel`; `columns` is empty: arrays are copied to `table`.
             for row in range(first, last):
                 at[0] = row
                 target = read_row(table, row)
@@ -127,6 +134,7 @@ def transform_kernel(function: Dispatcher, result: Any, is_ragged: bool, fields:
     else:
         put = _put_nothing if isinstance(result, types.NoneType) else _put_number
 
+    # `table`, `first`, `last` and `args` as in `map_kernel`; `columns` are the columns or fields of these rows.
     @njit(nogil=True)
     def kernel(table, first, last, args, columns, at):  # type: ignore[no-untyped-def]
         for row in range(first, last):

@@ -90,7 +90,7 @@ class BoundMinibatches:
         self.node = node
         self.call = call
         self.team = call.team or node.team
-        self.shards = shards_of(node, call.arguments)
+        self.shards = shards_of(node, call.arguments)  # by position; empty if there is only one node
         batches = _batches(node, call)
         values = values_of(node, call.arguments)
         self.bound = as_parameters(bind_arguments(call.body, values, batches, call.overlaps), recorded=call.recon)
@@ -98,7 +98,7 @@ class BoundMinibatches:
             self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
             self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
             self.program.used = True
-            self.is_checkable = self.program.compile_check(self.bound)
+            self.is_checkable = self.program.compile_check(self.bound)  # whether indices are checked before the run
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
         self.workers = range(first, last)
         self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())

@@ -26,7 +26,7 @@ _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 
 @dataclass(frozen=True)
 class Alone:
-    """Why a loop has to run as one job; `lasts`: also in later calls, and with more threads."""
+    """The `reason` why a loop has to run as one job; `lasts`: it also holds in later calls, and with more threads."""
 
     reason: str
     lasts: bool = True

@@ -25,16 +25,16 @@ _HOW = "calling the body itself, with NumPy arrays, shows the line"
 class SyncResult:
     """The result of a `sync_for` on one node; positions are those of the arguments."""
 
-    written: frozenset[int]
+    written: frozenset[int]  # tables that the body writes
     jobs: NDArray[np.int64]  # numbers of the workers
     totals: dict[int, NDArray[Any]]  # position of an accumulator → its sum in each of them; 0 for those of other nodes
     times: dict[int, WorkerTimes]  # by replica
     histograms: dict[int, NDArray[np.int64]]  # clock differentials, by table
-    compile_seconds: float
-    reconnaissance_seconds: float
-    execution_seconds: float
-    bytes_sent: int
-    messages_sent: int
+    compile_seconds: float  # of the body, in this call
+    reconnaissance_seconds: float  # time taken to check indices and to find the rows that are touched
+    execution_seconds: float  # of the minibatches, without compiling
+    bytes_sent: int  # to other nodes
+    messages_sent: int  # to other nodes
 
 
 def run_minibatches(node: Node, call: SyncCall) -> SyncResult:

@@ -26,16 +26,16 @@ class TableRef:
     """An argument that is a table on the nodes, by its name in their stores; for a map, also that of its index."""
 
     name: str
-    relaxed: bool = False
-    readonly: bool = False
+    relaxed: bool = False  # whether it was passed as `strads.relaxed(v)`
+    readonly: bool = False  # whether it was passed as `strads.readonly(v)`
     index: str | None = None
 
 
 @dataclass(frozen=True)
 class SumRef:
-    """An argument that is an accumulator, with its type of number."""
+    """An argument that is an accumulator."""
 
-    start: float | int
+    start: float | int  # 0 or 0.0, depending on whether it sums integers or floats
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class LoopOptions:
     (thesis §4.2), and `job_order` determines which ready job a thread takes, see `make_job_pool`.
     """
 
-    strategy: str = "auto"
-    seed: int = 0
-    fastmath: bool = True
-    order: str = "any"
-    interpreted: bool = False
+    strategy: str = "auto"  # "auto", or a strategy of `async_for`
+    seed: int = 0  # of strategies that sample the order of tasks
+    fastmath: bool = True  # whether sums may be reordered
+    order: str = "any"  # "any" serial order, or "sequential": that of the indices
+    interpreted: bool = False  # whether the interpreter runs it, as with mode="python"
     micro_sync: bool = False
     job_order: str = "heaviest"
     threads: int | None = None
@@ -63,9 +63,9 @@ class LoopSpec:
     """A loop, apart from the values that change from call to call."""
 
     name: str  # key in the nodes' stores
-    body: Any
-    indices: LoopIndices
-    options: LoopOptions
+    body: Any  # the user's function
+    indices: LoopIndices  # of all tasks
+    options: LoopOptions  # of the call
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
     alone: str = ""  # why it has to run in order as one job, else empty
@@ -142,10 +142,10 @@ class NodeResult:
     jobs: NDArray[np.int64]  # numbers in the whole plan
     totals: dict[int, NDArray[Any]]  # position of an accumulator → its sum in each of these jobs
     sequence: NDArray[np.integer] | None  # positions of all tasks in the order of a run under row locks
-    statistics: NodeStatistics
-    seconds: float
-    copy_seconds: float
-    compile_seconds: float
+    statistics: NodeStatistics  # of this execution
+    seconds: float  # of the execution alone
+    copy_seconds: float  # spent on copying tables into plan order
+    compile_seconds: float  # spent on compiling the worker
 
 
 @dataclass(frozen=True)
@@ -162,19 +162,19 @@ class Segments:
 class NodeLoop:
     """A prepared loop, kept by its node; it holds no tables, so that these can be collected."""
 
-    spec: LoopSpec
-    part: NodePlan
-    executable: ExecutablePlan
+    spec: LoopSpec  # as the driver has sent it
+    part: NodePlan  # this node's part of the plan
+    executable: ExecutablePlan  # that part, as workers need it
     pools: tuple[Pools, ...]  # of each group of tables that `near` draws from
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
-    checking: Checking = Checking.OWNERS
+    checking: Checking = Checking.OWNERS  # which checks a run makes before each access
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew
     facts: LoopFacts | None = None  # on node 0, to deal rows anew
-    attached: tuple[Any, ...] | None = None
-    departures: list[TransferBuffer] = field(default_factory=list)
-    arrivals: list[TransferBuffer] = field(default_factory=list)
+    attached: tuple[Any, ...] | None = None  # the `tables` that departures and arrivals refer to
+    departures: list[TransferBuffer] = field(default_factory=list)  # memory of the rows of each move from this node
+    arrivals: list[TransferBuffer] = field(default_factory=list)  # memory of the rows of each move to this node
     aligned: dict[int, tuple[Hashable, Any]] = field(default_factory=dict)  # position → content, rows in plan order
     segments: dict[int, Segments] = field(default_factory=dict)  # by the position of the offsets
     memory: dict[int, NDArray[Any]] = field(default_factory=dict)  # position → memory for rows in plan order

@@ -94,6 +94,7 @@ def test_what_is_held_out_by_time(strads: Strads, tmp_path: Path, split: str, he
         ("1\t2\t1\n3\t1\t2\n", ("--split", "time"), "data.tsv:1: a fourth column is needed, the timestamp"),
         ("user\titem\n1\t2\n", ("--split", "last"), "--columns timestamp=… names it among 'user', 'item'"),
         ("user\titem\tdate\n1\t2\t3\n", ("--split", "last"), "--split last leaves nothing to hold out"),
+        ("1\t2\t1\n", (), "holding out needs at least two likes"),
         ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "no score is above 0"),
         ("who\twhat\n1\tx\n", (), "data.tsv:1: no column is known to hold the user"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strads.cluster import Node
-from strads.errors import ProgramStopped
+from strads.errors import NodeFailure, ProgramStopped
 
 pytestmark = pytest.mark.nodes
 
@@ -31,6 +31,15 @@ def test_what_is_stored_stays_until_it_is_discarded(runtime, nodes):
     assert runtime.run(lambda node: node.store[name]) == list(range(nodes))
     runtime.cluster.discard(name)
     assert runtime.run(lambda node: name in node.store) == [False] * nodes
+
+
+def test_an_error_tells_how_long_a_node_has_waited(runtime, nodes):
+    def wait(node: Node) -> str:
+        with pytest.raises(NodeFailure) as caught:
+            node.comm.wait_for(lambda: None, "nothing", None, limit=0.05)
+        return str(caught.value)
+
+    assert all("waited 0.05 s for nothing" in told for told in runtime.run(wait))
 
 
 def _ring(node: Node) -> tuple[list[int], np.ndarray]:

@@ -69,7 +69,7 @@ class InteractionsRun(TrainRun):
             return rows, None
         if self.split == "random":
             if len(rows) < 2:
-                raise InputError("a single rating leaves none to hold out: give more ratings, or --holdout 0")
+                raise InputError(f"holding out needs at least two {self.noun}: give more, or --holdout 0")
             held = held_out(len(rows), self.holdout, self.common.seed)
         else:
             assert rows.times is not None

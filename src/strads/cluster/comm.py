@@ -214,13 +214,14 @@ class Comm(ABC):
             self.check()
             waited = time.monotonic() - start
             if waited > limit:
-                raise self.timed_out(what, source)
+                raise self.timed_out(what, source, limit)
             self._idle(seen, min(_LOOK, limit - waited + 1e-3))
 
-    def timed_out(self, what: str, source: int | None) -> NodeFailure:
-        """Return the error for a wait that has timed out."""
+    def timed_out(self, what: str, source: int | None, limit: float | None = None) -> NodeFailure:
+        """Return the error for a wait that has reached `limit`, in seconds; None: that of `strads.init(timeout=…)`."""
+        seconds = self.timeout if limit is None else limit
         return NodeFailure(
-            f"{self.name(self.rank)} waited {self.timeout:g} s for {what}, which did not arrive: that node is lost or "
+            f"{self.name(self.rank)} waited {seconds:g} s for {what}, which did not arrive: that node is lost or "
             "slower than expected. If it is only slow, raise the limit: strads.init(timeout=…)",
             rank=source,
             host=None if source is None else self.hosts[source],

@@ -7,7 +7,8 @@ given one (`tests/cluster/` starts those runs, under a real `mpiexec` and on a r
 import gc
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,23 @@ from hypothesis import HealthCheck, settings
 import strads
 from strads.cluster import Runtime
 
+TESTS = Path(__file__).resolve().parent
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+# Files and folders of tests that start processes, in the order in which they run.
+STARTING_PROCESSES = (
+    "test_documentation.py",
+    "loops/test_code_cache.py",
+    "loops/test_lost_nodes.py",
+    "loops/test_one_program.py",
+    "cli",
+    "fuzz",
+    "checkpoints",
+    "cluster",
+    "replicas",
+    "test_kernel_cache.py",
+    "test_scripts.py",
+)
 
 # Times vary with the machine and with compilation: a deadline would only make tests flaky.
 settings.register_profile("strads", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -59,11 +76,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker("slow")
                 item.add_marker("more")
     yield
-    files = groupby(items, key=lambda item: item.path)
-    chosen = [item for _, tests in files for item in islice(tests, None, None, config.getoption("--every"))]
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    chosen = [item for tests in files for item in islice(tests, None, None, config.getoption("--every"))]
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
-        items[:] = chosen
+    items[:] = in_turn(chosen)
+
+
+def in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Order files such that little is compiled twice.
+
+    Files whose tests start processes come last: these find on disk what the others have compiled. Before them, those
+    of `models` alternate with the rest, so that two workers rarely compile the same kernels at the same time.
+    """
+    models, others, last = [], [], [[] for _ in STARTING_PROCESSES]
+    for path, tests in groupby(items, key=lambda item: item.path):
+        name = path.relative_to(TESTS).as_posix()
+        starting = [number for number, start in enumerate(STARTING_PROCESSES) if name.startswith(start)]
+        group = last[starting[0]] if starting else models if name.startswith("models/") else others
+        group.append(list(tests))
+    alternating = [(number / len(group), tests) for group in (models, others) for number, tests in enumerate(group)]
+    ordered = [tests for _, tests in sorted(alternating, key=itemgetter(0))]
+    return list(chain.from_iterable(ordered + list(chain.from_iterable(last))))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

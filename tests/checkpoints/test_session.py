@@ -411,7 +411,7 @@ def test_a_storage_that_does_not_answer(tmp_path, hanging, end):
     begin = time.monotonic()
     add(session, number, 1, calls)
     time.sleep(0.06)
-    with pytest.warns(RuntimeWarning, match="has been on its way to .* goes on without"):
+    with pytest.warns(RuntimeWarning, match="has been in progress for .* continues without it"):
         add(session, number, 2, calls)
     end(session)
     session.close()

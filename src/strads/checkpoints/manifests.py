@@ -30,7 +30,7 @@ class OtherFormatError(CheckpointError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """A snapshot.
+    """What the file of a snapshot says of it.
 
     Attributes
     ----------

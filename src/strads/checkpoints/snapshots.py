@@ -1,4 +1,4 @@
-"""Snapshots are staged between operators, and written in the background by one thread."""
+"""Takes snapshots: they are staged between operators, and written in the background by one thread."""
 
 import secrets
 import threading
@@ -150,7 +150,7 @@ class SnapshotWriter:
         with self._changed:
             seconds = 0.0 if self._job is None else time.monotonic() - self._job.begin
         if seconds >= _WARN_EVERY:
-            self._warn(f"a snapshot has been on its way to {self._folder.url} for {seconds:.0f} s")
+            self._warn(f"a snapshot has been in progress for {seconds:.0f} s (writing to {self._folder.url})")
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is being written; returns whether that is so.
@@ -271,7 +271,7 @@ class SnapshotWriter:
             self._warned = now
             count = self.counters
             warnings.warn(
-                f"{what}; the program goes on without, {count.failed + count.delayed} so far",
+                f"{what}; the program continues without it ({count.failed + count.delayed} missed so far)",
                 RuntimeWarning,
                 stacklevel=3,
             )

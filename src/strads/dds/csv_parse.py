@@ -118,7 +118,7 @@ def _parse_with_arrow(block: bytes, form: RecordFormat) -> NDArray[Any] | None:
 def arrow_table(
     block: bytes, dialect: Dialect, width: int, wanted: dict[int, pa.DataType], *, check_utf8: bool = False
 ) -> pa.Table:
-    """Return columns of the lines of a block, by their positions from 0 and in their types; called by these, in order.
+    """Return the columns at the positions `wanted`, from 0, in the types given there; named by position, in order.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from numba.extending import intrinsic, register_jitable
 
 INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
-TOO_LONG = "a while loop is too long to be gone through"
+TOO_LONG = "a while loop runs too many iterations to be recorded"
 MOST_TURNS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
 MOST_CHOSEN_TURNS = 1 << 14  # where a real run would exit the loop, possibly soon
 

@@ -14,7 +14,7 @@ from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table, check_contents
 from strads.models._iterative import OnIteration, Solver
 from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, recorded_seed
-from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Penalty
+from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Regularization
 from strads.models.factorization.factor_tables import FactorTables, InitialFactors
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
 from strads.models.factorization.item_log import ItemLog
@@ -346,7 +346,9 @@ class MatrixFactorization(FactorPredictor):
                 ratings.to_numpy(),
                 None if held is None else held.to_numpy(),
                 tables,
-                Penalty(0.0, regularization) if self.weighted_regularization else Penalty(regularization, 0.0),
+                Regularization(0.0, regularization)
+                if self.weighted_regularization
+                else Regularization(regularization, 0.0),
                 biases=self.biases,
                 threads=self._threads,
             )

@@ -113,9 +113,8 @@ def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.
             rejected[strategy] = "its jobs own no rows from which near could draw"
             continue
         if strategy == "colouring" and (problem.near or middle_of(problem.tasks)):
-            rejected[strategy] = (
-                "its middle shows that chunks of tasks share too many rows"  # or it would have been chosen
-            )
+            # Otherwise it would have been chosen.
+            rejected[strategy] = "tasks from the middle of the loop show that chunks share too many rows"
             continue
         try:
             plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)

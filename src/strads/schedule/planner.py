@@ -71,7 +71,7 @@ def build_plan(
     deal
         Determines how the rows of these tables are dealt to blocks, and the seed of that.
     foresight
-        What some tasks of the loop told before it was recorded, if they were asked.
+        What sampled tasks showed before the loop was recorded; None if none were sampled.
 
     Returns
     -------

@@ -56,8 +56,8 @@ class BodyAnalysis:
     counters
         Written tables to which it only adds integers.
     rows_fit
-        Tables of which sizes prove that every row exists which the body accesses → pairs of sizes of which the first
-        must not be the larger.
+        Tables for which sizes prove that every row the body accesses exists → pairs of sizes of which the first must
+        not be the larger.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
     volatile_line

@@ -1,4 +1,4 @@
-"""Rows of a table as arrays."""
+"""Rows of a table as arrays, and updates of rows that wait to be sent."""
 
 from typing import Any, Self
 

@@ -62,7 +62,7 @@ class Ahead:
     keeps_order
         Whether tasks read elements that earlier ones wrote.
     rejected, foresight
-        Why no strategy would do, if it was tried on a part of the loop; what such parts told.
+        Why no strategy would do, if it was tried on a part of the loop; what such parts showed.
     checks_in_run
         Whether rows change from call to call, and the run of one job could check all indices.
     """

@@ -29,7 +29,7 @@ _GroupedRatings = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32
 
 
 @dataclass(frozen=True)
-class Penalty:
+class Regularization:
     """λ of a user or an item: `a_row` + its number of ratings · `a_rating`."""
 
     a_row: float
@@ -80,7 +80,7 @@ class CoordinateDescent(schmp.Program):
         Initial factors.
     counts : int64 array of shape (n_items,)
         Ratings of each item.
-    penalty : Penalty
+    penalty : Regularization
         What λ_i and λ_j are.
     biases : bool
         Whether there are biases of users and items.
@@ -96,7 +96,13 @@ class CoordinateDescent(schmp.Program):
     """
 
     def __init__(
-        self, items: NDArray[np.float32], counts: NDArray[np.int64], penalty: Penalty, *, biases: bool, workers: int
+        self,
+        items: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        penalty: Regularization,
+        *,
+        biases: bool,
+        workers: int,
     ):
         rank = len(items)
         self.workers = workers
@@ -188,7 +194,7 @@ class CoordinateDescentSolver(EngineSolver):
         ratings: NDArray[np.void],
         held_out: NDArray[np.void] | None,
         tables: FactorTables,
-        penalty: Penalty,
+        penalty: Regularization,
         *,
         biases: bool,
         threads: int | None,

@@ -301,7 +301,7 @@ def _poisson_conjugate(datafit: Poisson, u: Any, scale: float) -> float:
 def fit_intercept(datafit: Any, z: Any) -> float:
     """Return the shift of z that minimizes the loss, by Newton steps with halving; one step if it is quadratic.
 
-    The negative gradient then sums to 0 but for rounding errors, as the duality gap needs it. So near the minimum,
+    The negative gradient then sums to 0 up to rounding errors, as the duality gap requires. So near the minimum,
     where the loss no longer tells one shift from another, it is the slope that has to decrease.
     """
     shift = 0.0

@@ -56,23 +56,24 @@ def penalized_step(penalty: Penalty, j: int, value: float, pull: float, curvatur
     raise NotImplementedError
 
 
+def _elastic_net_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
+    total = curvature + penalty.l2[j]
+    if penalty.l1[j] == 0.0 or total <= 0.0:
+        return 0.0
+    return soft_threshold(curvature * value + pull, penalty.l1[j], penalty.positive) / total
+
+
+def _box_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
+    label, total = penalty.labels[j], curvature + penalty.ridge[j]
+    drive = label * (curvature * value + pull) + 1.0
+    if total <= 0.0:
+        return label * (penalty.upper[j] if drive > 0.0 else 0.0)
+    return label * min(max(drive / total, 0.0), penalty.upper[j])
+
+
+_STEPS = {ElasticNet: _elastic_net_step, Box: _box_step}
+
+
 @overload(penalized_step)
 def _penalized_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
-    if penalty.instance_class is ElasticNet:
-
-        def elastic_net(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
-            total = curvature + penalty.l2[j]
-            if penalty.l1[j] == 0.0 or total <= 0.0:
-                return 0.0
-            return soft_threshold(curvature * value + pull, penalty.l1[j], penalty.positive) / total
-
-        return elastic_net
-
-    def box(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
-        label, total = penalty.labels[j], curvature + penalty.ridge[j]
-        drive = label * (curvature * value + pull) + 1.0
-        if total <= 0.0:
-            return label * (penalty.upper[j] if drive > 0.0 else 0.0)
-        return label * min(max(drive / total, 0.0), penalty.upper[j])
-
-    return box
+    return _STEPS.get(penalty.instance_class)

@@ -1,4 +1,4 @@
-"""Finds the facts about a body, from what its accesses and decisions depend on."""
+"""Proves facts about a body: which rows and branches are fixed, from what they depend on (`dataflow`)."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -97,7 +97,7 @@ def analyse_body(
         return found
 
     held = frozenset(only_read_rows(inlined.ir.blocks))
-    facts = _spread(_Conclusion(body, kinds, dataflow(given_turn=False), random, held).facts(), same)
+    facts = _spread(_Proofs(body, kinds, dataflow(given_turn=False), random, held).facts(), same)
     if batch is None:
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
@@ -132,7 +132,7 @@ def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Num
     return Value(sources=sources, items=items, number=numbers.of(name))
 
 
-class _Conclusion:
+class _Proofs:
     """Derives the facts about a body from its effects."""
 
     def __init__(
@@ -369,7 +369,7 @@ class _Conclusion:
         return access.segment is not None or not {source for source in access.sources if source >= 0}
 
 
-class _WithOutcomes(_Conclusion):
+class _WithOutcomes(_Proofs):
     """Derives the facts for a reconnaissance that runs each task with chosen outcomes of the undecided branches.
 
     An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.

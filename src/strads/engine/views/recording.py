@@ -155,18 +155,15 @@ def _one_after_the_other(bodies: Sequence[Any]) -> Any:
     """Return a function that runs all bodies as one task; `drawn` counts the random numbers of each."""
     *others, last = bodies
     if not others:
-
-        @njit(**INLINED)
-        def only(index, drawn, *arguments):  # type: ignore[no-untyped-def]
-            drawn[0] = 0
-            last(index, *arguments)
-
-        return only
-    before = _one_after_the_other(others)
+        return None
+    before, several = (_one_after_the_other(others), True) if len(others) > 1 else (others[0], False)
 
     @njit(**INLINED)
     def both(index, drawn, *arguments):  # type: ignore[no-untyped-def]
-        before(index, drawn, *arguments)
+        if several:
+            before(index, drawn, *arguments)
+        else:
+            before(index, *arguments)
         drawn[0] = 0
         last(index, *arguments)
 
@@ -186,7 +183,7 @@ def make_recorder(
     """
     bind = bind_with(constructors)
     prefetch = prefetch_rows(in_turn)
-    body = _one_after_the_other(bodies)
+    several, body = len(bodies) > 1, bodies[0] if len(bodies) == 1 else _one_after_the_other(bodies)
     size = RECENT * len(constructors)
 
     @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices
@@ -198,14 +195,19 @@ def make_recorder(
         for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)
             logged[1] = logged[0]
-            recent[:] = 0
+            for place in range(size):
+                recent[place] = 0
+            drawn[0] = 0
             state[TASK] = task
             if scratch:
                 state[SLOTS:] = 0
             ahead, last = task + _AHEAD, len(values) - 1
             prefetch(storages, values[np.uint64(min(ahead, last))] if last >= 0 else start + step * ahead)
             index = values[np.uint64(task)] if last >= 0 else start + step * task
-            body(index, drawn, *bind(storages, (logged, index, drawn, recent)))
+            if several:
+                body(index, drawn, *bind(storages, (logged, index, drawn, recent)))
+            else:
+                body(index, *bind(storages, (logged, index, drawn, recent)))
             counts[number] = logged[0] - logged[1]
         return logged[0]
 

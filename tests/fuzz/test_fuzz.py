@@ -17,7 +17,7 @@ from fuzz.scenario import Case, Step
 from fuzz.shrink import shrink
 from fuzz.worker import CRASH, HANG, Worker
 
-BODIES, SCENARIOS = [1000, 1015, 1001, 1002], 8  # 1015 is of minibatches
+BODIES, SCENARIOS = [1000, 1001, 1015, 1002], 100  # 1015 is of minibatches
 
 
 @pytest.fixture(scope="module")

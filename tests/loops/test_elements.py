@@ -90,6 +90,7 @@ def test_grids_are_no_chains() -> None:
     assert by_row.parallelism < 2
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("body", [sweep, from_the_end, both_ways, two_names, of_rows, in_a_loop, by_values])
 def test_long_loops_are_planned_by_ranges_of_rows(body: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SMALLEST_PART", 128)

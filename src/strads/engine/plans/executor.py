@@ -149,80 +149,63 @@ def _make_fetch(fetching: Task | None) -> Any:
     return fetch
 
 
-def _make_free_worker(
+def _make_run_job(
     body: Any,
     constructors: tuple[Any | None, ...],
     fastmath: bool | set[str],
     short: bool,
     fetching: Task | None,
-) -> Worker:
+) -> Any:
     bind, fetch, fetches = bind_with(constructors), _make_fetch(fetching), fetching is not None
     stride = _LONG_STRIDE if short else _STRIDE
 
-    @njit(fastmath=fastmath, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
-    def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
-        """Take jobs from `pool` and run their tasks, as `make_worker` says; `locking` is not used.
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
 
-        `claiming`, `indices`, `ahead`, `begins`, `ends`, `lanes`, `served` and `storages` are described there.
+        For `pool`, `claiming`, `indices`, `ahead` and `storages` see `make_worker`; `locking` is not used.
         """
+        _claim(claiming, job)
         drawn = local_counters(1)
-        while True:
-            job = take_or_wait(pool)
-            if job < 0:
-                return job
-            first, last, lane = begins[job], ends[job], lanes[job]
-            if served and first == last:
-                return job
-            _claim(claiming, job)
-            for start in range(first, last, stride):
-                if pool.state[STOPPED] != 0:
-                    break
-                for position in range(start, min(start + stride, last)):
-                    if fetches:
-                        fetch(indices, min(position + ahead, last - 1), job, lane, storages)
-                    index = _index_at(indices, position)
-                    drawn[0] = 0
-                    body(index, *bind(storages, (position, job, lane, job, index, drawn)))
-            finish_locked(pool, job)
+        for start in range(first, last, stride):
+            if pool.state[STOPPED] != 0:
+                return
+            for position in range(start, min(start + stride, last)):
+                if fetches:
+                    fetch(indices, min(position + ahead, last - 1), job, lane, storages)
+                index = _index_at(indices, position)
+                drawn[0] = 0
+                body(index, *bind(storages, (position, job, lane, job, index, drawn)))
 
-    return worker
+    return run_job
 
 
-def _make_locking_worker(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str]) -> Worker:
+def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], *_: Any) -> Any:
     bind = bind_with(constructors)
 
-    @njit(fastmath=fastmath, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
-    def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
-        """As in `_make_free_worker`, but each task takes its locks (`locking`) and claims its rows by itself.
+    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """As in `_make_run_job`, but each task takes its locks (`locking`) and claims its rows by itself.
 
-        `pool`, `claiming`, `indices`, `begins`, `ends`, `lanes`, `served` and `storages` are as there; `ahead` is not
-        used.
+        `pool`, `claiming`, `indices`, `first`, `last`, `job`, `lane` and `storages` are as there; `ahead` is not used.
         """
         locks, offsets, ids, sequence, counter = locking
         drawn = local_counters(1)
-        while True:
-            job = take_or_wait(pool)
-            if job < 0:
-                return job
-            first, last, lane = begins[job], ends[job], lanes[job]
-            if served and first == last:
-                return job
-            for position in range(first, last):
-                if pool.state[STOPPED] != 0:  # negligible beside the locks
-                    break
-                start, end = offsets[position], offsets[position + 1]
-                if not _acquire(locks, ids, start, end, pool.state):
-                    break
-                _claim(claiming, position)
-                index = _index_at(indices, position)
-                drawn[0] = 0
-                body(index, *bind(storages, (position, job, lane, position, index, drawn)))
-                if len(sequence) > 0:
-                    sequence[position] = fetch_add(counter, 0, 1)
-                _release(locks, ids, start, end)
-            finish_locked(pool, job)
+        for position in range(first, last):
+            if pool.state[STOPPED] != 0:  # negligible beside the locks
+                return
+            start, end = offsets[position], offsets[position + 1]
+            if not _acquire(locks, ids, start, end, pool.state):
+                return
+            _claim(claiming, position)
+            index = _index_at(indices, position)
+            drawn[0] = 0
+            body(index, *bind(storages, (position, job, lane, position, index, drawn)))
+            if len(sequence) > 0:
+                sequence[position] = fetch_add(counter, 0, 1)
+            _release(locks, ids, start, end)
 
-    return worker
+    return run_job
 
 
 def make_worker(
@@ -242,11 +225,28 @@ def make_worker(
     and `ends` (jobs,) its `stretches`, and `lanes` (jobs,) its `lanes`; `ahead` is by how many tasks rows are fetched
     before they are needed; `served` says whether the caller serves empty jobs; `storages` has one item for each
     argument of the body. Tasks are `short` if they take well under a microsecond. `fetching` is the body over views
-    that fetch what it touches, and their constructors; not with `locked`.
+    that fetch what it touches, and their constructors.
     """
-    if locked:
-        return _make_locking_worker(body, constructors, fastmath)
-    return _make_free_worker(body, constructors, fastmath, short, fetching)
+    factory = _make_run_job_locked if locked else _make_run_job
+    run_job = factory(body, constructors, fastmath, short, fetching)
+
+    @njit(nogil=True, no_cfunc_wrapper=True)
+    def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
+        """Take jobs from `pool` and run them; returns at the first empty one if these are `served`.
+
+        `locking`, `claiming`, `indices`, `ahead`, `begins`, `ends`, `lanes` and `storages` are described above.
+        """
+        while True:
+            job = take_or_wait(pool)
+            if job < 0:
+                return job
+            first, last = begins[job], ends[job]
+            if served and first == last:
+                return job
+            run_job(pool, locking, claiming, indices, ahead, first, last, job, lanes[job], storages)
+            finish_locked(pool, job)
+
+    return worker
 
 
 def _worker_arguments(

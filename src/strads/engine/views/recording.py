@@ -152,11 +152,10 @@ def _recording_view(role: Role, number: int, *, ragged: bool, scratch: bool) -> 
 
 
 def _one_after_the_other(bodies: Sequence[Any]) -> Any:
-    """Return a function that runs all bodies as one task; `drawn` counts the random numbers of each."""
+    """Return a function that runs two bodies or more as one task; `drawn`, 0 at first, counts the draws of each."""
     *others, last = bodies
-    if not others:
-        return None
-    before, several = (_one_after_the_other(others), True) if len(others) > 1 else (others[0], False)
+    several = len(others) > 1
+    before = _one_after_the_other(others) if several else others[0]
 
     @njit(**INLINED)
     def both(index, drawn, *arguments):  # type: ignore[no-untyped-def]
@@ -183,7 +182,8 @@ def make_recorder(
     """
     bind = bind_with(constructors)
     prefetch = prefetch_rows(in_turn)
-    several, body = len(bodies) > 1, bodies[0] if len(bodies) == 1 else _one_after_the_other(bodies)
+    several = len(bodies) > 1
+    body = _one_after_the_other(bodies) if several else bodies[0]
     size = RECENT * len(constructors)
 
     @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices

@@ -92,7 +92,7 @@ def main() -> None:
     """Print a line for each body and number of threads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=2_000_000)
-    parser.add_argument("--calls", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of calls of both bodies, for each line")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options = parser.parse_args()
     print(f"{'touches':<16}{'threads':>8}{'fixed':>10}{'volatile':>10}{'ratio':>7}  strategies")
@@ -102,7 +102,8 @@ def main() -> None:
             strategies = []
             for body in (fixed, volatile):
                 strategies.append(seconds_of(options.tasks, body, arguments, threads)[1].strategy)
-            for _ in range(options.calls):
+            start = time.perf_counter()
+            while time.perf_counter() - start < options.seconds:
                 for body, own in times.items():
                     own.append(seconds_of(options.tasks, body, arguments, threads)[0])
             one, other = (statistics.median(own) for own in times.values())

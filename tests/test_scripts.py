@@ -18,7 +18,7 @@ SCRIPTS = sorted(path for folder in ("benchmarks", "experiments") for path in (R
 SMALL = {
     "async_for_mf": "--ratings 50000 --ranks 4 --epochs 1",
     "backends": "--ratings 50000 --ranks 4 --epochs 1 --rounds 1 --only 'threads 1 x 2' 'mpi 2 x 1'",
-    "guards": "--tasks 2000 --calls 1",
+    "guards": "--tasks 2000 --seconds 0.01",
     "lda_backends": "--topics 4 --iterations 7 --rounds 1 --only 'threads 1 x 2' 'threads 2 x 1'",
     "loops": "--only histogram --scale 0.01 --epochs 1",
     "mf_ccd": "--ratings 50000 --rank 4 --repeats 1 --without-peer",

@@ -18,7 +18,7 @@ import strads
 from strads.cluster import Runtime
 
 TESTS = Path(__file__).resolve().parent
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = TESTS.parents[1] / "shared" / "data"
 
 # Files and folders of tests that start processes, in the order in which they run.
 STARTING_PROCESSES = (
@@ -76,8 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker("slow")
                 item.add_marker("more")
     yield
-    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
-    chosen = [item for tests in files for item in islice(tests, None, None, config.getoption("--every"))]
+    files = groupby(items, key=lambda item: item.path)
+    chosen = [item for _, tests in files for item in islice(tests, None, None, config.getoption("--every"))]
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
     items[:] = in_turn(chosen)

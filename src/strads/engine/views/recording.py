@@ -195,7 +195,7 @@ def make_recorder(
         for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)
             logged[1] = logged[0]
-            for place in range(size):
+            for place in range(size):  # compiles faster than a slice
                 recent[place] = 0
             drawn[0] = 0
             state[TASK] = task

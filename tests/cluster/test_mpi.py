@@ -16,7 +16,7 @@ from launching import ROOT, assert_ended, environment, needs_mpi, run_under_mpi,
 pytestmark = needs_mpi
 
 _IMPORTS = """
-import os, pathlib, sys, time
+import ctypes, os, pathlib, sys, time
 import numpy as np
 import strads
 from strads.errors import *
@@ -433,6 +433,11 @@ except NodeFailure as error:
 """
 _WAITS = "node.comm.recv((node.rank + 1) % node.size)"
 _RETURNS = "node.rank == 2 and node.comm.progress(30)"
+_IS_CALLED_FROM_C = """call = ctypes.CFUNCTYPE(None)(lambda: time.sleep(0.2))
+    while node.rank != 1:
+        call()
+        time.sleep(0.01)
+"""
 
 
 def _assert_node_1_is_named(programs: Programs, seconds: float) -> str:
@@ -445,7 +450,7 @@ def _assert_node_1_is_named(programs: Programs, seconds: float) -> str:
     return text
 
 
-@pytest.mark.parametrize("wait", [_WAITS, _RETURNS])
+@pytest.mark.parametrize("wait", [_WAITS, _RETURNS, _IS_CALLED_FROM_C])
 def test_a_killed_node_is_named_before_mpiexec_ends_the_job(programs, wait):
     ended = programs.run(3, _LOST.format(signal=9, wait=wait, timeout=60))
     assert ended.returncode != 0

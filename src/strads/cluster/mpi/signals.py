@@ -1,6 +1,8 @@
 """Signal handling in the driver: no signal interrupts MPI in the middle of a message."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -8,15 +10,23 @@ from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
 
+_AGAIN = 0.002  # seconds until an exception that was ignored is raised again
+
 
 class Guard:
-    """A reentrant lock for all threads; signals caught here are deferred while the main thread holds it."""
+    """A reentrant lock for all threads; signals caught here are deferred while the main thread holds it.
+
+    What a handler raises is raised again until it is not ignored: Python ignores exceptions in callbacks from C, such
+    as those of LLVM during a compilation, and in finalizers.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._main = threading.main_thread().ident
         self._depth = 0
         self._pending: dict[int, Handler] = {}
+        self._ignored: BaseException | None = None  # what was raised without effect
+        self._report = sys.unraisablehook
 
     def __enter__(self) -> None:
         if threading.get_ident() == self._main:
@@ -33,7 +43,31 @@ class Guard:
     def _answer(self) -> None:
         pending, self._pending = self._pending, {}
         for number, handler in pending.items():
-            handler(number, None)
+            self._call(handler, number, None)
+
+    def _call(self, handler: Handler, number: int, frame: FrameType | None) -> None:
+        try:
+            if self._ignored is not None:
+                ignored, self._ignored = self._ignored, None
+                raise ignored.with_traceback(None)
+            handler(number, frame)
+        except BaseException as error:
+            error.signal_number = number  # type: ignore[attr-defined]
+            raise
+
+    def _on_ignored(self, unraisable: Any) -> None:
+        number = getattr(unraisable.exc_value, "signal_number", None)
+        if number is None:
+            self._report(unraisable)
+            return
+        self._ignored = unraisable.exc_value
+        again = threading.Timer(_AGAIN, self._raise_again, (number,))  # what is raised here is ignored, too
+        again.daemon = True
+        again.start()
+
+    def _raise_again(self, number: int) -> None:
+        if self._ignored is not None and callable(signal.getsignal(number)):
+            os.kill(os.getpid(), number)
 
     def catch(self, number: int, handler: Handler) -> None:
         """Install a handler, which may raise; it is deferred while the main thread holds the lock."""
@@ -42,8 +76,10 @@ class Guard:
             if self._depth > 0:
                 self._pending[number] = handler
             else:
-                handler(number, frame)
+                self._call(handler, number, frame)
 
+        if sys.unraisablehook != self._on_ignored:
+            self._report, sys.unraisablehook = sys.unraisablehook, self._on_ignored
         deferring.handler = handler  # type: ignore[attr-defined]
         signal.signal(number, deferring)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from strads.cluster import Cluster
 from strads.dds._keyed import KeyedTable
 from strads.dds.dvector import dvector
-from strads.dds.hints import Readonly, Relaxed, Snapshot
+from strads.dds.hints import Hint
 from strads.dds.ragged import RaggedArray
 
 _ranges: "weakref.WeakKeyDictionary[dvector, dict[str | None, tuple[int, tuple[int, int]]]]" = (
@@ -20,13 +20,19 @@ _ranges: "weakref.WeakKeyDictionary[dvector, dict[str | None, tuple[int, tuple[i
 
 def map_of(argument: Any) -> KeyedTable | None:
     """Return the map that is an argument, or that its hint is for; None if there is none."""
-    base = argument.table if isinstance(argument, Relaxed | Readonly | Snapshot) else argument
+    kind = type(argument)
+    if kind is dvector or kind is np.ndarray:  # at once: what every call asks several times for each argument
+        return None
+    base = argument.table if isinstance(argument, Hint) else argument
     return base if isinstance(base, KeyedTable) else None
 
 
 def table_of(argument: Any) -> dvector | None:
     """Return the table behind an argument (for a map, that of its values); None if there is none."""
-    hinted = argument.table if isinstance(argument, Relaxed | Readonly | Snapshot) else argument
+    kind = type(argument)
+    if kind is dvector or kind is np.ndarray:
+        return argument if kind is dvector else None
+    hinted = argument.table if isinstance(argument, Hint) else argument
     table = hinted.table if isinstance(hinted, KeyedTable) else hinted
     return table if isinstance(table, dvector) else None
 

@@ -13,8 +13,14 @@ from strads.errors import ArgumentError, InputError
 _INT64 = np.iinfo(np.int64)
 
 
+class Hint:
+    """What a hint is for: the attribute `table`."""
+
+    table: dvector | KeyedTable
+
+
 @dataclass(frozen=True)
-class Readonly:
+class Readonly(Hint):
     """A table that the loop body promises not to write; made by `readonly`."""
 
     table: dvector | KeyedTable
@@ -24,7 +30,7 @@ class Readonly:
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class Relaxed(Hint):
     """A table with a replica for each thread; made by `relaxed`."""
 
     table: dvector | KeyedTable
@@ -63,7 +69,7 @@ def relaxed(v: dvector | KeyedTable) -> Relaxed:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Hint):
     """A table as it is when a loop starts; made by `snapshot`."""
 
     table: dvector

@@ -38,7 +38,7 @@ def sent_to(cluster: Cluster, function: Function, *, compiled: bool = False) -> 
     """
     if cluster.backend == "threads":
         return function
-    carried = _Carrier(compiled).carried(function, set())
+    carried = _Carrier(compiled).carried(function, frozenset())
     try:
         cloudpickle.dumps(carried)
     except Exception:  # objects may raise anything
@@ -66,7 +66,7 @@ class _Carrier:
         self._compiled = compiled
         self._done: dict[types.FunctionType, types.FunctionType] = {}
 
-    def carried(self, value: Any, names: set[str]) -> Any:
+    def carried(self, value: Any, names: frozenset[str]) -> Any:
         """Return the replacement for a global of a function that uses these names."""
         plain = plain_function(value) if self._compiled and isinstance(value, Dispatcher) else value
         if _is_users_function(plain):

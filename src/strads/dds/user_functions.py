@@ -7,6 +7,7 @@ second time, is not recompiled, but one whose globals have changed is.
 import hashlib
 import types
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,16 +62,16 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
     if id(function) in active:
         return ("recursion", function.__name__)
     active |= {id(function)}
-    referenced = [(name, function.__globals__[name]) for name in _global_names(function)]
+    names, scope = all_names(function.__code__), function.__globals__
+    referenced = [(name, scope[name]) for name in sorted(names & scope.keys())]
     referenced += zip(function.__code__.co_freevars, map(cell_value, function.__closure__ or ()), strict=True)
-    names = all_names(function.__code__)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     given = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
     defaults = tuple(_value_key(value, names, active) for value in given)
     return function.__code__, defaults, values
 
 
-def _value_key(value: Any, names: set[str], active: frozenset[int]) -> Any:
+def _value_key(value: Any, names: frozenset[str], active: frozenset[int]) -> Any:
     """Return the key of a name's value; for a module, of its attributes with names used in the function.
 
     `active` holds the functions and modules that are being described: they may refer to each other.
@@ -107,17 +108,11 @@ class ById:
         return id(self.value)
 
 
-def _global_names(function: types.FunctionType) -> list[str]:
-    return sorted(name for name in all_names(function.__code__) if name in function.__globals__)
-
-
-def all_names(code: types.CodeType) -> set[str]:
+@lru_cache(1024)
+def all_names(code: types.CodeType) -> frozenset[str]:
     """Return the names that a function and its nested functions use."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= all_names(constant)
-    return names
+    nested = (all_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(code.co_names).union(*nested)
 
 
 def cell_value(cell: types.CellType) -> Any:
@@ -154,12 +149,13 @@ class _Specializer:
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards, as a helper may refer back to this function.
             names = all_names(function.__code__)
-            scope |= {name: self._replace(function.__globals__[name], names) for name in _global_names(function)}
+            used = sorted(names & function.__globals__.keys())
+            scope |= {name: self._replace(function.__globals__[name], names) for name in used}
             for cell in cells:
                 cell.cell_contents = self._replace(cell.cell_contents, names)
         return self.done[function]
 
-    def _replace(self, value: Any, names: set[str]) -> Any:
+    def _replace(self, value: Any, names: frozenset[str]) -> Any:
         """Return the replacement for a global in compiled code; of a module, only `names` are used."""
         if is_helper(value):
             return self.dispatcher(plain_function(value))

@@ -1,7 +1,6 @@
 """`async_for`: a loop over shared tables, in parallel and serializable (thesis §7.1.3, §7.2.4)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,12 +95,13 @@ def async_for(
     runtime = cluster.current()
     loop_indices = LoopIndices.of(indices)
     interpreted = mode == "python"
-    options = LoopOptions(strategy, int(seed), bool(fastmath), order, interpreted=interpreted)
+    team = None
     if runtime.is_local or interpreted:
         team = runtime.team(threads)
-        options = replace(options, threads=team.size, team=team)
     else:
         check_node_threads(threads, runtime.threads)
+    size = None if team is None else team.size
+    options = LoopOptions(strategy, int(seed), bool(fastmath), order, interpreted, threads=size, team=team)
 
     def run() -> LoopStatistics:
         place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster

@@ -69,7 +69,7 @@ def random(seed: int = 0) -> RandomNumbers:
     number from 0 to n - 1, `rng.integers(low, high)` one from low to high - 1, `rng.normal()` is drawn from the
     standard normal distribution, and `rng.choice(table)` is an index drawn with the weights of a table that
     `strads.weights` made. Each number is a function of the seed, the number of the call, the loop index, and how many
-    numbers the task has drawn before (Philox4x32-10; Salmon et al. 2011).
+    numbers the task has drawn before (Philox2x64-10; Salmon et al. 2011).
 
     `rng.near(table)` or `rng.near(table, weights)` is a row of a table that the loop may write: drawn from the rows
     that no other thread uses meanwhile, such as the block that the thread works on. So the loop keeps its plan.

@@ -1,4 +1,4 @@
-"""Philox4x32-10, a counter-based generator: every number is a function of a key and a counter (Salmon et al. 2011).
+"""Philox2x64-10, a counter-based generator: every number is a function of a key and a counter (Salmon et al. 2011).
 
 There is no state to hand from task to task, so that what a task draws depends on neither timing nor threads.
 """
@@ -6,35 +6,27 @@ There is no state to hand from task to task, so that what a task draws depends o
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
-_MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+_MULTIPLIER, _WEYL = np.uint64(0xD2B74407B1CE6E93), np.uint64(0x9E3779B97F4A7C15)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ROUNDS = 10
 
 
-@njit(nogil=True, cache=True)
-def philox4x32(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Return the four random 32-bit words that belong to a counter under a key.
+@intrinsic
+def _product(typing_context: Any, a: Any, b: Any) -> Any:
+    """The upper and the lower half of the product of two uint64."""
+    signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
 
-    Parameters
-    ----------
-    c0, c1, c2, c3 : uint64, each below 2³²
-        The words of the counter.
-    k0, k1 : uint64, each below 2³²
-        The words of the key.
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+        return context.make_tuple(builder, signature.return_type, (upper, builder.trunc(product, word)))
 
-    Returns
-    -------
-    tuple of four uint64, each below 2³²
-    """
-    for _ in range(_ROUNDS):
-        p0, p1 = _MULTIPLIER_0 * c0, _MULTIPLIER_1 * c2
-        c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ k0, p1 & _LOW, (p0 >> _HALF) ^ c3 ^ k1, p0 & _LOW
-        k0, k1 = (k0 + _WEYL_0) & _LOW, (k1 + _WEYL_1) & _LOW
-    return c0, c1, c2, c3
+    return signature, generate
 
 
 @njit(nogil=True, cache=True)
@@ -44,14 +36,25 @@ def random_words(key: Any, stream: Any, count: Any) -> Any:
     Parameters
     ----------
     key, stream, count : uint64
-        For example: a seed, a task, and how many draws the task has made before.
+        For example: a seed, a task, and how many draws the task has made before. The counter is (`count`, `stream`).
 
     Returns
     -------
     tuple of two uint64
     """
-    a, b, c, d = philox4x32(count & _LOW, count >> _HALF, stream & _LOW, stream >> _HALF, key & _LOW, key >> _HALF)
-    return (a << _HALF) | b, (c << _HALF) | d
+    a, b = count, stream
+    for _ in range(_ROUNDS):
+        upper, lower = _product(_MULTIPLIER, a)
+        a, b = upper ^ key ^ b, lower
+        key += _WEYL
+    return a, b
+
+
+@njit(nogil=True, cache=True)
+def random_half_words(key: Any, stream: Any, count: Any) -> Any:
+    """Return four random 32-bit words, as uint64: the halves of `random_words`, the upper ones first."""
+    a, b = random_words(key, stream, count)
+    return a >> _HALF, a & _LOW, b >> _HALF, b & _LOW
 
 
 @njit(nogil=True, cache=True)
@@ -77,12 +80,7 @@ def below(word: Any, bound: Any) -> Any:
     int64
         Of a `bound` over 2⁶³, the bits of an uint64.
     """
-    n = np.uint64(bound)
-    high, low = word >> _HALF, word & _LOW
-    n_high, n_low = n >> _HALF, n & _LOW
-    middle = high * n_low + ((low * n_low) >> _HALF)
-    carried = low * n_high + (middle & _LOW)
-    return np.int64(high * n_high + (middle >> _HALF) + (carried >> _HALF))
+    return np.int64(_product(word, np.uint64(bound))[0])
 
 
 @njit(nogil=True, cache=True)

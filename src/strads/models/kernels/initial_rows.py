@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from strads.rng.philox import philox4x32
+from strads.rng.philox import random_half_words
 
-_LOW, _HALF, _BYTE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(8)
+_BYTE = np.uint64(8)
 
 
 @njit(nogil=True, cache=True)
@@ -13,7 +13,7 @@ def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped
     """Draw `columns` numbers of each row, uniformly from low … high.
 
     The same row gets the same numbers whatever else is drawn: they depend on its number, the column and the key alone
-    (Philox4x32-10; Salmon et al. 2011). Four columns share a counter.
+    (Philox2x64-10; Salmon et al. 2011). Four columns share a counter.
 
     Parameters
     ----------
@@ -29,9 +29,7 @@ def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped
     for row in range(len(table)):
         number = np.uint64(first + row)
         for column in range(0, columns, 4):
-            words = philox4x32(
-                np.uint64(column >> 2), np.uint64(0), number & _LOW, number >> _HALF, key & _LOW, key >> _HALF
-            )
+            words = random_half_words(key, number, np.uint64(column >> 2))
             for place in range(min(4, columns - column)):
                 table[row, column + place] = low + scale * (np.int64(words[place] >> _BYTE) + 0.5)
 

@@ -28,10 +28,9 @@ from strads.models.kernels.translations import (
     squared_length,
     translate,
 )
-from strads.rng.philox import philox4x32
+from strads.rng.philox import random_half_words
 
 MARGIN, LOGISTIC = 0, 1
-_LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ORDER = np.uint64(1 << 62)  # stream of the order of facts; streams of facts are their numbers
 _NOTHING = np.float32(1e-7)  # weights below this are left out
@@ -166,7 +165,7 @@ def _shuffle(order, key):  # type: ignore[no-untyped-def]
     """Bring up to 2³² numbers into a random order (Fisher and Yates), four exchanges a block of random words."""
     last = len(order) - 1
     while last > 0:
-        words = _words(key, _ORDER, np.uint64(last))
+        words = random_half_words(key, _ORDER, np.uint64(last))
         for word in words:
             if last > 0:
                 other = np.int64((word * np.uint64(last + 1)) >> _HALF)
@@ -182,21 +181,15 @@ def _draw(key, number, n_entities, others):  # type: ignore[no-untyped-def]
     the size of both blocks together.
     """
     bound = np.uint64(n_entities)
-    words = _words(key, np.uint64(number), np.uint64(0))
+    words = random_half_words(key, np.uint64(number), np.uint64(0))
     side = words[3]  # the first block gives the side and three entities, later ones four
     for i in range(min(3, len(others))):
         others[i] = np.int64((words[i] * bound) >> _HALF)
     for start in range(3, len(others), 4):
-        words = _words(key, np.uint64(number), np.uint64(start))
+        words = random_half_words(key, np.uint64(number), np.uint64(start))
         for i in range(min(4, len(others) - start)):
             others[start + i] = np.int64((words[i] * bound) >> _HALF)
     return np.float32(np.int64(side >> np.uint64(8))) * np.float32(2.0**-24)
-
-
-@inlined
-def _words(key, stream, count):  # type: ignore[no-untyped-def]
-    """Block number `count` of four random 32-bit words of a stream."""
-    return philox4x32(count & _LOW, count >> _HALF, stream & _LOW, stream >> _HALF, key & _LOW, key >> _HALF)
 
 
 @inlined

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz fuzz-loops fuzz-files replicas peers crashes lint types clean
+.PHONY: demo test test-all fuzz fuzz-loops fuzz-files replicas seeds peers crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,11 @@ BATCHES ?= 1000
 KILLS ?= 50
 replicas: $(VENV)/.installed
 	$(BIN)/python tests/replicas --seed $(SEED) --batches $(BATCHES) --kills $(KILLS)
+
+# One SHA-256 of each model on threads, nodes, MPI and Ray; RUNS=… chooses how many fits at each place.
+RUNS ?= 10
+seeds: $(VENV)/.installed
+	$(BIN)/python tests/one_seed --runs $(RUNS)
 
 # Tests of scikit-learn, celer and skglm with our classes in place of theirs; SUITES=… chooses some.
 SUITES ?=

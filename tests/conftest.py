@@ -31,6 +31,7 @@ STARTING_PROCESSES = (
     "checkpoints",
     "cluster",
     "replicas",
+    "one_seed",
     "test_kernel_cache.py",
     "test_scripts.py",
 )

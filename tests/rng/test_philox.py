@@ -78,4 +78,4 @@ def test_weights_that_are_no_numbers(values):
 def test_integers_between_any_bounds(word, low, end):
     if low < end:
         bound = np.uint64(end) if end == 2**63 else np.int64(end)
-        assert integer_between(_words(word, 0), np.int64(low), bound) == low + ((word * (end - low)) >> 64)
+        assert integer_between(np.uint64(word), np.int64(low), bound) == low + ((word * (end - low)) >> 64)

@@ -168,11 +168,11 @@ def given_weights(table: NDArray[np.void]) -> NDArray[np.float64]:
     return table["share"] + np.bincount(np.clip(table["other"], 0, n - 1), 1.0 - table["share"], n)
 
 
-# What a draw makes of two random words; the same functions serve compiled bodies and the interpreter.
+# What a draw makes of one or two random words; the same functions serve compiled bodies and the interpreter.
 
 
 @njit(nogil=True, cache=True)
-def integer_between(words, low, high):  # type: ignore[no-untyped-def]
+def integer_between(word, low, high):  # type: ignore[no-untyped-def]
     """A whole number from `low` to `high` - 1, up to 2⁶⁴ of them."""
     if high <= low:
         raise ValueError("rng.integers has no number to choose from: its range is empty")
@@ -180,7 +180,7 @@ def integer_between(words, low, high):  # type: ignore[no-untyped-def]
         raise ValueError(OUT_OF_RANGE)
     first = np.uint64(np.int64(low))
     count = np.uint64(high) - first
-    offset = np.uint64(below(words[0], count)) if count > 0 else words[0]  # 0: all 2⁶⁴ of them
+    offset = np.uint64(below(word, count)) if count > 0 else word  # 0: all 2⁶⁴ of them
     return np.int64(first + offset)
 
 
@@ -206,29 +206,26 @@ def standard_normal(words):  # type: ignore[no-untyped-def]
 def entry_of_pool(words, first, count, share, other):  # type: ignore[no-untyped-def]
     """An entry of the pool `first..first + count - 1`, made of two random `words`.
 
-    `share` and `other`, by entry, are the pool's alias table, see `Pools`; all entries are equally likely if `share` is
-    empty.
+    `share` and `other`, by entry, are the pool's alias table, see `Pools`.
     """
     entry = first + below(words[0], np.int64(count))
-    if len(share) > 0 and unit_interval(words[1]) >= share[np.uint64(entry)]:
+    if unit_interval(words[1]) >= share[np.uint64(entry)]:
         entry = first + other[np.uint64(entry)]
     return np.uint64(entry)
 
 
-def unit_number(words: Any, one: Any) -> Any:
+def unit_number(word: Any, one: Any) -> Any:
     """A number in [0, 1) with the precision of `one`."""
-    return (
-        unit_interval(words[0]) if one.dtype.itemsize == 8 else np.float32(int(words[0]) >> 40) * np.float32(2.0**-24)
-    )
+    return unit_interval(word) if one.dtype.itemsize == 8 else np.float32(int(word) >> 40) * np.float32(2.0**-24)
 
 
 @overload(unit_number, jit_options={"cache": True})
-def _compiled_unit_number(words, one):  # type: ignore[no-untyped-def]
+def _compiled_unit_number(word, one):  # type: ignore[no-untyped-def]
     if one == types.float64:
-        return lambda words, one: unit_interval(words[0])
+        return lambda word, one: unit_interval(word)
 
-    def single(words, one):  # type: ignore[no-untyped-def]
-        return np.float32(np.int64(words[0] >> np.uint64(40))) * np.float32(2.0**-24)
+    def single(word, one):  # type: ignore[no-untyped-def]
+        return np.float32(np.int64(word >> np.uint64(40))) * np.float32(2.0**-24)
 
     return single
 
@@ -244,6 +241,9 @@ def check_table(table: Any, draw: str) -> None:
 class NumbersOfTask:
     """The random numbers that one task after the other draws, in the interpreter.
 
+    Word n of a task is the first or second one, as n is even or odd, of block n // 2 of `random_words` under the key. A
+    draw takes the next word; one that needs two takes the next whole block.
+
     Parameters
     ----------
     key : uint64
@@ -251,7 +251,7 @@ class NumbersOfTask:
     one : float32 or float64
         The number 1 in the precision of the numbers.
     drawn : list of int, optional
-        How many numbers the task has drawn, from this argument or any other that shares the list.
+        How many words the task has drawn, from this argument or any other that shares the list.
     """
 
     def __init__(self, key: np.uint64, one: Any, drawn: list[int] | None = None):
@@ -264,14 +264,20 @@ class NumbersOfTask:
         self._stream = np.uint64(index & _WORD)
         self._drawn[0] = 0
 
-    def _words(self) -> tuple[np.uint64, np.uint64]:
-        first, second = random_words(self._key, self._stream, np.uint64(self._drawn[0]))
+    def _word(self) -> np.uint64:
+        count = self._drawn[0]
         self._drawn[0] += 1
+        return np.uint64(random_words(self._key, self._stream, np.uint64(count // 2))[count % 2])
+
+    def _words(self) -> tuple[np.uint64, np.uint64]:
+        block = (self._drawn[0] + 1) // 2
+        self._drawn[0] = 2 * block + 2
+        first, second = random_words(self._key, self._stream, np.uint64(block))
         return np.uint64(first), np.uint64(second)
 
     def random(self) -> Any:
         """Draw a number in [0, 1)."""
-        return type(self._one)(unit_number(self._words(), self._one))
+        return type(self._one)(unit_number(self._word(), self._one))
 
     def normal(self) -> Any:
         """Draw from the standard normal distribution."""
@@ -284,7 +290,7 @@ class NumbersOfTask:
             raise TypeError("rng.integers takes whole numbers")
         if int(first) < -(1 << 63) or int(end) > 1 << 63:
             raise ValueError(OUT_OF_RANGE)
-        return integer_between(self._words(), np.int64(first), np.uint64(end) if end > _LARGEST else np.int64(end))
+        return integer_between(self._word(), np.int64(first), np.uint64(end) if end > _LARGEST else np.int64(end))
 
     def choice(self, table: Any) -> int:
         """Draw an index with the weights of a table."""
@@ -299,7 +305,8 @@ class NumbersOfTask:
         if pool is None and weights is not None:
             return chosen(self._words(), np.asarray(weights))
         if pool is None:
-            return integer_between(self._words(), np.int64(0), np.int64(len(table)))
+            return integer_between(self._word(), np.int64(0), np.int64(len(table)))
         rows, share, other = pool
-        drawn = share if weights is not None else share[:0]
-        return int(rows[entry_of_pool(self._words(), np.int64(0), len(rows), drawn, other)])
+        if weights is None:
+            return int(rows[integer_between(self._word(), np.int64(0), np.int64(len(rows)))])
+        return int(rows[entry_of_pool(self._words(), np.int64(0), len(rows), share, other)])

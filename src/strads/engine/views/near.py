@@ -24,7 +24,7 @@ from numba.extending import (
 
 from strads.engine.views.keyed import KeyedType
 from strads.engine.views.kinds import TABLES, make_checked
-from strads.engine.views.random_numbers import RandomType, next_words
+from strads.engine.views.random_numbers import RandomType, next_word, next_words
 from strads.engine.views.types import INLINED, INNER, JOB, ViewType, constant_item, define_view
 from strads.rng.numbers import check_table, chosen, entry_of_pool, integer_between
 
@@ -146,19 +146,24 @@ def _near(view, table, weights=None):  # type: ignore[no-untyped-def]
     if isinstance(table, KeyedType) or not isinstance(table, (*_NEAR, *TABLES, types.Array)):
         raise TypingError("rng.near draws a row of a dvector: rng.near(table) or rng.near(table, weights)")
     if isinstance(table, NearType):
-        end = 0 if unweighted else None
 
         def owned(view, table, weights=None):  # type: ignore[no-untyped-def]
             if table.count == 0:
                 raise ValueError(EMPTY)
-            entry = entry_of_pool(next_words(view), table.first, table.count, table.share[:end], table.other)
+            entry = entry_of_pool(next_words(view), table.first, table.count, table.share, table.other)
             return _near_row(np.int64(table.rows[entry]), table.group)
 
-        return owned
+        def any_owned(view, table, weights=None):  # type: ignore[no-untyped-def]
+            if table.count == 0:
+                raise ValueError(EMPTY)
+            entry = table.first + integer_between(next_word(view), np.int64(0), np.int64(table.count))
+            return _near_row(np.int64(table.rows[np.uint64(entry)]), table.group)
+
+        return any_owned if unweighted else owned
     if isinstance(table, NearRecordedType):
         if unweighted:
             return lambda view, table, weights=None: _near_row(
-                integer_between(next_words(view), np.int64(0), len(table)), table.group
+                integer_between(next_word(view), np.int64(0), len(table)), table.group
             )
 
         def recorded(view, table, weights=None):  # type: ignore[no-untyped-def]
@@ -167,7 +172,7 @@ def _near(view, table, weights=None):  # type: ignore[no-untyped-def]
 
         return recorded
     if unweighted:
-        return lambda view, table, weights=None: integer_between(next_words(view), np.int64(0), len(table))
+        return lambda view, table, weights=None: integer_between(next_word(view), np.int64(0), len(table))
     return lambda view, table, weights=None: min(chosen(next_words(view), weights), np.int64(len(table) - 1))
 
 

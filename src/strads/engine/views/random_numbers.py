@@ -9,21 +9,35 @@ from strads.engine.views.types import INNER, define_view
 from strads.rng.numbers import check_table, chosen, integer_between, standard_normal, unit_number
 from strads.rng.philox import random_words
 
-# `drawn` is an array of one number on the stack of the loop over tasks; `one` has the precision of the numbers.
+# `drawn` is an array of `DRAWN` numbers on the stack of the loop over tasks: how many words the task has drawn, the key
+# of its last block, and that block's second word. `one` has the precision of the numbers.
 RandomType, make_random = define_view("Random", "key", "one", "stream", "drawn")
+DRAWN = 3
+
+
+@register_jitable
+def next_word(view):  # type: ignore[no-untyped-def]
+    """Draw a random word: two come from one block, see `NumbersOfTask`."""
+    count, key = view.drawn[0], np.int64(view.key)
+    view.drawn[0] = count + 1
+    if count & 1 and view.drawn[1] == key:
+        return np.uint64(view.drawn[2])
+    first, second = random_words(view.key, view.stream, np.uint64(count >> 1))
+    view.drawn[1], view.drawn[2] = key, np.int64(second)
+    return second if count & 1 else first
 
 
 @register_jitable
 def next_words(view):  # type: ignore[no-untyped-def]
-    """Draw two random words."""
-    count = view.drawn[0]
-    view.drawn[0] = count + 1
-    return random_words(view.key, view.stream, np.uint64(count))
+    """Draw the two random words of the next block."""
+    block = (view.drawn[0] + 1) >> 1
+    view.drawn[0] = 2 * block + 2
+    return random_words(view.key, view.stream, np.uint64(block))
 
 
 @overload_method(RandomType, "random", jit_options=INNER)
 def _random(view):  # type: ignore[no-untyped-def]
-    return lambda view: unit_number(next_words(view), view.one)
+    return lambda view: unit_number(next_word(view), view.one)
 
 
 @overload_method(RandomType, "normal", jit_options=INNER)
@@ -38,8 +52,8 @@ def _integers(view, low, high=None):  # type: ignore[no-untyped-def]
         if not isinstance(bound, types.Integer | types.NoneType | types.Omitted) and bound is not None:
             raise TypingError("rng.integers takes whole numbers")
     if high is None or isinstance(high, types.NoneType | types.Omitted):
-        return lambda view, low, high=None: integer_between(next_words(view), np.int64(0), low)
-    return lambda view, low, high=None: integer_between(next_words(view), low, high)
+        return lambda view, low, high=None: integer_between(next_word(view), np.int64(0), low)
+    return lambda view, low, high=None: integer_between(next_word(view), low, high)
 
 
 @overload_method(RandomType, "choice", jit_options=INNER)

@@ -9,7 +9,7 @@ from numba.extending import overload
 
 from strads.engine.atomics import load
 from strads.engine.views.kinds import make_ragged
-from strads.engine.views.random_numbers import DRAWN
+from strads.engine.views.random_numbers import DRAW_STATE
 from strads.engine.views.types import INLINED, bind_with, local_counters
 
 Runner = Callable[..., int]
@@ -59,7 +59,7 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
 
     @njit(nogil=True, fastmath=fastmath, error_model="numpy")
     def step(number, worker, storages):  # type: ignore[no-untyped-def]
-        task(number, *bind(storages, (number, worker, 0, number, number, local_counters(DRAWN))))
+        task(number, *bind(storages, (number, worker, 0, number, number, local_counters(DRAW_STATE))))
 
     return step
 

@@ -26,7 +26,7 @@ from strads.engine.plans.job_pool import (
 )
 from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT
-from strads.engine.views.random_numbers import DRAWN
+from strads.engine.views.random_numbers import DRAW_STATE
 from strads.engine.views.types import INLINED, INNER, bind_with, local_counters
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
@@ -141,7 +141,7 @@ def _make_fetch(fetching: Task | None) -> Any:
     @njit(error_model="numpy", **INLINED)
     def fetch(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
         """Fetch the rows of the task at a `position`, in `job` on `lane`; `indices`, `storages`: see `make_worker`."""
-        recent, drawn = local_counters(size), local_counters(DRAWN)
+        recent, drawn = local_counters(size), local_counters(DRAW_STATE)
         recent[:] = 0
         drawn[0] = 0
         index = _index_at(indices, position)
@@ -167,7 +167,7 @@ def _make_run_job(
         For `pool`, `claiming`, `indices`, `ahead` and `storages` see `make_worker`; `locking` is not used.
         """
         _claim(claiming, job)
-        drawn = local_counters(DRAWN)
+        drawn = local_counters(DRAW_STATE)
         for start in range(first, last, stride):
             if pool.state[STOPPED] != 0:
                 return
@@ -191,7 +191,7 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
         `pool`, `claiming`, `indices`, `first`, `last`, `job`, `lane` and `storages` are as there; `ahead` is not used.
         """
         locks, offsets, ids, sequence, counter = locking
-        drawn = local_counters(DRAWN)
+        drawn = local_counters(DRAW_STATE)
         for position in range(first, last):
             if pool.state[STOPPED] != 0:  # negligible beside the locks
                 return

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import overload, register_jitable
+from numba.extending import intrinsic, overload, register_jitable
 
 from strads.engine.views.types import INLINED, INNER, ViewType
 
@@ -98,6 +99,21 @@ def _compiled_owned(view, index):  # type: ignore[no-untyped-def]
         # One comparison for most accesses: rows from `low` on are in the table and not negative.
         if np.uint64(position - view.low) < np.uint64(view.high - view.low):
             return position
+        if np.uint64(position) < np.uint64(len(view.data)) and _claimed(view.owner, view.blocks, view.holder, position):
+            return position
+        return _other_row(view, index)
+
+    return position_of
+
+
+@intrinsic
+def _other_row(typing_context: Any, view: Any, index: Any) -> Any:
+    """Return the row of any index, as `owned` does.
+
+    It is called, not inlined: the rare cases would take registers from the usual ones.
+    """
+
+    def other_row(view, index):  # type: ignore[no-untyped-def]
         row = wrap(index, len(view.data))
         if view.low <= row and row < view.high:
             return row
@@ -105,7 +121,18 @@ def _compiled_owned(view, index):  # type: ignore[no-untyped-def]
             return row
         raise RuntimeError(PATTERN_CHANGED)
 
-    return position_of
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        compiled = context.compile_subroutine(builder, other_row, signature)
+        function = context.declare_function(builder.module, compiled.fndesc)
+        convention = context.call_conv
+        status, row = convention.call_function(
+            builder, function, types.int64, signature.args, arguments, attrs=("noinline",)
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return row
+
+    return types.int64(view, index), generate
 
 
 def rows_are_scalars(data: Any) -> bool:

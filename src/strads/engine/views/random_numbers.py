@@ -9,10 +9,10 @@ from strads.engine.views.types import INNER, define_view
 from strads.rng.numbers import check_table, chosen, integer_between, standard_normal, unit_number
 from strads.rng.philox import random_words
 
-# `drawn` is an array of `DRAWN` numbers on the stack of the loop over tasks: how many words the task has drawn, the key
-# of its last block, and that block's second word. `one` has the precision of the numbers.
+# `drawn` is an array of `DRAW_STATE` numbers on the stack of the loop over tasks: how many words the task has drawn,
+# the key of its last block, and that block's second word. `one` has the precision of the numbers.
 RandomType, make_random = define_view("Random", "key", "one", "stream", "drawn")
-DRAWN = 3
+DRAW_STATE = 3
 
 
 @register_jitable

@@ -26,7 +26,7 @@ from strads.engine.views.kinds import (
 )
 from strads.engine.views.live import ragged_view
 from strads.engine.views.near import near_recorded_view
-from strads.engine.views.random_numbers import DRAWN, make_random
+from strads.engine.views.random_numbers import DRAW_STATE, make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.types import INLINED, bind_with, local_counters
 from strads.schedule.passes.prefetch import prefetch_rows
@@ -190,7 +190,7 @@ def make_recorder(
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         """Record the tasks from `first` on; `start`, `step`, `values`, `state` and `counts` are described above."""
         logged = local_counters(2)  # accesses so far, and before this task
-        drawn = local_counters(DRAWN)
+        drawn = local_counters(DRAW_STATE)
         recent = local_counters(size)
         for number in range(np.uint64(count)):  # unsigned: no negative-index checks
             task = first + np.int64(number)

@@ -1,4 +1,6 @@
-"""Kills programs at random moments until they have finished: what they learn must be what they learn without.
+"""Ends programs at random moments until they have finished: what they learn must be what they learn without.
+
+Most are killed by SIGKILL, some end themselves after SIGTERM, with a last snapshot.
 
     python tests/checkpoints/crash_harness.py [--kills 300] [--programs mf lda …] [--backends threads mpi ray]
 
@@ -22,14 +24,18 @@ from pathlib import Path
 
 _DOES_NOT_LISTEN = 213  # exit status of mpiexec when it cannot open its socket on a busy machine: nothing has run
 BOUND_TO_NODES = {"lasso"}  # schedules with an instance on each node
+_INTERRUPTED = 130  # exit status of `strads train`
+_POLITELY = 0.2  # share of SIGTERM
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from checkpoints.crash_programs import PROGRAMS, run  # noqa: E402
+from checkpoints.crash_programs import COMMANDS, PROGRAMS, run  # noqa: E402
 
 
-def in_a_fork(name: str, folder: str | None, nodes: int, kill_after: float | None) -> str | None:
-    """Run a program in a child; returns its digest, or None if it was killed.
+def in_a_fork(
+    name: str, folder: str | None, nodes: int, end_after: float | None = None, number: int = signal.SIGKILL
+) -> str | None:
+    """Run a program in a child; returns its digest, or None if a signal ended it.
 
     Raises
     ------
@@ -45,18 +51,20 @@ def in_a_fork(name: str, folder: str | None, nodes: int, kill_after: float | Non
             warnings.simplefilter("ignore")
             os.write(writing, run(name, folder, "threads", nodes).encode())
             status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
         except BaseException as error:
             os.write(writing, f"error: {type(error).__name__}: {error}".encode())
         finally:
             os._exit(status)
     os.close(writing)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
+    if end_after is not None:
+        time.sleep(end_after)
+        os.kill(child, number)
     with os.fdopen(reading, "rb") as pipe:
         text = pipe.read().decode()
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+    if end_after is not None and os.waitstatus_to_exitcode(status) in (-number, 128 + number, _INTERRUPTED):
         return None
     if status != 0:
         raise RuntimeError(f"{name}: {text or status}")
@@ -64,27 +72,28 @@ def in_a_fork(name: str, folder: str | None, nodes: int, kill_after: float | Non
 
 
 def on_threads(name: str, kills: int, rng: random.Random) -> int:
-    """Kill a program a number of times; returns how many kills came in time.
+    """End a program a number of times; returns how many signals came in time.
 
     Raises
     ------
     AssertionError
         If it learnt something else.
     """
-    wanted = in_a_fork(name, None, 1, None)
+    wanted = in_a_fork(name, None, 1)
     killed = 0
     while killed < kills:
         folder = tempfile.mkdtemp(prefix=f"crash-{name}-")
         start = time.perf_counter()
         if rng.random() < 0.5:  # how long it takes
-            in_a_fork(name, folder + "/whole", 1, None)
+            in_a_fork(name, folder + "/whole", 1)
         length = time.perf_counter() - start if os.path.exists(folder + "/whole") else 1.0
         for _ in range(rng.randrange(1, 8)):
             nodes = 1 if name in BOUND_TO_NODES else rng.choice([1, 1, 1, 2, 3])
-            found = in_a_fork(name, folder + "/killed", nodes, rng.uniform(0.0, length))
+            number = signal.SIGTERM if rng.random() < _POLITELY else signal.SIGKILL
+            found = in_a_fork(name, folder + "/killed", nodes, rng.uniform(0.0, length), number)
             killed += found is None
             assert found in (None, wanted), f"{name}: {found} instead of {wanted}"
-        found = in_a_fork(name, folder + "/killed", 1, None)
+        found = in_a_fork(name, folder + "/killed", 1)
         assert found == wanted, f"{name}: {found} instead of {wanted} after kills; kept in {folder}"
         shutil.rmtree(folder)
     return killed
@@ -92,7 +101,7 @@ def on_threads(name: str, kills: int, rng: random.Random) -> int:
 
 def in_processes(name: str, backend: str, kills: int, rng: random.Random) -> int:
     """The same on MPI or Ray, where a node may be killed as well; on Ray the program survives that."""
-    wanted = in_a_fork(name, None, 2 if name in BOUND_TO_NODES else 1, None)
+    wanted = in_a_fork(name, None, 2 if name in BOUND_TO_NODES else 1)
     killed = 0
     with tempfile.TemporaryDirectory(prefix=f"crash-{name}-") as folder:
         while True:
@@ -162,7 +171,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=300, help="on threads, over all programs")
     parser.add_argument("--process-kills", type=int, default=3, help="of each program on MPI and Ray")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=PROGRAMS)
+    parser.add_argument("--programs", nargs="+", default=[*PROGRAMS, *COMMANDS], choices=[*PROGRAMS, *COMMANDS])
     parser.add_argument("--backends", nargs="+", default=["threads", "mpi", "ray"])
     options = parser.parse_args()
     each = -(-options.kills // len(options.programs))
@@ -170,6 +179,8 @@ def main() -> None:
     for backend in options.backends:
         for name in options.programs:
             rng = random.Random(f"{options.seed} {name} {backend}")
+            if name in COMMANDS and backend != "threads":
+                continue
             if backend == "threads":
                 count = on_threads(name, each, rng)
             else:

@@ -7,14 +7,16 @@ import argparse
 import hashlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import strads
-from strads import models, ps, schmp
+from strads import cli, models, ps, schmp
 
 
 def digest_of(*arrays: Any) -> str:
@@ -59,6 +61,36 @@ def lasso() -> str:
     scheduled = models.CoordinateDescent(schedule="random", concurrency=4)
     second = models.Lasso(0.05, tol=1e-6, solver=scheduled, max_iter=1000).fit(X, y)
     return digest_of(first.coef_, second.coef_)
+
+
+def classes(count: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 60))
+    return X, (X @ rng.normal(size=(60, count)) + rng.gumbel(size=(3000, count))).argmax(1)
+
+
+def mlr() -> str:
+    fits = [models.MultinomialLogisticRegression(penalty, C=0.1, tol=1e-9).fit(*classes(8)) for penalty in ("l2", "l1")]
+    return digest_of(*(fit.coef_ for fit in fits))
+
+
+def linear_classifiers() -> str:
+    margins = models.LinearSVC(tol=1e-8).fit(*classes(2))
+    logistic = models.LogisticRegression("l1", C=0.05, tol=1e-8).fit(*classes(2))
+    return digest_of(margins.coef_, logistic.coef_)
+
+
+def continued() -> str:
+    pairs, values = ratings()
+    model = models.MatrixFactorization(n_components=8, max_iter=3)
+    for number, part in enumerate(np.array_split(np.arange(len(pairs)), 12)):
+        batch = pairs[part] + (number, 0), values[part]  # with new users
+        model = (
+            models.MatrixFactorization(8, max_iter=3).fit(*batch, init=model)
+            if number == 6
+            else model.partial_fit(*batch)
+        )
+    return model.digest()
 
 
 def word2vec() -> str:
@@ -188,17 +220,37 @@ def minibatches() -> str:
     return digest_of(W.to_numpy())
 
 
+def train_command(folder: str | None, nodes: int) -> str:
+    """The program of `strads train mf`, which calls `strads.init` itself."""
+    with tempfile.TemporaryDirectory() as own:
+        home = Path(folder or own)
+        home.mkdir(exist_ok=True)
+        pairs, values = ratings(10_000)
+        np.savetxt(
+            home / "ratings.csv", np.c_[pairs, values.round(3)], "%g", ",", header="user,item,rating", comments=""
+        )
+        where = ["--nodes", str(nodes), "--threads", "1", "--quiet", "--out", str(home / "run")]
+        training = ["--rank", "8", "--epochs", "25", "--checkpoint", str(home / "state"), "--resume"]
+        status = cli.run(["train", "mf", "--data", str(home / "ratings.csv"), *where, *training])
+        if status != 0:
+            sys.exit(status)
+        return models.MatrixFactorization.load(home / "run" / "model.npz").digest()
+
+
 PROGRAMS: dict[str, Callable[[], str]] = {
     program.__name__: program
     for program in (
-        mf, mf_early_stopping, mf_ccd, lda, lasso, word2vec, bpr, transe, rotation, dynamic, parameter_server, loops,
-        minibatches,
+        mf, mf_early_stopping, mf_ccd, continued, lda, lasso, mlr, linear_classifiers, word2vec, bpr, transe, rotation,
+        dynamic, parameter_server, loops, minibatches,
     )
 }  # fmt: skip
+COMMANDS: dict[str, Callable[[str | None, int], str]] = {"train_command": train_command}
 
 
 def run(name: str, folder: str | None, backend: str = "threads", nodes: int = 1) -> str:
     """Run a program, with checkpoints if there is a folder; returns its digest."""
+    if name in COMMANDS:
+        return COMMANDS[name](folder, nodes)
     threads = 2 if nodes == 1 else 1
     with strads.init(backend, nodes=nodes, threads=threads, checkpoint_dir=folder):
         return PROGRAMS[name]()

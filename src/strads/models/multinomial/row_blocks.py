@@ -1,11 +1,12 @@
 """Samples in a fixed number of blocks of rows, pinned to the nodes: loss and gradient, bitwise alike for any of them.
 
-Each block is evaluated by one thread, with one BLAS thread, and the driver adds up the blocks' results in their order.
-So the result depends on the samples alone, not on the numbers of threads and nodes or on the backend.
+Each block is evaluated by one thread, with one BLAS thread. The blocks' results are added up in pairs, pairs of pairs
+and so on, each where both of its parts are, else at the driver. So the result depends on the samples alone, not on the
+numbers of threads and nodes or on the backend.
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -48,16 +49,20 @@ class Evaluation:
     curvature: Array
 
 
+_Sums = tuple[float, float, Array, Array]  # the fields of `Evaluation`, of some blocks
+
+
 @dataclass(eq=False)
 class _Block:
     """Consecutive rows: a dense matrix, or the arrays of a CSR matrix."""
 
+    number: int
     rows: NDArray[np.floating] | tuple[NDArray[Any], ...]
     codes: NDArray[np.int32]
     weights: Array
     gradient: Array
 
-    def evaluate(self, coefficients: NDArray[np.floating], wants_curvature: bool) -> tuple[Any, ...]:
+    def evaluate(self, coefficients: NDArray[np.floating], wants_curvature: bool) -> _Sums:
         """Return the fields of `Evaluation` for these rows; the gradient's memory is used again by the next call."""
         # Arrays may be read-only or not, but one kernel is to compute all: two compiled apart could round differently.
         W, intercept = read_only(coefficients[:-1]), read_only(coefficients[-1])
@@ -114,8 +119,8 @@ class RowBlocks:
         bounds = self._bounds()
         node_of = place_workers(len(bounds) - 1, self._cluster.size)
         each: list[tuple[list[_Block]]] = [([],) for _ in range(self._cluster.size)]
-        for place, (begin, end) in zip(node_of, pairwise(bounds), strict=True):
-            each[place][0].append(self._cut(begin, end))
+        for number, (place, (begin, end)) in enumerate(zip(node_of, pairwise(bounds), strict=True)):
+            each[place][0].append(self._cut(number, begin, end))
         own = threads if runtime.is_local else None
         self._cluster.run(_keep, self._name, own, each=each)
 
@@ -125,7 +130,7 @@ class RowBlocks:
         return int(self.X.nnz if sp.issparse(self.X) else self.X.size) * self.classes
 
     def _bounds(self) -> NDArray[np.int64]:
-        """Bounds of blocks of about equal work; their number depends on the work alone."""
+        """Bounds of blocks of about equal work; their number, a power of two, depends on the work alone."""
         enough = min(max(1, self.work // _LEAST_WORK), self.samples)
         blocks = min(_MOST_BLOCKS, 1 << (int(enough).bit_length() - 1))
         if not sp.issparse(self.X):
@@ -135,12 +140,12 @@ class RowBlocks:
         bounds[-1] = self.samples
         return bounds
 
-    def _cut(self, begin: int, end: int) -> _Block:
+    def _cut(self, number: int, begin: int, end: int) -> _Block:
         rows: Any = self.X[begin:end]
         if sp.issparse(rows):
             rows = rows.data, rows.indices, rows.indptr
         gradient = np.empty((self.features + 1, self.classes))
-        return _Block(rows, self.codes[begin:end], self.weights[begin:end], gradient)
+        return _Block(number, rows, self.codes[begin:end], self.weights[begin:end], gradient)
 
     def evaluate(self, coefficients: Array, *, single: bool = False, wants_curvature: bool = False) -> Evaluation:
         """Evaluate coefficients of shape (features + 1, classes), the last row being the intercepts.
@@ -155,17 +160,9 @@ class RowBlocks:
         self.rows_read += self.samples
         sent = np.ascontiguousarray(coefficients, np.float32 if single else np.float64)
         found = self._cluster.run(_evaluate, self._name, sent, wants_curvature)
-        losses, entropies, gradients, curvatures = zip(*(each for of_node in found for each in of_node), strict=True)
-        gradient = np.zeros(coefficients.shape)
-        self._add_up(gradients, gradient)
-        return Evaluation(sum(losses), sum(entropies), gradient, sum(curvatures))
-
-    def _add_up(self, parts: Sequence[Array], total: Array) -> None:
-        def add(begin: int, end: int) -> None:
-            for part in parts:
-                total[begin:end] += part[begin:end]
-
-        in_slabs(add, len(total), total.size * len(parts), cluster.current().team(self._own_threads))
+        (sums,) = _add_pairs({key: each for of_node in found for key, each in of_node.items()}, self.team).values()
+        loss, negative_entropy, gradient, curvature = sums
+        return Evaluation(loss, negative_entropy, gradient.copy(), curvature)
 
     @property
     def _own_threads(self) -> int | None:
@@ -207,6 +204,31 @@ def in_slabs(function: Any, rows: int, work: int, team: ThreadTeam) -> None:
     team.for_each(lambda slab: function(bounds[slab], bounds[slab + 1]), count)
 
 
+def _add_pairs(sums: dict[tuple[int, int], _Sums], team: ThreadTeam) -> dict[tuple[int, int], _Sums]:
+    """Add up neighbours as in a binary tree over all blocks, as far as both are here; overwrites arrays of the first.
+
+    The keys are level and number: `sums[2, 3]` is the sum of the blocks 12 to 15.
+    """
+    while True:
+        pairs = (key for key in sums if key[1] % 2 == 0 and (key[0], key[1] + 1) in sums)
+        level, number = next(pairs, (-1, 0))
+        if level < 0:
+            return sums
+        one, other = sums.pop((level, number)), sums.pop((level, number + 1))
+        gradient = _sum(one[2], other[2], team)
+        sums[level + 1, number // 2] = one[0] + other[0], one[1] + other[1], gradient, one[3] + other[3]
+
+
+def _sum(one: Array, other: Array, team: ThreadTeam) -> Array:
+    total = one if one.flags.writeable else np.empty_like(one)  # what has been received is not
+
+    def add(begin: int, end: int) -> None:
+        np.add(one[begin:end], other[begin:end], out=total[begin:end])
+
+    in_slabs(add, len(total), total.size, team)
+    return total
+
+
 # Node programs.
 
 
@@ -235,9 +257,10 @@ def _keep(node: Node, name: str, threads: int | None, blocks: list[_Block]) -> N
 
 def _evaluate(
     node: Node, name: str, coefficients: NDArray[np.floating], wants_curvature: bool
-) -> list[tuple[Any, ...]]:
+) -> dict[tuple[int, int], _Sums]:
     part: _Part = node.store[name]
-    return part.of_each_block(lambda block: block.evaluate(coefficients, wants_curvature))
+    found = part.of_each_block(lambda block: ((0, block.number), block.evaluate(coefficients, wants_curvature)))
+    return _add_pairs(dict(found), part.team)
 
 
 def _weighted_sums(node: Node, name: str) -> list[Array]:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from launching import ROOT, environment, mpi_command
+from launching import ROOT, environment, run_under_mpi
+
+_LIMIT = 3_600.0  # seconds
 
 
 class Place(NamedTuple):
@@ -32,8 +34,11 @@ PLACES = (
 def hashes(place: Place, models: Sequence[str], runs: int) -> dict[str, list[str]]:
     """Fit each model a number of times at a place; return the SHA-256 of every run."""
     arguments = [str(Path(__file__).with_name("fit.py")), *map(str, place), str(runs), *models]
-    command = mpi_command(place.nodes, arguments) if place.backend == "mpi" else [sys.executable, *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=ROOT)
+    if place.backend == "mpi":
+        ended = run_under_mpi(place.nodes, *arguments, timeout=_LIMIT)
+    else:
+        command = [sys.executable, *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=_LIMIT)
     if ended.returncode != 0:
         raise RuntimeError(f"{place} ended with status {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
     found: dict[str, list[str]] = json.loads(ended.stdout.splitlines()[-1])

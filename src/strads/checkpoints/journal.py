@@ -1,7 +1,7 @@
 """What a program has done: the operators that it has run, and what each of them returned and changed."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from strads.checkpoints.storage import DamagedFileError, Folder
@@ -106,7 +106,7 @@ class Journal:
             begin = segments.pop().begin
         if begin < end:
             name = f"journal/{end:010d}-{token}.json"
-            content = {"begin": begin, "entries": [asdict(entry) for entry in self.entries[begin:end]]}
+            content = {"begin": begin, "entries": [vars(entry) for entry in self.entries[begin:end]]}
             folder.write_json(name, content)
             segments.append(Segment(name, begin, end))
         self._segments = segments

@@ -57,10 +57,10 @@ peers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet celer skglm
 	$(BIN)/python tests/peers $(SUITES)
 
-# Programs killed at random moments and continued, on threads, MPI and Ray; KILLS=… chooses how many on threads.
-KILLS ?= 300
+# Programs killed at random moments and continued, on threads, MPI and Ray; CRASHES=… chooses how many on threads.
+CRASHES ?= 300
 crashes: $(VENV)/.installed
-	$(BIN)/python tests/checkpoints/crash_harness.py --kills $(KILLS)
+	$(BIN)/python tests/checkpoints/crash_harness.py --kills $(CRASHES)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -500,6 +500,22 @@ def test_content_that_was_lost_when_an_operator_first_used_it(tmp_path):
     Lost.content = None
 
 
+@pytest.mark.parametrize("error", [NodeFailure("node 1 is lost"), MemoryError(), KeyboardInterrupt()])
+def test_an_error_of_the_machine_is_not_of_the_program(tmp_path, error):
+    def fail():
+        raise error
+
+    session, number = Session(tmp_path), Number()
+    assert add(session, number, 1, []) == 1
+    with pytest.raises(type(error)):
+        session.perform(Operator("add", lambda: 2, fail, [number]))
+    session.close()
+    session, number, calls = Session(tmp_path), Number(), []
+    assert [add(session, number, amount, calls) for amount in (1, 2)] == [1, 3]
+    assert calls == [2]
+    session.close()
+
+
 class Unlost:
     """Nodes that could be replaced."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from strads.checkpoints.journal import Entry
 from strads.checkpoints.re_execution import LateOperator
-from strads.errors import CheckpointError
+from strads.errors import CheckpointError, NodeFailure, ProgramStopped
 
 
 def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry: Entry, url: str) -> None:
@@ -49,7 +49,7 @@ def run_once_more(late: LateOperator, entry: Entry, url: str) -> Any:
     try:
         result = late.operator.run()
     except Exception as error:
-        if name_of(error) != entry.error:
+        if is_of_program(error) and name_of(error) != entry.error:
             raise _other_program(late, url, f"it raises {name_of(error)} now, but did not") from error
         raise
     if entry.error is not None:
@@ -57,7 +57,12 @@ def run_once_more(late: LateOperator, entry: Entry, url: str) -> Any:
     return result
 
 
-def name_of(error: Exception) -> str:
+def is_of_program(error: BaseException) -> bool:
+    """Whether an error belongs to what a program does; interrupts, lost nodes and exhausted memory do not."""
+    return isinstance(error, Exception) and not isinstance(error, NodeFailure | ProgramStopped | MemoryError)
+
+
+def name_of(error: BaseException) -> str:
     """Return the name of an error's class, for the journal."""
     return type(error).__qualname__
 

@@ -23,7 +23,7 @@ from strads.checkpoints.operators import Operator, is_closed, is_memory_shared, 
 from strads.checkpoints.ownership import Ownership
 from strads.checkpoints.re_execution import LateOperator, ReExecution, digest_of
 from strads.checkpoints.roots import Roots, version_of
-from strads.checkpoints.same_program import check_operator, name_of, run_once_more
+from strads.checkpoints.same_program import check_operator, is_of_program, name_of, run_once_more
 from strads.checkpoints.snapshots import Counters, SnapshotSave, SnapshotWriter
 from strads.checkpoints.storage import Folder
 from strads.checkpoints.trees import Tree
@@ -157,12 +157,11 @@ class Session:
         with self.inside():  # until it is in the journal, so that no signal comes in between
             try:
                 result = self._run_on_nodes(late)
-            except Exception as error:
-                # A program may go on after an error. Executed again, it must meet the same error.
-                self._append(replace(entry, changed=self._changed_by(operator), error=name_of(error)))
-                raise
-            except BaseException:
-                self._is_broken = True  # interrupted in the middle: what it has changed is no state to continue from
+            except BaseException as error:
+                if is_of_program(error):  # which may go on after it; executed again, it must meet the same error
+                    self._append(replace(entry, changed=self._changed_by(operator), error=name_of(error)))
+                else:
+                    self._is_broken = True  # in the middle: what it has changed is no state to continue from
                 raise
             can_be_restored = not operator.changes_arguments or late.is_unchanged()
             made = {self._roots.number_of(root): digest_of(root) for root in operator.roots if is_result(root)}

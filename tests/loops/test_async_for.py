@@ -467,3 +467,30 @@ def test_reconnaissance_with_real_numbers_sees_what_the_task_has_written() -> No
     strads.async_for(n, chase, following, x)
     np.testing.assert_array_equal(following.to_numpy(), (start + 1) % n)
     np.testing.assert_array_equal(x.to_numpy(), np.bincount((start + 1) % n, minlength=n))
+
+
+def _follow(k, pairs, x, y):
+    x[pairs[k, 0]] += 1.0
+    y[pairs[k, 1]] += x[pairs[k, 0]]
+
+
+@pytest.mark.parametrize(("groups", "most"), [(1, 2), (2, 3), (1000, 8)])
+def test_a_plan_gets_no_more_threads_than_it_can_keep_busy(monkeypatch, groups, most):
+    counts = []
+    run = strads.cluster.ThreadTeam.run
+
+    def counted(team, function, members=None, **options):
+        counts.append(members)
+        return run(team, function, members, **options)
+
+    monkeypatch.setattr(strads.cluster.ThreadTeam, "run", counted)
+    group = np.arange(200_000) % groups
+    pairs = np.stack([group, group], 1).astype("i4")
+    with strads.init("threads", threads=8):
+        x, y = (strads.from_numpy(np.zeros(groups)) for _ in range(2))
+        stats = async_for(range(len(pairs)), _follow, strads.from_numpy(pairs), x, y, strategy="components")
+    members = [count for count in counts if count is not None]
+    assert members
+    assert max(members) <= most
+    assert max(members) >= min(8, stats.parallelism)
+    assert float(np.asarray(x[:]).sum()) == len(pairs)

@@ -18,8 +18,14 @@ class ThreadTeam:
         self._submitting = threading.Lock()
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
-    def run(self, function: Callable[[int], None], *, on_interrupt: Callable[[], None] = lambda: None) -> None:
-        """Call `function(thread)` on every thread and wait for all.
+    def run(
+        self,
+        function: Callable[[int], None],
+        members: int | None = None,
+        *,
+        on_interrupt: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Call `function(thread)` on some threads at once, and wait for all of them.
 
         A member of the team that calls this gets a separate team for the call, to avoid deadlock.
 
@@ -27,6 +33,8 @@ class ThreadTeam:
         ----------
         function
             Called with the number of the thread, from 0; sees the caller's context variables.
+        members
+            Number of threads, at most `size`; by default all.
         on_interrupt
             Called when this wait is interrupted (Ctrl-C) or a thread has failed, possibly more than once: it must
             make the function return soon.
@@ -37,10 +45,11 @@ class ThreadTeam:
         """
         if self in _working_for.get():
             with closing(ThreadTeam(self.size)) as team:
-                team.run(function, on_interrupt=on_interrupt)
+                team.run(function, members, on_interrupt=on_interrupt)
             return
-        call = _Call(self, function, self.size)
-        self._carry_out(call, [call.do_one] * self.size, on_interrupt)
+        count = self.size if members is None else members
+        call = _Call(self, function, count)
+        self._carry_out(call, [call.do_one] * count, on_interrupt)
 
     def for_each(
         self, function: Callable[[int], None], count: int, *, on_interrupt: Callable[[], None] = lambda: None

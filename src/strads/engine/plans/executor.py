@@ -1,5 +1,6 @@
 """Runs a plan on the threads of this machine: one compiled call per thread, without the interpreter between jobs."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ Task = tuple[Any, tuple[Any | None, ...]]  # a body, and the constructors of its
 
 UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
+# Threads for each unit of a plan's parallelism, which is an average: for a time, more jobs may be ready.
+_SLACK = 1.5
 _TOTAL_STRIDE = 8  # doubles in a cache line
 # Tasks between checks of the stop flag, as a job may take minutes: of any kind, and of short ones, which LLVM may
 # vectorize together.
@@ -325,7 +328,8 @@ def execute(
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
     arrays = _worker_arguments(pool, locking, claiming, executable, served=transfers is not None)
-    working = np.zeros(team.size)
+    members = _useful_threads(plan, team.size)
+    working = np.zeros(members)
 
     def work(thread: int) -> None:
         try:
@@ -354,10 +358,17 @@ def execute(
             stop(pool)
             end_bodies()
 
-        team.run(work, on_interrupt=halt)
+        team.run(work, members, on_interrupt=halt)
     sequence = locking[3] if plan.locks is not None and record_order else None
     seconds = time.perf_counter() - start
     return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
+
+
+def _useful_threads(plan: Plan, threads: int) -> int:
+    """Return how many threads take jobs: more than the plan can keep busy would only be in the way of the others."""
+    if plan.locks is not None:  # whose parallelism is an upper bound for single tasks
+        return threads
+    return max(1, min(threads, plan.jobs, math.ceil(_SLACK * plan.parallelism)))
 
 
 def zero_totals(jobs: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.engine.atomics import compare_and_swap, exchange, pause
+from strads.engine.atomics import compare_and_swap, exchange, load, pause
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
@@ -143,15 +143,23 @@ def _lock(pool: JobPool) -> None:
 
 
 @njit(nogil=True, cache=True)
+def _may_take(pool: JobPool) -> bool:
+    """Whether `take` may find anything but `WAIT`; only reads, so that those who wait do not hold up those who work."""
+    state = pool.state
+    return load(state, _READY) > 0 or load(state, STOPPED) != 0 or load(state, _TAKEN) == len(pool.pending)
+
+
+@njit(nogil=True, cache=True)
 def take_or_wait(pool: JobPool) -> int:
     """Thread-safe `take`: waits until a job is ready, or its patience is exhausted (`WAIT`)."""
     attempts = 0
     while True:
-        _lock(pool)
-        job = take(pool)
-        exchange(pool.state, _LOCK, 0)
-        if job != WAIT:
-            return job
+        if _may_take(pool):
+            _lock(pool)
+            job = take(pool)
+            exchange(pool.state, _LOCK, 0)
+            if job != WAIT:
+                return job
         attempts += 1
         if attempts == pool.state[_PATIENCE]:
             return WAIT

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from strads.checkpoints import direct_files, storage
+from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.direct_files import BLOCK, aligned, write_direct
-from strads.checkpoints.storage import Folder, checksum_of
+from strads.checkpoints.storage import Folder
 
 
 @pytest.mark.parametrize("seed", range(20))

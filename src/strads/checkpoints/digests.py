@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.row_sums import without_padding
-from strads.checkpoints.storage import checksum_of
 from strads.checkpoints.trees import attributes_of, is_plain
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))

@@ -12,7 +12,7 @@ from strads.checkpoints.tree_arrays import arrays_in
 from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
-FORMAT = 1
+FORMAT = 2
 
 _NUMBERED = r"\d{10,}-[0-9a-f]{8}"
 _OWN_NAMES = {  # of files that strads writes, by subfolder; the folder may hold others

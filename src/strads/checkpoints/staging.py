@@ -1,6 +1,7 @@
 """Copies of arrays that are written in the background while the originals change."""
 
 import functools
+import itertools
 import os
 import threading
 from collections import defaultdict
@@ -11,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.checkpoints.checksums import PIECE, checksum_of_pieces, copied
 from strads.checkpoints.direct_files import aligned
-from strads.checkpoints.storage import Folder, checksum_of
-
-_PIECE = 8 << 20  # bytes copied by a thread at a time
+from strads.checkpoints.storage import Folder
 
 Previous = dict[str, str]  # checksum of an array → its file in the latest snapshot
 
@@ -61,6 +61,7 @@ class Stage:
         self.bytes = 0
         self._waiting: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._arrays: list[tuple[str, NDArray[Any]]] = []
+        self._hashes: list[list[bytes]] = []  # of the pieces of each array
         self._taken: list[NDArray[np.uint8]] = []
 
     def keep(self, array: NDArray[Any]) -> str:
@@ -74,22 +75,25 @@ class Stage:
         return name
 
     def copy(self) -> None:
-        """Copy the arrays, with several threads."""
-        pieces: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        """Copy the arrays and hash the copies, with several threads."""
+        pieces: list[tuple[NDArray[np.uint8], NDArray[np.uint8] | None]] = []
+        counts = []
         for target, source in self._waiting:
+            if not target.nbytes:
+                counts.append(0)
+                continue
+            to, of = target.reshape(-1).view(np.uint8), None
             if source.flags.c_contiguous:
-                to, of = (each.reshape(-1).view(np.uint8) for each in (target, source))
-                pieces += [
-                    (to[start : start + _PIECE], of[start : start + _PIECE]) for start in range(0, len(to), _PIECE)
-                ]
+                of = source.reshape(-1).view(np.uint8)
             else:
-                pieces.append((target, source))
+                np.copyto(target, source)
+            starts = range(0, len(to), PIECE)
+            pieces += [(to[at : at + PIECE], None if of is None else of[at : at + PIECE]) for at in starts]
+            counts.append(len(starts))
         self._waiting = []
-        if len(pieces) < 2:
-            for to, of in pieces:
-                np.copyto(to, of)
-        else:
-            list(_threads(os.getpid()).map(lambda piece: np.copyto(*piece), pieces))
+        run = map if len(pieces) < 2 else _threads(os.getpid()).map
+        hashes = run(lambda piece: copied(*piece), pieces)
+        self._hashes += [list(itertools.islice(hashes, count)) for count in counts]
 
     def write(self, folder: Folder, previous: Previous, is_wanted: Callable[[], bool]) -> dict[str, tuple[str, str]]:
         """Write the arrays to one file; those that an earlier file holds are not written again.
@@ -110,8 +114,8 @@ class Stage:
         """
         written: dict[str, tuple[str, str]] = {}
         fresh: list[tuple[str, str, NDArray[Any]]] = []
-        for name, array in self._arrays:
-            checksum = checksum_of(array)
+        for (name, array), hashes in zip(self._arrays, self._hashes, strict=True):
+            checksum = checksum_of_pieces(array, hashes)
             if checksum in previous:
                 written[name] = previous[checksum], checksum
             else:
@@ -125,7 +129,7 @@ class Stage:
     def release(self) -> None:
         """Return the memory of the copies."""
         self._buffers.give_back(self._taken)
-        self._arrays, self._taken = [], []
+        self._arrays, self._hashes, self._taken = [], [], []
 
 
 @functools.cache

@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
 from typing import Any, BinaryIO
 
 import fsspec  # type: ignore[import-untyped]
@@ -14,10 +13,10 @@ import xxhash
 from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from strads.checkpoints.checksums import PIECE, checksum_of_pieces, header_of, pieces_of
 from strads.checkpoints.direct_files import BLOCK, write_direct
 from strads.errors import ArgumentError, CheckpointError
 
-_CHUNK = 16 << 20  # bytes read, written and hashed at a time
 _LARGE = 1 << 20  # bytes from which on arrays begin at blocks of the disk
 
 
@@ -139,15 +138,15 @@ class Folder:
         place = 0
         is_large = sum(array.nbytes for array in arrays) >= _LARGE
         for array in arrays:
-            header, content = _header(array), bytes_of(array)
+            header = header_of(array)
             if is_large:
                 header = _padded(header)
             names.append(f"{name}@{place}")
             pieces.append(header)
-            pieces += [content[start : start + _CHUNK] for start in range(0, len(content), _CHUNK)]
-            rest = -len(content) % BLOCK if is_large else 0
+            pieces += pieces_of(array)
+            rest = -array.nbytes % BLOCK if is_large else 0
             pieces.append(bytes(rest))
-            place += len(header) + len(content) + rest
+            place += len(header) + array.nbytes + rest
         if is_large and isinstance(self._files, LocalFileSystem):
             path = self._path(name)
             self._files.makedirs(self._files._parent(path), exist_ok=True)
@@ -158,21 +157,21 @@ class Folder:
         return names
 
     @contextlib.contextmanager
-    def _array_file(self, name: str, checksum: str) -> Iterator[tuple[Any, NDArray[Any], Any]]:
-        """Context of a file where the content of an array begins, an array for it, and a hash for what is read.
+    def _array_file(self, name: str, checksum: str) -> Iterator[tuple[Any, NDArray[Any], list[bytes]]]:
+        """Context of a file where the content of an array begins, an array for it, and a list for hashes of its pieces.
 
-        At the end the hash must be the checksum. Whatever goes wrong, the file is damaged.
+        At the end these must give the checksum. Whatever goes wrong, the file is damaged.
         """
         path, _, place = name.partition("@")
         try:
             with self._files.open(self._path(path), "rb") as file:
                 file.seek(int(place))
                 array = _empty_like_file(file)
-                found = xxhash.xxh3_128(_header(array))
-                yield file, array, found
+                hashes: list[bytes] = []
+                yield file, array, hashes
         except Exception as error:  # a damaged header makes NumPy raise anything
             raise DamagedFileError(f"{name}: {error}") from error
-        if found.hexdigest() != checksum:
+        if checksum_of_pieces(array, hashes) != checksum:
             raise DamagedFileError(f"{name}: its checksum is wrong")
 
     def read_array(self, name: str, checksum: str, target: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -193,13 +192,12 @@ class Folder:
         DamagedFileError
             If the file is missing, or is not what was written.
         """
-        with self._array_file(name, checksum) as (file, array, found):
+        with self._array_file(name, checksum) as (file, array, hashes):
             if target is not None and _fits(target, array):
                 array = target
-            content = bytes_of(array)
-            while content and (count := _read_some(file, content[:_CHUNK])):
-                found.update(content[:count])
-                content = content[count:]
+            for piece in pieces_of(array):
+                _fill(piece, file)
+                hashes.append(xxhash.xxh3_128_digest(piece))
         return array
 
     def check_array(self, name: str, checksum: str) -> None:
@@ -210,31 +208,12 @@ class Folder:
         DamagedFileError
             If the file is missing, or is not what was written.
         """
-        piece = memoryview(bytearray(_CHUNK))
-        with self._array_file(name, checksum) as (file, array, found):
-            rest = array.nbytes
-            while rest and (count := _read_some(file, piece[: min(rest, _CHUNK)])):
-                found.update(piece[:count])
-                rest -= count
-
-
-def checksum_of(array: NDArray[Any]) -> str:
-    """Return a checksum (XXH3, 128 bits) of dtype, shape and content of a C-contiguous array."""
-    found = xxhash.xxh3_128(_header(array))
-    found.update(bytes_of(array))
-    return found.hexdigest()
-
-
-def bytes_of(array: NDArray[Any]) -> memoryview:
-    """Return the bytes of a C-contiguous array, without copying them."""
-    return memoryview(array.reshape(-1).view(np.uint8).data) if array.nbytes else memoryview(b"")
-
-
-def _header(array: NDArray[Any]) -> bytes:
-    buffer = BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
-    np.lib.format.write_array_header_2_0(buffer, described)
-    return buffer.getvalue()
+        buffer = memoryview(bytearray(PIECE))
+        with self._array_file(name, checksum) as (file, array, hashes):
+            for start in range(0, array.nbytes, PIECE):
+                piece = buffer[: array.nbytes - start]
+                _fill(piece, file)
+                hashes.append(xxhash.xxh3_128_digest(piece))
 
 
 def _padded(header: bytes) -> bytes:
@@ -259,13 +238,24 @@ def _fits(target: NDArray[Any], array: NDArray[Any]) -> bool:
     return same and target.flags.c_contiguous and target.flags.writeable
 
 
-def _read_some(file: Any, target: memoryview) -> int:
-    """Fill as much of `target` as is there; returns the number of bytes."""
-    if hasattr(file, "readinto"):
-        return int(file.readinto(target))
-    found = file.read(len(target))
-    target[: len(found)] = found
-    return len(found)
+def _fill(target: memoryview, file: Any) -> None:
+    """Fill `target` from a file.
+
+    Raises
+    ------
+    EOFError
+        If the file ends before.
+    """
+    while target:
+        if hasattr(file, "readinto"):
+            count = int(file.readinto(target))
+        else:
+            found = file.read(len(target))
+            count = len(found)
+            target[:count] = found
+        if not count:
+            raise EOFError("it ends too early")
+        target = target[count:]
 
 
 def _bring_to_disk(file: Any) -> None:

@@ -59,19 +59,24 @@ def run_through(name: str, seed: int, batches: int, folder: Path) -> list[str]:
 def compare(name: str, seed: int, batches: int, kills: int, folder: Path, every: int = 3) -> dict[str, int]:
     """Compare both replicas; returns how many digests were compared, and how often the one was killed.
 
+    One that has finished before it was killed often enough begins the log once more.
+
     Raises
     ------
     AssertionError
         At the first batch after which they differ.
     """
     (folder / "whole").mkdir()
-    (folder / "killed").mkdir()
     expected = run_through(name, seed, batches, folder / "whole")
     rng = random.Random(seed)
-    killed = compared = reached = 0
-    while reached < batches:
+    killed = compared = begun = 0
+    reached = batches
+    while reached < batches or killed < kills or not begun:
+        if reached == batches:
+            begun, reached = begun + 1, 0
+            (folder / f"killed {begun}").mkdir()
         nodes, threads = rng.choice(_SETTINGS)
-        arguments = name, seed, batches, str(folder / "killed"), every, nodes, threads
+        arguments = name, seed, batches, str(folder / f"killed {begun}"), every, nodes, threads
         step = 2 * (batches - reached) // (kills - killed + 1)
         goal = reached + rng.randint(0, step) if killed < kills else batches + 1
         until = time.monotonic() + rng.random() if rng.random() < _EARLY and killed < kills else None

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoints.crash_programs import digest_of, run
+from checkpoints.crash_programs import PROGRAMS, digest_of, run
 
 import strads
 from strads import models
 from strads.checkpoints import current_session
+from strads.cluster import Runtime
 from strads.errors import CheckpointError
 from strads.loops.driver import _kept
 
@@ -39,6 +40,47 @@ def crash_after(monkeypatch, count):
         return perform(self, operator)
 
     monkeypatch.setattr(Session, "perform", counted)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_saved_before_their_first_operator(name, tmp_path, monkeypatch):
+    """As on Ray, where what is new to an operator must survive the nodes that run it."""
+    wanted = run(name, None)
+    monkeypatch.setattr(Runtime, "can_replace_nodes", True)
+    with monkeypatch.context() as patch:
+        crash_after(patch, 1)
+        with pytest.raises(Crash):
+            run(name, str(tmp_path))
+    assert run(name, str(tmp_path)) == wanted
+
+
+_LINEAR = {
+    "working set": lambda: models.ElasticNet(0.01, l1_ratio=0.7),
+    "coordinate descent": lambda: models.Lasso(0.01, solver=models.CoordinateDescent("cyclic")),
+    "positive": lambda: models.Lasso(0.01, positive=True),
+    "ridge": lambda: models.ElasticNet(0.1, l1_ratio=0.0),
+    "several outputs": lambda: models.MultiTaskLasso(0.01),
+    "l1 logistic": lambda: models.LogisticRegression(l1_ratio=1.0),
+    "l2 logistic": lambda: models.LogisticRegression(),
+    "support vectors": lambda: models.LinearSVC(),
+    "hinge": lambda: models.LinearSVC(loss="hinge"),
+    "l1 support vectors": lambda: models.LinearSVC(penalty="l1"),
+    "multinomial": lambda: models.MultinomialLogisticRegression(),
+    "l1 multinomial": lambda: models.MultinomialLogisticRegression(penalty="l1"),
+}
+
+
+@pytest.mark.parametrize("name", _LINEAR)
+def test_linear_models_are_saved_before_their_first_iteration(name, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    y = X[:, :2] if name == "several outputs" else (X[:, 0] + rng.normal(size=60) > 0).astype(float)
+    if "multinomial" in name:
+        y = rng.integers(0, 3, 60)
+    wanted = _LINEAR[name]().fit(X, y).coef_
+    monkeypatch.setattr(Runtime, "can_replace_nodes", True)
+    with strads.init(checkpoint_dir=tmp_path, threads=1):
+        assert np.array_equal(_LINEAR[name]().fit(X, y).coef_, wanted)
 
 
 @pytest.mark.few(3)

@@ -194,8 +194,8 @@ class _ScheduledDescent(Descent):
             pipeline_depth=int(solver.pipeline_depth),
             reorder=bool(solver.reorder),
         )
-        self._correlations: Array
-        self._progress: Progress
+        self._correlations: Array = np.empty(0)
+        self._progress = Progress(0, 0, math.inf, math.inf, 0)
 
     def advance(self, iteration: int) -> Progress:
         """Update coefficients until another full pass is worthwhile, and make it."""

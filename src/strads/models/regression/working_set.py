@@ -6,6 +6,7 @@ columns of a working set are copied contiguously, and `LeastSquares` solves thei
 replaced by its quadratic model, with a line search along the step (proximal Newton, Lee et al. 2014).
 """
 
+import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -72,8 +73,8 @@ class _WorkingSets(Descent):
         self._samples = 0
         self._stagnation = Stagnation()
         self._size = min(_LARGEST_FIRST_SET, max(100, 2 * samples))
-        self._correlations: Array
-        self._progress: Progress
+        self._correlations: Array = np.empty(0)
+        self._progress = Progress(0, 0, math.inf, math.inf, 0)
         # BLAS threads would spin alongside ours, and the systems are too small to parallelize.
         self._limit = ExitStack()
         self._limit.enter_context(one_blas_thread())

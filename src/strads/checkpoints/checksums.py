@@ -28,8 +28,8 @@ def pieces_of(array: NDArray[Any]) -> Iterator[memoryview]:
     return (content[start : start + PIECE] for start in range(0, len(content), PIECE))
 
 
-def copied(target: NDArray[np.uint8], source: NDArray[np.uint8] | None) -> bytes:
-    """Copy a piece, unless it is there already; returns its hash, for which it is read while it is in the cache."""
+def copy_and_hash(target: NDArray[np.uint8], source: NDArray[np.uint8] | None) -> bytes:
+    """Copy a piece, unless it is there already; returns its hash, computed while it is in the cache."""
     found = xxhash.xxh3_128()
     for start in range(0, len(target), _IN_CACHE):
         part = target[start : start + _IN_CACHE]

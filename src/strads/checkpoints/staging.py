@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints.checksums import PIECE, checksum_of_pieces, copied
+from strads.checkpoints.checksums import PIECE, checksum_of_pieces, copy_and_hash
 from strads.checkpoints.direct_files import aligned
 from strads.checkpoints.storage import Folder
 
@@ -92,7 +92,7 @@ class Stage:
             counts.append(len(starts))
         self._waiting = []
         run = map if len(pieces) < 2 else _threads(os.getpid()).map
-        hashes = run(lambda piece: copied(*piece), pieces)
+        hashes = run(lambda piece: copy_and_hash(*piece), pieces)
         self._hashes += [list(itertools.islice(hashes, count)) for count in counts]
 
     def write(self, folder: Folder, previous: Previous, is_wanted: Callable[[], bool]) -> dict[str, tuple[str, str]]:

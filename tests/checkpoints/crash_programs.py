@@ -55,8 +55,8 @@ def lda() -> str:
 
 def lasso() -> str:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 400))  # a round of four columns takes Ray 20 ms
-    y = X[:, :10].sum(1) + rng.normal(size=100)
+    X = rng.normal(size=(300, 120))
+    y = X[:, :10].sum(1) + rng.normal(size=300)
     first = models.Lasso(0.01, tol=1e-10).fit(X, y)
     scheduled = models.CoordinateDescent(schedule="random", concurrency=4)
     second = models.Lasso(0.05, tol=1e-6, solver=scheduled, max_iter=1000).fit(X, y)

@@ -51,10 +51,10 @@ RUNS ?= 10
 seeds: $(VENV)/.installed
 	$(BIN)/python tests/one_seed --runs $(RUNS)
 
-# Tests of scikit-learn, celer and skglm with our classes in place of theirs; SUITES=… chooses some.
+# Tests of scikit-learn, celer, skglm, implicit and gensim with our classes in place of theirs; SUITES=… chooses some.
 SUITES ?=
 peers: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet celer skglm
+	$(BIN)/python -m pip install --quiet celer skglm implicit gensim testfixtures
 	$(BIN)/python tests/peers $(SUITES)
 
 # Programs killed at random moments and continued, on threads, MPI and Ray; CRASHES=… chooses how many on threads.

@@ -1,9 +1,9 @@
-"""Runs tests of scikit-learn, celer and skglm, as they are installed, with our classes in place of theirs.
+"""Runs tests of scikit-learn, celer, skglm, implicit and gensim with our classes in place of theirs.
 
 A test applies if it reaches one of our classes, passes with the peer's own, and is about nothing in `suites.ELSEWHERE`.
 Usage:
 
-    python tests/peers [SUITE …]    all suites by default; the last ones need celer and skglm
+    python tests/peers [SUITE …]    all suites by default; the last ones need celer, skglm, implicit and gensim
 
 Ends with an error if fewer than 90 % of the tests of a suite that apply pass.
 """
@@ -14,14 +14,30 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 
-from suites import ELSEWHERE, SUITES
+from suites import ELSEWHERE, SUITES, Suite
 
 HERE = Path(__file__).parent
 ENOUGH = 0.9
+
+
+def located(suite: Suite, folder: Path) -> list[str]:
+    """Return the tests as pytest finds them; those of a source archive are unpacked into a folder."""
+    if suite.source is None:
+        return list(suite.tests)
+    release = f"{suite.source}=={version(suite.source)}"
+    download = ["download", "--quiet", "--no-deps", "--no-binary", suite.source, "--dest", str(folder), release]
+    subprocess.run([sys.executable, "-m", "pip", *download], check=True)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as contents:
+        contents.extractall(folder, filter="data")
+    (unpacked,) = (entry for entry in folder.iterdir() if entry.is_dir())
+    return [str(unpacked / test) for test in suite.tests]
 
 
 def outcomes(name: str, *options: str) -> dict[str, str]:
@@ -30,9 +46,10 @@ def outcomes(name: str, *options: str) -> dict[str, str]:
         found = Path(folder) / "outcomes.json"
         plugin = ["-p", "plugin", "--peer", name, "--outcomes", str(found), *options]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "--pyargs"]
-        environment = os.environ | {"PYTHONPATH": str(HERE)}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+        tests = located(SUITES[name], Path(folder))
         run = subprocess.run(
-            [*command, *SUITES[name].tests], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         if not found.exists():
             raise SystemExit(f"{name}: {run.stdout[-2000:]}{run.stderr[-2000:]}")

@@ -50,23 +50,31 @@ def _topics(options: Options) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Swap:
-    """A class of a peer, `module:name`, and ours in its place."""
+    """A class of a peer, `module:name`, and ours in its place: an estimator, or `module:name` of a facade."""
 
     peer: str
     ours: str
     translate: Callable[[Options], Mapping[str, Any]] = lambda options: {}
 
     def adapter(self) -> type:
-        """Our class with the constructor of the peer's."""
+        """Our class with the constructor of the peer's, or the facade."""
+        if ":" in self.ours:
+            facade: type = _found(self.ours)
+            return facade
         return adapted(_found(f"strads.models:{self.ours}"), _found(self.peer), self.translate)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Modules of tests, and the classes that are replaced in them."""
+    """Modules of tests, and the classes that are replaced in them.
+
+    `source` is the package whose source archive has the tests, where the installed package does not; `tests` are then
+    files of the archive.
+    """
 
     tests: tuple[str, ...]
     swaps: tuple[Swap, ...]
+    source: str | None = None
 
 
 def _found(place: str) -> Any:
@@ -117,6 +125,11 @@ SUITES = {
             Swap("skglm.estimators:LinearSVC", "LinearSVC", lambda options: {"loss": "hinge"}),
         ),
     ),
+    "implicit-bpr": Suite(
+        ("tests/bpr_test.py",),
+        (Swap("implicit.bpr:BayesianPersonalizedRanking", "implicit_facade:BayesianPersonalizedRanking"),),
+        source="implicit",
+    ),
 }
 
 # What tests are about that fail for a reason: a pattern of their names → the reason.
@@ -149,4 +162,8 @@ ELSEWHERE = {
     "warm_start_convergence|test_warm_start.(Lasso|Elastic|SVC)": "counts no iteration where ours counts a look",
     "weights_lasso|infinite_weights|weighted_ElasticNet|weights_group": "weights of features",
     "mtl_path|celer_path|group": "paths of several outputs, and groups",
+    "bpr_test.*fit_non_csr_matrix": "warns of a format of matrices that we take as it is",
+    "bpr_test.*rank_items": "items that a user likes already are left out, not put last",
+    "bpr_test.*serialization_without_fit": "saving a model that has not learnt anything is an error",
+    "bpr_test.*fit_empty_matrix": "a matrix without any like is an error",
 }

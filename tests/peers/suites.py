@@ -130,6 +130,17 @@ SUITES = {
         (Swap("implicit.bpr:BayesianPersonalizedRanking", "implicit_facade:BayesianPersonalizedRanking"),),
         source="implicit",
     ),
+    "gensim-word2vec": Suite(
+        ("gensim.test.test_word2vec",),
+        (Swap("gensim.models.word2vec:Word2Vec", "gensim_facade:Word2Vec"),),
+    ),
+    "gensim-lda": Suite(
+        ("gensim.test.test_ldamodel",),
+        (
+            Swap("gensim.models.ldamodel:LdaModel", "gensim_facade:LdaModel"),
+            Swap("gensim.models.ldamulticore:LdaMulticore", "gensim_facade:LdaModel"),
+        ),
+    ),
 }
 
 # What tests are about that fail for a reason: a pattern of their names → the reason.
@@ -138,6 +149,8 @@ _SOLVER = "an option or a limit of one of the peer's algorithms"
 _LAYOUT = "attributes in the layout that scikit-learn 1.10 gives up"
 _PRIVATE = "private functions and attributes of the peer"
 _TEXT = "the words of a message, or lines that are printed"
+_SOFTMAX = "hierarchical softmax"
+_OLD = "files of older versions of the peer"
 ELSEWHERE = {
     "penalty_deprecated|use_legacy_attributes|l1_ratio_None|warns_with_n_jobs|scoring_warns": _WARNINGS,
     "l1_ratio_non_elasticnet|penalty_l1ratio_incompatible|test_penalty_none|test_lasso_alpha_warning": _WARNINGS,
@@ -166,4 +179,24 @@ ELSEWHERE = {
     "bpr_test.*rank_items": "items that a user likes already are left out, not put last",
     "bpr_test.*serialization_without_fit": "saving a model that has not learnt anything is an error",
     "bpr_test.*fit_empty_matrix": "a matrix without any like is an error",
+    "TestWord2Vec.*test_((sg|cbow)_hs|train_hs|cosmul$|scoring$|similar_by$|prune_vocab$|vocab$|locking$)": _SOFTMAX,
+    "TestWord2Vec.*test_(training(_cbow|_from_file)?|online_learning(_from_file)?|compute_training_loss)$": _SOFTMAX,
+    "TestWord2Vec.*test_(build_vocab_from_freq|train_with_explicit_param)$": _SOFTMAX,
+    "TestWord2Vec.*test_(cbow_fixedwindowsize|sg_fixedwindowsize_fromfile)$": _SOFTMAX,
+    "TestWord2Vec.*test_(lambda_rule|rule|rule_with_min_count|persistence_with_constructor_rule)$": "rules for words",
+    "TestWord2Vec.*test_(load_old_model|persistence_backwards_compatible)": _OLD,
+    "TestWord2Vec.*test_persistence_.*_(with_vocab|with_standard_persistence)$": "files of words and counts only",
+    "TestWord2Vec.*test_(build_vocab|train)_warning$": _TEXT,
+    "TestWord2Vec.*test_max_final_vocab$": _PRIVATE,
+    "TestWord2Vec.*test_reset_from$": "taking over the words of another model",
+    "TestWord2Vec.*test_load_on_class_error$": "loading with an object's method, which is an error",
+    "TestWord2Vec.*test_predict_output_word$": "prediction of a word from the words around it",
+    "TestWord2Vec.*test_evaluate_word_analogies$": "lists of the questions answered, where ours counts them",
+    "Test(Word2Vec|Lda).*test_large_mmap": "arrays that stay in files",
+    "TestLda.*test_(dtype|random_state)_backward_compatibility$|TestLda.*compatibility_with_python": _OLD,
+    "TestLda.*test_(sync_state|persistence|persistence_compressed)$": _PRIVATE,
+    "TestLda.*test_persistence_ignore$": "files without some of the attributes",
+    "TestLda.*test_passes$": "learning rates of variational inference",
+    "TestLda.*test_get_document_topics$": "topics of the single words of a document",
+    "TestLdaMulticore.*test_alpha_auto$": "learning the prior, which is an error",
 }

@@ -43,6 +43,7 @@ from strads.errors import (
     PlanError,
     ProgramStopped,
     StradsError,
+    UnknownKeyError,
 )
 from strads.loops import LoopStatistics, NodeStatistics, SyncStatistics, async_for, register_aggregation, sync_for
 from strads.rng.numbers import random, weights
@@ -73,6 +74,7 @@ __all__ = [
     "ProgramStopped",
     "StradsError",
     "SyncStatistics",
+    "UnknownKeyError",
     "accumulator",
     "async_for",
     "checkpoint",

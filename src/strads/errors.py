@@ -13,6 +13,13 @@ class InputError(StradsError, ValueError):
     """Data that cannot be used: a malformed line, a NaN, an id out of range, an empty file."""
 
 
+class UnknownKeyError(InputError, KeyError):
+    """A word, a user or an item that a model does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class CompileError(StradsError):
     """A loop body that Numba cannot compile; the offending line comes first."""
 

@@ -217,6 +217,7 @@ def test_too_large_sums():
         (b"one text", "this is one text"),
         (None, "not NoneType"),
         (17, "not int"),
+        ([[(0, 2), (3, 1)]], r"document 0 is a list of tuple: give pairs .* as a sparse matrix"),
         ([[1, 2], [3]], r"document 0 is a list of int: give counts as np.array\(X\), word numbers as strads.dvector"),
         ([[], [1.5]], "document 1 is a list of float"),
         ([1, 2], "document 0 is 1, no text or list of words"),

@@ -57,7 +57,22 @@ def test_the_rarest_words_are_forgotten_where_there_are_too_many():
     counts = dict(zip(sentences.vocabulary, sentences.counts, strict=True))
     assert counts["often"] == 10
     assert counts["again"] >= 3 * (9000 - 8192)
-    assert sum(counts[word] > 0 for word in rare) == 0
+    assert sum(count > 0 for count in counts.values()) == 100
+
+
+@pytest.mark.parametrize(
+    ("sentences", "most", "kept"),
+    [
+        ([["a", "b", "c"]], 2, {"a": 1, "b": 1}),
+        ([["c", "c", "b", "a", "b", "d"]], 3, {"c": 2, "b": 2, "a": 1}),
+        ([["graph", "system"]] * 3 + [["system", "eps"], ["minors"] * 3], 2, {"graph": 3, "system": 4}),
+        ([["a", "b"]], 2, {"a": 1, "b": 1}),
+    ],
+)
+def test_no_more_words_are_forgotten_than_must_be(sentences, most, kept):
+    found = Sentences.from_text(sentences, max_vocab_size=most)
+    counts = dict(zip(found.vocabulary, found.counts.tolist(), strict=True))
+    assert {word: count for word, count in counts.items() if count} == kept
 
 
 @pytest.mark.parametrize(

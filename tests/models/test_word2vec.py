@@ -72,6 +72,7 @@ def test_another_seed_gives_other_vectors_of_the_same_quality(text: Sentences) -
 def test_small_texts() -> None:
     assert Word2Vec(8, min_count=1, sample=0).fit(["a b"]).vectors_.shape == (2, 8)
     assert Word2Vec(8, min_count=1, sample=0).fit(["alone"]).vectors_.shape == (1, 8)
+    assert Word2Vec(8, min_count=0, sample=0).fit(["a b"]).vocabulary_ == ["a", "b"]
     assert np.isfinite(Word2Vec(3, min_count=1, sg=0).fit(["a b", "", "b a a"] * 3).vectors_).all()
     assert Word2Vec(8, min_count=1, n_workers=7, epochs=1).fit(["a b c", "b a d"]).vectors_.shape == (4, 8)
 

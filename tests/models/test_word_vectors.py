@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, InputError, UnknownKeyError
 from strads.models import WordVectors
 
 WORDS = ["king", "man", "woman", "queen", "ölçü"]
@@ -32,6 +32,14 @@ def test_analogies_add_and_take_directions(vectors: WordVectors) -> None:
     assert vectors.most_similar(negative="ölçü", topn=1)[0][0] in {"man", "woman", "king", "queen"}
 
 
+def test_an_unknown_word_is_a_missing_key(vectors: WordVectors) -> None:
+    for ask in (lambda: vectors["duke"], lambda: vectors.most_similar("duke"), lambda: vectors.get_vector("duke")):
+        with pytest.raises(UnknownKeyError, match=r"^'duke' is unknown") as found:
+            ask()
+        assert isinstance(found.value, KeyError)
+        assert isinstance(found.value, InputError)
+
+
 def test_what_gensim_has_too(vectors: WordVectors, tmp_path) -> None:
     assert vectors.index_to_key[vectors.key_to_index["queen"]] == "queen"
     assert np.linalg.norm(vectors.get_vector("king", norm=True)) == pytest.approx(1)
@@ -39,8 +47,7 @@ def test_what_gensim_has_too(vectors: WordVectors, tmp_path) -> None:
     assert vectors.distance("king", "man") == pytest.approx(1 - vectors.similarity("king", "man"))
     assert vectors.similar_by_vector(VECTORS[3], topn=2)[0] == ("queen", pytest.approx(1))
     assert vectors.n_similarity("king", "man") == pytest.approx(vectors.similarity("king", "man"))
-    directions = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    means = directions[:2].mean(0), directions[2:4].mean(0)
+    means = np.array(VECTORS[:2]).mean(0), np.array(VECTORS[2:4]).mean(0)
     expected = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
     assert vectors.n_similarity(["king", "man"], ["woman", "queen"]) == pytest.approx(expected)
     assert vectors.doesnt_match(["king", "ölçü", "man", "queen"]) == "ölçü"

@@ -26,7 +26,7 @@ class Word2VecParameters:
     from `alpha` to `min_alpha`. Words whose share of the text exceeds `sample` are subsampled.
     """
 
-    min_count: Annotated[int, data_option(min=1, help="Leave out words that occur less often.")] = 5
+    min_count: Annotated[int, data_option(min=0, help="Leave out words that occur less often.")] = 5
     max_final_vocab: Annotated[
         int | None,
         data_option("--max-words", min=1, help="Keep only this many words, the most frequent; by default all."),

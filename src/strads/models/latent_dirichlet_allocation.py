@@ -33,7 +33,7 @@ from strads.models.topics.inference import completion, infer_topics
 from strads.models.topics.new_documents import FurtherDocuments, FurtherSolver
 from strads.models.topics.priors import Priors, check_priors
 from strads.models.topics.solver import GibbsSolver
-from strads.models.topics.training import EarlierCounts, TopicTraining, count_workers
+from strads.models.topics.training import EarlierCounts, TopicTraining
 from strads.progress import Shown
 
 _SAMPLERS = ("auto", "sparse", "dense")
@@ -69,7 +69,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Initial topics: drawn sequentially, each token given the previous ones, or uniformly.
     n_workers : int, optional
         Number of logical workers, which determines the order of draws; the same number gives the same model anywhere.
-        By default 16: with more threads than that in all nodes together, choose at least their number.
+        By default 16, fewer for few tokens: with more threads than that in all nodes together, choose at least their
+        number.
     synchronizations : int, optional
         How often per iteration workers exchange their changes of n_k; by default n_workers / 4.
     evaluate_every : int, default 1
@@ -263,8 +264,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self
         model = self._without_topics(corpus, priors) if origin is None else origin
         documents = model._further(corpus)
-        workers = self.n_workers or count_workers(corpus.n_tokens)
-        with preparing(), self._further_solver(documents, model, workers) as solver:
+        with preparing(), self._further_solver(documents, model, self.n_workers) as solver:
             for number in range(1, int(self.max_iter) + 1):
                 epoch = solver.run_epoch(number)
             learnt = solver.learnt()

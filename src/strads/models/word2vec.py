@@ -235,7 +235,8 @@ class Word2Vec(ContinuedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_whole_numbers(self, "vector_size", "window", "min_count", "negative", "epochs")
+        check_whole_numbers(self, "vector_size", "window", "negative", "epochs")
+        check_whole_numbers(self, "min_count", least=0)
         check_whole_numbers(self, "max_vocab_size", "max_final_vocab", or_none=True)
         check_workers(self)
         check_positive(self, "alpha")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from strads.dds.files import FilePath
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, InputError, UnknownKeyError
 from strads.models._parameters import check_whole_number
 from strads.models._warnings import warn
 from strads.models.corpora.documents import read_lines
@@ -96,7 +96,7 @@ class WordVectors:
 
         Raises
         ------
-        InputError
+        UnknownKeyError
             If the word is unknown.
         """
         return self.vectors[self._number(word)]
@@ -109,7 +109,7 @@ class WordVectors:
         if not isinstance(word, str):
             raise ArgumentError(f"{word!r:.60} is no word: give a str")
         if word not in self.numbers:
-            raise InputError(
+            raise UnknownKeyError(
                 f"{word!r} is unknown: it is none of the {len(self):,} words with a vector "
                 "(too rare in the training text, or written in another way?)"
             )
@@ -130,22 +130,23 @@ class WordVectors:
         return 1.0 - self.similarity(first, second)
 
     def n_similarity(self, first: Words, second: Words) -> float:
-        """Cosine of the angle between the means of two lists of words' vectors, scaled to length 1 first."""
-        means = [self._mean_direction(words) for words in (first, second)]
+        """Cosine of the angle between the means of two lists of words' vectors (as in gensim 4, not scaled first)."""
+        means = [self.vectors[self._given(words)].mean(0) for words in (first, second)]
         lengths = float(np.linalg.norm(means[0])) * float(np.linalg.norm(means[1]))
         return float(means[0] @ means[1]) / (lengths or 1.0)
 
     def doesnt_match(self, words: Words) -> str:
         """Return the word that is farthest from the mean of all, by cosine, of vectors scaled to length 1."""
         given = _as_list(words)
-        cosines = self._directions[[self._number(word) for word in given]] @ self._mean_direction(given)
-        return given[int(np.argmin(cosines))]
+        directions = self._directions[self._given(given)]
+        return given[int(np.argmin(directions @ directions.mean(0)))]
 
-    def _mean_direction(self, words: Words) -> NDArray[np.float32]:
+    def _given(self, words: Words) -> list[int]:
+        """Return the numbers of words, of which there must be one at least."""
         given = [self._number(word) for word in _as_list(words)]
         if not given:
             raise ArgumentError("there are no words: give one or more")
-        return np.asarray(self._directions[given].mean(0))
+        return given
 
     def similar_by_vector(self, vector: ArrayLike, topn: int = 10) -> list[tuple[str, float]]:
         """Return the words in the direction of a vector of shape (d,), and cosines; best first."""
@@ -172,7 +173,7 @@ class WordVectors:
 
         Raises
         ------
-        InputError
+        UnknownKeyError
             If a word is unknown.
         """
         check_whole_number("topn", topn, what="a whole number of words")

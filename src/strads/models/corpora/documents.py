@@ -106,10 +106,10 @@ def documents_of(
     for document in documents:
         seen.append(document)
         if isinstance(document, list | tuple) and len(document) and not isinstance(document[0], str | bytes):
-            raise ArgumentError(
-                f"document {len(seen) - 1} is a list of {type(document[0]).__name__}: "
-                "give counts as np.array(X), word numbers as strads.dvector(X)"
-            )
+            advice = "give counts as np.array(X), word numbers as strads.dvector(X)"
+            if isinstance(document[0], tuple):
+                advice = "give pairs of word number and count as a sparse matrix, as gensim.matutils.corpus2csc(X).T is"
+            raise ArgumentError(f"document {len(seen) - 1} is a list of {type(document[0]).__name__}: {advice}")
         if isinstance(document, str) or not hasattr(document, "__len__") or len(document):
             break
     return chain(seen, documents)

@@ -65,8 +65,8 @@ class Sentences:
             "words" are runs of letters, digits and underscores; "whitespace" splits at white space only, for texts
             whose words are apart already.
         max_vocab_size : int, optional
-            Bounds the number of distinct words while reading: whenever there are more, the rarest are forgotten, as in
-            word2vec.c.
+            Bounds the number of distinct words while reading: whenever there are more, the rarest are forgotten (of
+            equally rare ones those that came last), and counted from 0 if they come again.
 
         Raises
         ------
@@ -140,8 +140,6 @@ class _Reader:
         self._lowercase, self._tokens, self._most = lowercase, tokens, max_vocab_size
         self._numbers: dict[str, int] = {"": 0}
         self._counts = np.zeros(1, np.int64)
-        self._is_known = np.ones(1, bool)
-        self._least = 1
         self._words: list[NDArray[np.int32]] = []
         self._lengths: list[NDArray[np.int64]] = []
 
@@ -166,15 +164,14 @@ class _Reader:
         size = len(self._numbers)
         counts = np.bincount(tokens, minlength=size)
         counts[: len(self._counts)] += self._counts
-        self._is_known = np.concatenate([self._is_known, np.ones(size - len(self._is_known), bool)])
         self._counts = counts
         if self._most is None:
             return
-        self._is_known |= np.bincount(tokens, minlength=size) > 0
-        while self._is_known.sum() - 1 > self._most:
-            self._is_known[1:] &= counts[1:] > self._least
-            self._least += 1
-        counts[~self._is_known] = 0
+        excess = int(np.count_nonzero(counts[1:])) - self._most
+        if excess > 0:
+            by_count = np.argsort(counts[1:][::-1], kind="stable")  # of equal ones the last first
+            rarest = size - 1 - by_count
+            counts[rarest[counts[rarest] > 0][:excess]] = 0
 
     def _flat(self, batch: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return the tokens of a batch, and how many each sentence has."""

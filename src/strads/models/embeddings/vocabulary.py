@@ -55,10 +55,10 @@ def choose_words(sentences: Sentences, min_count: int, most: int | None) -> Word
     if len(kept) == 0:
         if not sentences.n_tokens:
             raise NothingGiven(f"none of the {len(sentences):,} sentences has a word: are they empty?")
-        rarest = int(counts.max())
+        most_frequent = int(counts.max())
         raise InputError(
             f"no word occurs min_count={min_count} times in {sentences.n_tokens:,} tokens (the most frequent one "
-            f"{rarest} times): lower min_count, or give more text"
+            f"{most_frequent} times): lower min_count, or give more text"
         )
     names = np.array(sentences.vocabulary, object)[kept]
     by_name = np.argsort(names.astype(str), kind="stable")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError, InputError, UnknownKeyError
 from strads.models._growth import GrowingArray
 from strads.models.interactions.id_column import IdColumn
 
@@ -130,7 +130,7 @@ class IdIndex:
 
         Raises
         ------
-        InputError
+        UnknownKeyError
             If one is unknown; names the first.
         """
         rows = self.rows(column)
@@ -144,7 +144,7 @@ class IdIndex:
 
         Raises
         ------
-        ArgumentError, InputError
+        ArgumentError, UnknownKeyError
             If they are no ids, or unknown.
         """
         is_one = isinstance(given, str | int | np.integer) or np.ndim(given) == 0
@@ -159,10 +159,10 @@ class IdIndex:
             raise self.unknown(column.id_of(int(np.argmax(rows < 0))), f"{argument}: ")
         return rows, is_one
 
-    def unknown(self, given: int | str, where: str = "") -> InputError:
+    def unknown(self, given: int | str, where: str = "") -> UnknownKeyError:
         """Return the error that an id is unknown."""
         ids = f": ids are 0 … {self._count - 1}" if self.is_plain and self._count else ""
-        return InputError(f"{where}{self.kind} id {given!r} was not in the training data{ids}")
+        return UnknownKeyError(f"{where}{self.kind} id {given!r} was not in the training data{ids}")
 
     def _look_up(self, distinct: NDArray[Any]) -> NDArray[np.int64]:
         """Return the rows of ids, each of which is there once; −1 for those that are unknown."""

@@ -94,7 +94,7 @@ class TopicTraining:
         sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
         if sparse:
             _check_lengths(corpus.lengths, topics)
-        count = workers or _WORKERS
+        count = workers or count_workers(corpus.n_tokens)
         self._grid = TokenGrid.of(corpus, count)
         program = WordRotation(
             count,
@@ -182,7 +182,7 @@ class TopicTraining:
 
 
 def count_workers(tokens: int) -> int:
-    """Number of logical workers for a batch: it depends on the data alone, so threads do not change the result."""
+    """Number of logical workers by default: it depends on the data alone, so threads do not change the result."""
     return max(1, min(_WORKERS, tokens // _TOKENS_A_WORKER))
 
 

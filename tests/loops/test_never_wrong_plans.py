@@ -2,6 +2,7 @@
 
 import enum
 import itertools
+import time
 import zlib
 
 import numpy as np
@@ -11,6 +12,7 @@ from serial import refuse, run_or_refuse
 
 import strads
 from strads import async_for, sync_for
+from strads.loops import reconnaissance
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -316,3 +318,35 @@ def test_minibatches_with_scalars_that_choose_rows():
     with pytest.raises(strads.BodyIndexError):
         sync_for(100, add_at, 10, W, batch_size=10)
     assert W.to_numpy().sum() == 400
+
+
+# -- recording on several threads ----------------------------------------------------------------------------
+
+
+def add_where_there_is_a_row(k, E, x):
+    i = E[k]
+    if i >= 0:
+        x[i] = 0.5 * x[i] + k
+
+
+@pytest.mark.parametrize("late", [1 << 16, 60_000])
+def test_a_task_unlike_the_others_is_noticed_whichever_thread_ends_last(monkeypatch, late):
+    """One of two chunks has tasks without a row; the thread of the chunk of `late` tasks decides last about its own."""
+    decide = reconnaissance._is_uniform
+
+    def is_uniform(counts, tags, pattern):
+        if len(counts) == late:
+            time.sleep(0.2)
+        return decide(counts, tags, pattern)
+
+    monkeypatch.setattr(reconnaissance, "_is_uniform", is_uniform)
+    size, tasks = 5000, (1 << 16) + 60_000
+    E = np.random.default_rng(0).integers(0, size, tasks)
+    E[(1 << 16) + 10 :: 97] = -1
+    with strads.init(threads=2):
+        x = zeros(size)
+        stats = async_for(tasks, add_where_there_is_a_row, strads.dvector(E), x, fastmath=False, record_order=True)
+    expected = np.zeros(size, x.dtype)
+    for k in stats.order.tolist():
+        add_where_there_is_a_row(k, E, expected)
+    assert np.array_equal(x, expected)

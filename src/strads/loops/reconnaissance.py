@@ -77,7 +77,8 @@ class Reconnaissance:
                     log, used = self._record(tasks.start, len(tasks), log, copies)
                     logged = log.counts[: len(tasks)], log.rows[:used], log.tags[:used]
                     chunk = found.add(chunk, tasks, bounds, logged, marks)
-                    fits[0] &= chunk >= 0
+                    if chunk < 0:
+                        fits[0] = False  # threads only ever write False: no thread undoes what another has found
                     if not fits[0]:
                         return
 
@@ -140,7 +141,8 @@ class Reconnaissance:
                 place = flat[tasks.start * arity : tasks.stop * arity]
                 part = Log(log.state, log.counts[:count], place, tags[:used])
                 matches = self._run(tasks.start, count, part, copies) == used
-                follows[0] &= matches and _is_uniform(part.counts, part.tags, pattern)
+                if not (matches and _is_uniform(part.counts, part.tags, pattern)):
+                    follows[0] = False  # as in `ranges`
                 if not follows[0]:
                     return
 

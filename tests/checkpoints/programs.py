@@ -21,6 +21,9 @@ class Table:
             self._session.observe(self, writes=writes)
         return self.array
 
+    def fixed_content(self) -> str:
+        return str(self.array.tolist())
+
     def checkpoint_state(self, save: Any) -> Any:
         return save(self.array)
 

@@ -11,6 +11,7 @@ import pytest
 
 import strads
 from strads import models, ps, schmp
+from strads.checkpoints import current_session
 from strads.checkpoints.digests import InCode, digest
 from strads.errors import CheckpointError
 
@@ -87,7 +88,46 @@ def _global(value):
     return _ps(_add_global)
 
 
+def _take(k, X, W):
+    W[k % len(W)] += X[k]
+
+
+def _in_batches(write):
+    """A program whose own code writes tables between loops."""
+    X, W, counts = strads.dvector.zeros(8), strads.dvector.zeros(3), ps.Table(2, 1, np.float64)
+    keyed = strads.dmap({1: 1.0, 2: 2.0})
+    for batch in range(3):
+        if batch:
+            write(batch, X, W, keyed, counts)
+        strads.async_for(8, _take, X, W)
+        strads.async_for(2, _of_keys, keyed, W)
+        if (session := current_session()) is not None:
+            session._writer.wait(10.0)  # so that there is a snapshot after the next operator
+        ps.run(_add, counts, 1.0, workers=1)
+    return W.to_numpy().tolist(), counts.to_numpy().tolist()
+
+
+def _of_keys(k, M, W):
+    W[k] += M[k + 1]
+
+
+def _double(x, factor):
+    return factor * x + 1
+
+
+WRITES = {
+    "rows written": lambda value: lambda batch, X, W, keyed, counts: X.__setitem__(slice(None), value * batch),
+    "row written": lambda value: lambda batch, X, W, keyed, counts: W.__setitem__(1, value * batch),
+    "another row": lambda value: lambda batch, X, W, keyed, counts: W.__setitem__(int(value), 5.0),
+    "no write": lambda value: lambda batch, X, W, *_: W.__setitem__(1, 5.0) if value == 1.0 or batch == 2 else None,
+    "transformed": lambda value: lambda batch, X, W, keyed, counts: X.transform(_double, value),
+    "value of a key": lambda value: lambda batch, X, W, keyed, counts: keyed.__setitem__(1, value),
+    "new key": lambda value: lambda batch, X, W, keyed, counts: keyed.__setitem__(int(value) + 2, 0.0),
+    "parameter server": lambda value: lambda batch, X, W, keyed, counts: counts.write([0], [[value]]),
+}
+
 PROGRAMS = {
+    **{name: (lambda value, make=make: _in_batches(make(value))) for name, make in WRITES.items()},
     "attribute": lambda value: _engine(Halving(value)),
     "class": lambda value: _engine(_class_with(value)()),
     "shards": lambda value: _engine(Halving(), shard=value),
@@ -105,7 +145,7 @@ PROGRAMS = {
 }
 
 
-ON_NODES = [(2, name) for name in ("attribute", "shards", "data", "table")]
+ON_NODES = [(2, name) for name in ("attribute", "shards", "data", "table", *WRITES)]
 
 
 @pytest.mark.parametrize(("size", "name"), [*((1, name) for name in PROGRAMS), *ON_NODES])

@@ -478,3 +478,24 @@ def test_a_forked_child_leaves_the_checkpoint_alone(tmp_path):
             os._exit(0 if session.closed else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+# -- random_state ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: np.random.RandomState(3)], ids=["None", "RandomState"])
+def test_generators_give_a_restarted_program_what_they_gave(tmp_path, make):
+    """A skipped fit draws its seed all the same, so that what the program draws afterwards does not change."""
+    ratings = np.c_[np.arange(60) % 7, np.arange(60) % 5], np.arange(60) % 3 + 1.0
+
+    def program(end):
+        np.random.seed(5)  # noqa: NPY002 - programs use it
+        random_state = make()
+        model = models.MatrixFactorization(2, max_iter=2, random_state=random_state).fit(*ratings)
+        held = np.random.permutation(60)[:20]  # noqa: NPY002
+        end()
+        model.partial_fit(ratings[0][held], ratings[1][held])
+        further = models.Word2Vec(3, min_count=1, epochs=1, random_state=random_state).fit(["a b c"] * 5)
+        return model.digest(), further.digest(), np.random.rand()  # noqa: NPY002
+
+    assert restarted(program, tmp_path) == plain(program)

@@ -26,7 +26,8 @@ class Entry:
     touched
         Numbers of those that the driver's own code had changed before it.
     contents
-        Checksums of those that it was the first to use, as the program had made them; None where unknown.
+        Checksums of those that it was the first to use, as the program had made them, and of those that the program's
+        own code had written since the operator that used them before; None where unknown.
     error
         Class of the exception that it raised, or None.
     made

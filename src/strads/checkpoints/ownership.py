@@ -1,4 +1,4 @@
-"""Which program writes to a folder: the one that has begun last. The others stop, and remove nothing."""
+"""Which of several programs writes to a folder; the others stop, and remove nothing."""
 
 import contextlib
 import secrets

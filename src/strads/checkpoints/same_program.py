@@ -14,7 +14,8 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
     Parameters
     ----------
     contents
-        Checksums of what it is the first to use, by number; None where unknown.
+        Checksums of what it is the first to use, or to use since the program's own code has written it, by number; None
+        where unknown.
     entry : Entry
         What the journal says of the operator there.
     url
@@ -25,9 +26,9 @@ def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry
     CheckpointError
         If they differ.
     """
-    earlier = {number: entry.contents.get(number) for number in contents}
-    same = all(content is None or earlier[number] in (None, content) for number, content in contents.items())
-    if entry.name == late.operator.name and entry.signature == late.signature and same:
+    found = [(contents.get(n, ""), entry.contents.get(n, "")) for n in contents.keys() | entry.contents.keys()]
+    is_same = all(None in pair or pair[0] == pair[1] for pair in found)  # one that only one run has written differs
+    if entry.name == late.operator.name and entry.signature == late.signature and is_same:
         return
     if entry.name != late.operator.name:
         what = f"there it was {entry.name!r}"

@@ -88,6 +88,7 @@ class Session:
         self._past = ReExecution(self._found, self._roots, self.inside)
         self._recovery = None if nodes is None else NodeRecovery(nodes, self._roots, self._past, self.inside)
         self._touched: set[int] = set()  # roots that the program's own code has changed since the last operator
+        self._written: set[int] = set()  # those that it has written since the last operator that uses them
         self._changed_at: dict[int, int] = {}  # position from which on a root's latest state is part of snapshots
         self._changed_by_operators: set[int] = set()
         self._inside = False
@@ -130,10 +131,16 @@ class Session:
 
     def perform(self, operator: Operator) -> Any:
         """Run an operator, or skip it if it has been run."""
-        fresh = [root for root in operator.roots if self._roots.find(root) is None and hasattr(root, "fixed_content")]
+        fresh = [root for root in operator.roots if self._roots.find(root) is None]
         numbers = [self._roots.number_of(root) for root in operator.roots]
+        self._written.update(self._roots.number_of(root) for root in fresh)
         with self.inside():
-            contents = {self._roots.number_of(root): _content_of(root) for root in fresh}
+            contents = {
+                number: _content_of(root)
+                for root, number in zip(operator.roots, numbers, strict=True)
+                if number in self._written and hasattr(root, "fixed_content")
+            }
+        self._written.difference_update(numbers)
         late = LateOperator(self.position, operator, numbers)
         if self.is_skipping:
             return self._repeat(late, contents)
@@ -290,6 +297,8 @@ class Session:
         number = self._roots.find(root)
         if number is None:
             return
+        if writes:
+            self._written.add(number)
         if is_on_nodes(root):
             self._check_nodes()
         if self.is_skipping or number in self._past.lost:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from strads.checkpoints import record
+from strads.checkpoints import Operator, perform
 from strads.errors import ArgumentError
 
 MOST_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
@@ -108,10 +108,14 @@ def seed_of(random_state: Any) -> int:
 
 
 def recorded_seed(random_state: Any) -> int:
-    """As `seed_of`; a program that is restarted from a checkpoint gets the seed that was drawn before."""
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(record(seed_of, random_state))
+    """As `seed_of`; a program that is restarted from a checkpoint gets the seed that NumPy's generator gave it before.
+
+    It draws once more nevertheless: what a generator with a seed gives to the program afterwards must be the same.
+    """
+    drawn = seed_of(random_state)
+    if random_state is not None:
+        return drawn
+    return int(perform(Operator("random_state=None", lambda: drawn, lambda: None)))
 
 
 def fixed_seed(random_state: Any) -> int:

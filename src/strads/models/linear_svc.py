@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_positive, check_whole_numbers, seed_of
+from strads.models._parameters import check_choice, check_positive, check_whole_numbers, recorded_seed
 from strads.models._warnings import warn
 from strads.models.arrays import Array
 from strads.models.regression.inputs import (
@@ -154,7 +154,7 @@ class LinearSVC(LinearClassifier):
             raise InputError(
                 f"X is too large to compute with: row {np.argmax(~np.isfinite(squares))}: scale the features"
             )
-        seed, loss = seed_of(self.random_state), (self._constant, self.loss == "squared_hinge")
+        seed, loss = recorded_seed(self.random_state), (self._constant, self.loss == "squared_hinge")
         return partial(start_descent, int(self.concurrency), int(self.max_iter), self._threads, seed), [
             DualProblem(design, squares, np.where(codes == positive, 1.0, -1.0), strength, *loss)
             for positive, strength in strengths

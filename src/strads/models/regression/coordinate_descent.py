@@ -10,7 +10,14 @@ import numpy as np
 
 from strads import cluster
 from strads.errors import InputError
-from strads.models._parameters import check_choice, check_seed, check_share, check_whole_numbers, seed_of
+from strads.models._parameters import (
+    check_choice,
+    check_seed,
+    check_share,
+    check_whole_numbers,
+    recorded_seed,
+    seed_of,
+)
 from strads.models.arrays import Array
 from strads.models.kernels import datafits
 from strads.models.kernels.columns import Columns, SparseColumns
@@ -96,7 +103,7 @@ class CoordinateDescent(LinearSolver):
 
     def start(self, problem: Problem, goal: float, coef: Array | None = None, intercept: float = 0.0) -> Descent:
         """Begin with a problem; an iteration is a number of updates and a pass over all columns."""
-        seeded = replace(self, random_state=seed_of(self.random_state))
+        seeded = replace(self, random_state=recorded_seed(self.random_state))
         return _ScheduledDescent(seeded, problem, goal, coef, intercept)
 
 

@@ -24,6 +24,8 @@ def script(case: Case, outcome: Outcome, seed: str) -> str:
         case.source,
         f'strads.init("threads", nodes={case.nodes}, threads={case.threads})',
     ]
+    if case.chunk is not None:
+        lines.append(f"strads.loops.program.LoopProgram._chunk = {case.chunk}")
     lines += [f"{name} = {value}" for name, value in case.globals.items() if name in case.source]
     if case.closure is not None:
         lines.append(f"body = make({case.closure})")

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 import strads
+from strads.loops.program import LoopProgram
+from strads.loops.recorder import CHUNK
 
 from .arguments import Arg, contents_like, hinted, state_of_model, state_of_strads, to_model, to_strads
 from .model import Draws, Map, Record
@@ -166,6 +168,7 @@ class Plain(Side):
 def run(case: Case) -> list[Outcome]:
     """The outcomes of all calls; the last one failed, or none did."""
     strads.init("threads", nodes=case.nodes, threads=case.threads)
+    LoopProgram._chunk = case.chunk or CHUNK
     module = module_of(case.source)
     if case.minibatches:
         from .minibatches import ParallelMinibatches, PlainMinibatches

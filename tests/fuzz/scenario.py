@@ -47,6 +47,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)  # of async_for, or of sync_for
     minibatches: bool = False
     aggregations: dict[str, str] = field(default_factory=dict)
+    chunk: int | None = None  # tasks that a thread records at a time; None: as many as outside of tests
 
 
 def _options(program: Program, rng: Random) -> dict[str, Any]:
@@ -74,6 +75,7 @@ def scenario(program: Program, seed: int) -> Case:
     nodes, threads = rng.choice(places)
     case = Case(program.source, program.args, values, [], nodes, threads, 2 if program.closure else None)
     case.obeys = program.obeys
+    case.chunk = 3 if len(program.source) % 3 else None  # of the body, whose compiled recorder has it
     case.globals = dict.fromkeys(program.changing, 1)
     case.minibatches = program.minibatches
     case.options = {"batch_size": rng.choice([1, 2, 3, 5, 40])} if program.minibatches else _options(program, rng)

@@ -4,6 +4,7 @@ import contextlib
 import faulthandler
 import multiprocessing
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -25,6 +26,7 @@ def serve(connection: Connection, log: str) -> None:
     """The loop of a worker process: cases and bodies in, outcomes out."""
     warnings.filterwarnings("ignore", module="numba")  # of its own checks
     warnings.filterwarnings("ignore", category=SyntaxWarning)  # of what shrinking has left
+    sys.setswitchinterval(1e-5)  # threads take turns often, so that races show
     with Path(log).open("w") as file:
         faulthandler.enable(file)
         with contextlib.suppress(EOFError, KeyboardInterrupt):

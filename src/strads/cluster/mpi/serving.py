@@ -75,7 +75,7 @@ class _Server:
     def _next(self) -> tuple[int, int, Message]:
         while not self._orders:
             self._world.transport.idle(lambda: bool(self._orders), _LOOK, longest=1e-3)
-            if 0 in self._world.processes.lost():
+            if not self._orders and 0 in self._world.processes.lost():  # looking takes longer than most answers
                 leave_at_once()
         return self._orders.popleft()
 

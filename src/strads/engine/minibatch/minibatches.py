@@ -57,7 +57,7 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
     """
     bind = bind_with(constructors)
 
-    @njit(nogil=True, fastmath=fastmath, error_model="numpy")
+    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
     def step(number, worker, storages):  # type: ignore[no-untyped-def]
         task(number, *bind(storages, (number, worker, 0, number, number, local_counters(DRAW_STATE))))
 

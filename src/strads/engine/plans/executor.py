@@ -163,7 +163,7 @@ def _make_run_job(
     bind, fetch, fetches = bind_with(constructors), _make_fetch(fetching), fetching is not None
     stride = _LONG_STRIDE if short else _STRIDE
 
-    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
 
@@ -187,7 +187,7 @@ def _make_run_job(
 def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], *_: Any) -> Any:
     bind = bind_with(constructors)
 
-    @njit(fastmath=fastmath, error_model="numpy", **INNER)
+    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As in `_make_run_job`, but each task takes its locks (`locking`) and claims its rows by itself.
 

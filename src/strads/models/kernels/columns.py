@@ -77,7 +77,7 @@ def _column_length(columns, j):  # type: ignore[no-untyped-def]
     return lambda columns, j: int64(columns.indptr[j + 1] - columns.indptr[j])
 
 
-@overload(column_dot, jit_options={"fastmath": True}, inline="never")
+@overload(column_dot, jit_options={"fastmath": True, "forceinline": True}, inline="never")
 def _column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
     if columns.instance_class is DenseColumns:
 
@@ -98,7 +98,7 @@ def _column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
     return sparse
 
 
-@overload(column_add, jit_options={"fastmath": True}, inline="never")
+@overload(column_add, jit_options={"fastmath": True, "forceinline": True}, inline="never")
 def _column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
     if columns.instance_class is DenseColumns:
 
@@ -115,7 +115,7 @@ def _column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
     return sparse
 
 
-@overload(column_weighted_square, jit_options={"fastmath": True}, inline="never")
+@overload(column_weighted_square, jit_options={"fastmath": True, "forceinline": True}, inline="never")
 def _column_weighted_square(columns, j, weights):  # type: ignore[no-untyped-def]
     if columns.instance_class is DenseColumns:
 

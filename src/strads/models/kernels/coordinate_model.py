@@ -272,7 +272,7 @@ def _add_columns(rows, parameters, changes, count, first, last, intercept):  # t
     )
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=True, forceinline=True)
 def _add_scaled(vector, amount, column):  # type: ignore[no-untyped-def]
     for i in range(len(vector)):
         vector[i] += amount * column[i]

@@ -41,7 +41,7 @@ def prepare(columns, e, squares, means):  # type: ignore[no-untyped-def]
         means[j] = column_dot(columns, j, e)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def _descend(problem, j, w, stored, shift):  # type: ignore[no-untyped-def]
     """Minimize the `problem`, a `Subproblem`, over coefficient j of `w`, which is updated together with `stored`.
 
@@ -126,7 +126,7 @@ def covariance_sweeps(gram, slopes, w, l1, l2, positive, count):  # type: ignore
                 slopes[j] -= step * l2[j]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def slopes(problem, w, stored, shift, order, out):  # type: ignore[no-untyped-def]
     """Write x_jᵀr − l2_j w_j to `out[k]` for each column j = `order[k]` of the `problem`, a `Subproblem`.
 
@@ -137,7 +137,7 @@ def slopes(problem, w, stored, shift, order, out):  # type: ignore[no-untyped-de
         out[k] = column_dot(problem.columns, j, stored) - shift * problem.means[j] - problem.l2[j] * w[j]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def _share(sums, place):  # type: ignore[no-untyped-def]
     total = 0.0
     for thread in range(len(sums)):

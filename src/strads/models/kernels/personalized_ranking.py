@@ -104,7 +104,7 @@ def _reject_likes(users, n_rows, likes, others):  # type: ignore[no-untyped-def]
         others[k] = -1 if _is_like(users[k], others[k], n_rows, likes) else others[k]
 
 
-@njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, cache=True, error_model="numpy", forceinline=True)
 def make_steps(users, rows, others, W, H, biases, rate, regularization, figures):  # type: ignore[no-untyped-def]
     """Make a step for each triple (u, i, j): with x = w_u·(h_i − h_j) + b_i − b_j, ascend ln σ(x) − λ/2 ‖θ‖².
 

@@ -10,7 +10,7 @@ from numba import njit
 _ROWS = 256  # rows at a time: read from memory once, they stay in the cache for the second product
 
 
-@njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, cache=True)
+@njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, cache=True, forceinline=True)
 def residuals(z, codes, weights, intercept):  # type: ignore[no-untyped-def]
     """Replace the predictors of rows by R = c (P − Y).
 
@@ -54,7 +54,7 @@ def residuals(z, codes, weights, intercept):  # type: ignore[no-untyped-def]
     return loss, negative_entropy
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def add_curvature(r, codes, weights, curvature):  # type: ignore[no-untyped-def]
     """Add Σ_i c_i (diag P_i − P_i P_iᵀ), the Hessian with respect to the intercepts, to `curvature`.
 

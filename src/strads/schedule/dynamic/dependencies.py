@@ -191,7 +191,7 @@ def forget_kept(dependencies: Dependencies) -> None:
     raise NotImplementedError
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=True, forceinline=True)
 def _product(a, b):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(len(a)):

@@ -103,7 +103,7 @@ def _window(words: Any, middle: Any, reach: Any) -> Any:
     return first, end
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _sum_rows(inputs, words, first, middle, end, share, hidden):  # type: ignore[no-untyped-def]
     """Write `share` times the sum of the word vectors of a window to `hidden`, a float32 array of shape (dimensions,).
 
@@ -119,7 +119,7 @@ def _sum_rows(inputs, words, first, middle, end, share, hidden):  # type: ignore
         store_floats(hidden, step, total)
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _multiply_lanes(hidden, outputs, place, partials, at):  # type: ignore[no-untyped-def]
     """Write the 16 lanes whose sum is the inner product of `hidden` and a context vector to `partials[at : at + 16]`.
 
@@ -131,7 +131,7 @@ def _multiply_lanes(hidden, outputs, place, partials, at):  # type: ignore[no-un
     store_floats(partials, at, total)
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _take_step(hidden, outputs, place, rate, change):  # type: ignore[no-untyped-def]
     """Move a context vector by `rate` · `hidden`, and add `rate` times its former value to `change`.
 
@@ -145,7 +145,7 @@ def _take_step(hidden, outputs, place, rate, change):  # type: ignore[no-untyped
         store_floats(outputs, place + step, multiply_add(factor, h, c))
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _add_row(inputs, place, share, change):  # type: ignore[no-untyped-def]
     """Add `share` · `change` to the word vector that starts at element `place` of `inputs`."""
     for step in range(0, len(change), WIDTH):

@@ -43,7 +43,7 @@ def draw_noise(noise: Any, key: Any, stream: Any, count: Any, words: Any) -> Non
         words[i] = drawn_row(noise, (bits & _LOW) * n)
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def write_steps(partials: Any, position: Any, labels: Any, rate: Any, steps: Any) -> None:
     """Write rate · (label − σ(score)) of 16 scores to `steps`.
 

@@ -129,7 +129,7 @@ def _find_places(input_rows: Any, output_rows: Any, group: Any, groups: Any, siz
             pair += groups
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _find_steps(inputs, outputs, negatives, tile, rate, scratch):  # type: ignore[no-untyped-def]
     """Write the steps of all pairs and targets, rate · (label − σ(⟨w, c⟩)), to `scratch.steps`.
 
@@ -176,7 +176,7 @@ def _leave_out(scratch: Any, size: Any, negatives: Any, tile: Any, used: Any) ->
                 steps[at + 1 + number] = _ZERO
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _take_steps(inputs, outputs, negatives, tile, scratch):  # type: ignore[no-untyped-def]
     """w += Σ step · c over the pair's targets; c += step · w. A row that occurs twice gets both changes.
 

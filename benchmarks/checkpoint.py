@@ -1,11 +1,12 @@
 """What checkpoints cost: epochs of matrix factorization with a snapshot of each, beside the same without; restoring.
 
-Runs of epochs with and without checkpoints alternate on the same tables, so that other load meets both. A snapshot
-copies the factors between two epochs, and is written while the next one runs. Restoring, with its check, is compared
-with reading as many bytes from a file by `read`, each from a cold page cache if the program may drop it (as root).
-Usage:
+A snapshot copies the factors between two epochs, and is written while the next one runs. It is taken after every fourth
+epoch: what that epoch and the one after it take longer than the two before is its cost. Neighbours in time are compared
+because the same epoch takes several per cent more or less on other tables, or a minute later. Restoring, with its
+check, is compared with reading as many bytes from a file by `read`, each from a cold page cache if the program may drop
+it (as root). Usage:
 
-    python benchmarks/checkpoint.py [--ratings 10000000] [--ranks 40 128] [--epochs 20] [--rounds 10] [--folder DIR]
+    python benchmarks/checkpoint.py [--ratings 10000000] [--ranks 40 128] [--snapshots 200] [--folder DIR]
 """
 
 import argparse
@@ -23,14 +24,15 @@ from backends import LEARNING_RATE, REGULARIZATION, initial, sgd
 import strads
 
 
-def train(data: np.ndarray, rank: int, epochs: int, folders: list[Path]) -> tuple[list[float], list[float], str]:
-    """Train without and with checkpoints in turn, on the same tables, whose place in memory changes an epoch by more.
+def train(data: np.ndarray, rank: int, snapshots: int, folder: Path) -> tuple[float, np.ndarray, str]:
+    """Train with checkpoints.
 
     Returns
     -------
-    plain, saved
-        Seconds of an epoch, for each folder. Those with checkpoints end when the last snapshot is written: what is
-        left to write counts. Two epochs before, which hash the ratings and write the first snapshot, do not.
+    epoch
+        Seconds of an epoch without a snapshot, the median.
+    costs
+        Seconds that each snapshot costs.
     counted
         What became of the snapshots.
     """
@@ -38,28 +40,31 @@ def train(data: np.ndarray, rank: int, epochs: int, folders: list[Path]) -> tupl
     W, H = (strads.from_numpy(array) for array in initial(rank, USERS, ITEMS))
     loss = strads.accumulator(0.0)
 
-    def run(count: int) -> None:
-        for _ in range(count):
+    def two_epochs() -> None:
+        for _ in range(2):
             strads.async_for(range(len(ratings)), sgd, ratings, W, H, LEARNING_RATE, REGULARIZATION, loss)
 
-    plain, saved = [], []
-    run(2)
-    for folder in folders:
-        start = time.perf_counter()
-        run(epochs)
-        plain.append((time.perf_counter() - start) / epochs)
-        with strads.checkpoint(folder) as session:
-            run(2)
-            session.finish()
+    plain, saved = np.empty(snapshots), np.empty(snapshots)
+    two_epochs()
+    with strads.checkpoint(folder, every=4) as session:
+        two_epochs()  # which hash the ratings
+        two_epochs()  # after which is the first snapshot
+        session.finish()
+        strads.async_for(range(len(ratings)), sgd, ratings, W, H, LEARNING_RATE, REGULARIZATION, loss)
+        for number in range(snapshots):
             start = time.perf_counter()
-            run(epochs)
-            session.finish()
-            saved.append((time.perf_counter() - start) / epochs)
-            counted = f"{session.counters.written} written, {session.counters.delayed} left out"
-    return plain, saved, counted
+            two_epochs()
+            plain[number] = time.perf_counter() - start
+            start = time.perf_counter()
+            two_epochs()
+            while session.counters.written < number + 2:  # what is left to write counts
+                time.sleep(1e-4)
+            saved[number] = time.perf_counter() - start
+        counted = f"{session.counters.written} written, {session.counters.delayed} left out"
+    return float(np.median(plain)) / 2, saved - plain, counted
 
 
-def restore(data: np.ndarray, rank: int, epochs: int, folder: Path) -> tuple[float, float]:
+def restore(data: np.ndarray, rank: int, folder: Path) -> tuple[float, float]:
     """Return bytes a second of restoring a program whose epochs are all skipped, and of reading a file."""
 
     def run() -> tuple[float, int]:
@@ -68,7 +73,7 @@ def restore(data: np.ndarray, rank: int, epochs: int, folder: Path) -> tuple[flo
         W, H = (strads.from_numpy(array) for array in initial(rank, USERS, ITEMS))
         loss = strads.accumulator(0.0)
         with strads.checkpoint(folder / "program"):
-            for _ in range(epochs):
+            for _ in range(5):
                 start = time.perf_counter()
                 strads.async_for(range(len(ratings)), sgd, ratings, W, H, LEARNING_RATE, REGULARIZATION, loss)
             return time.perf_counter() - start, W.nbytes + H.nbytes
@@ -99,21 +104,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ratings", type=int, default=10_000_000)
     parser.add_argument("--ranks", type=int, nargs="+", default=[40, 128])
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--snapshots", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
     options = parser.parse_args()
     data = generate_ratings(options.ratings)
     for rank in options.ranks:
         with tempfile.TemporaryDirectory(dir=options.folder) as root:
-            folders = [Path(root) / str(number) for number in range(options.rounds)]
-            plain, saved, counted = train(data, rank, options.epochs, folders)
-            speeds = restore(data, rank, options.epochs, Path(root))
-        ratios = [with_ / without for with_, without in zip(saved, plain, strict=True)]
-        size = (USERS + ITEMS) * rank * 4
+            epoch, costs, counted = train(data, rank, options.snapshots, Path(root) / "training")
+            speeds = restore(data, rank, Path(root))
+        mean, error = np.mean(costs), np.std(costs) / len(costs) ** 0.5
+        size = (USERS + ITEMS) * rank * 4 / 1e6
         print(
-            f"rank {rank}: {statistics.median(plain) * 1e3:.0f} ms an epoch; with a snapshot of {size / 1e6:.0f} MB "
-            f"{statistics.median(ratios):.3f} x ({', '.join(f'{ratio:.3f}' for ratio in ratios)}); {counted}\n"
+            f"rank {rank}: {epoch * 1e3:.0f} ms an epoch; with a snapshot of {size:.0f} MB {1 + mean / epoch:.3f} x: "
+            f"{mean * 1e3:.1f} ± {error * 1e3:.1f} ms more (median {np.median(costs) * 1e3:.1f}); {counted}\n"
             f"          restored at {speeds[0] / 1e9:.2f} GB/s, {speeds[0] / speeds[1]:.2f} x reading a file"
         )
 

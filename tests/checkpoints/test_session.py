@@ -348,27 +348,37 @@ def test_an_older_file_of_another_format_is_skipped(tmp_path):
         assert finished(tmp_path, 4)[1] == [3]
 
 
-@pytest.mark.parametrize("folder", ["snapshots", "journal"])
-def test_a_valid_file_under_another_name_is_not_believed(tmp_path, folder):
-    session, _ = finished(tmp_path, 6, keep=6)
+@pytest.mark.parametrize(("folder", "before"), [("snapshots", 18), ("journal", 17)])  # 18 is in the file as well
+def test_a_valid_file_under_another_name_is_not_believed(tmp_path, folder, before):
+    session, _ = finished(tmp_path, 19, keep=19)
     first, *_, last = session.folder.names(folder)
     for other in (first, "owner.json"):
         content = (tmp_path / last).read_bytes()
         (tmp_path / last).write_bytes((tmp_path / other).read_bytes())
         with pytest.warns(UserWarning, match="is damaged and is not used"):
-            assert Session(tmp_path).target == 5
+            assert Session(tmp_path).target == before
         (tmp_path / last).write_bytes(content)
 
 
 def test_files_of_the_journal_that_have_changed_places(tmp_path):
-    folder, journal = Folder(tmp_path), Journal(Entry(f"operator {number}", "", None) for number in range(7))
-    journal.write(folder, 4, "00000000")
-    journal.write(folder, 6, "00000000")
-    first, second, third = journal.write(folder, 7, "00000000")
-    assert len(Journal.read(folder, [first, second, third])) == 7
-    wrong = Segment(second.name, 0, 2)  # as many entries as the name promises
-    with pytest.raises(DamagedFileError, match="operators 0 to 2"):
+    folder, journal = Folder(tmp_path), Journal(Entry(f"operator {number}", "", None) for number in range(50))
+    journal.write(folder, 20, "00000000")
+    journal.write(folder, 34, "00000000")
+    (first, second, third), tail = journal.write(folder, 43, "00000000")
+    assert not tail
+    assert Journal.read(folder, [first, second, third]).entries == journal.entries[:43]
+    wrong = Segment(second.name, 0, 14)  # as many entries as the name promises
+    with pytest.raises(DamagedFileError, match="operators 0 to 14"):
         Journal.read(folder, [wrong])
+
+
+def test_the_last_entries_of_the_journal_are_in_the_snapshot(tmp_path):
+    folder, journal = Folder(tmp_path), Journal(Entry(f"operator {number}", "", None) for number in range(100))
+    for end in range(1, 101):
+        segments, tail = journal.write(folder, end, "00000000")
+        assert len(tail) <= 8
+        assert Journal.read(folder, segments, tail).entries == journal.entries[:end]
+    assert len(segments) <= 8  # they are merged
 
 
 def test_a_full_disk_does_not_end_the_program(tmp_path):
@@ -438,7 +448,7 @@ def _count(k, W):
 
 @pytest.mark.parametrize("folder", ["snapshots", "journal", "owner.json"])
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch, folder):
-    finished(tmp_path, 2)
+    finished(tmp_path, 10)
 
     def denied(self, path, **options):
         if folder in path:
@@ -449,7 +459,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch, folder):
     monkeypatch.setattr(LocalFileSystem, "cat_file", denied)
     if folder == "owner.json":  # only writing needs it
         with pytest.warns(RuntimeWarning, match="could not be written .*Permission denied"):
-            assert finished(tmp_path, 3)[1] == [2]
+            assert finished(tmp_path, 11)[1] == [10]
         return
     with pytest.raises(CheckpointError, match=r"cannot be read: .*Permission denied"):
         Session(tmp_path)

@@ -9,7 +9,7 @@ import xxhash
 from numpy.typing import NDArray
 
 PIECE = 4 << 20  # bytes of content that are hashed by themselves
-_IN_CACHE = 512 << 10  # bytes
+_IN_CACHE = 1 << 20  # bytes; fewer fit into smaller caches, but threads wait for the interpreter more often
 
 
 def checksum_of(array: NDArray[Any]) -> str:

@@ -6,7 +6,7 @@ compute. Direct writes leave both to the disk's controller: a tenth of the proce
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 BLOCK = 4096  # bytes; direct writes begin and end at multiples of it, in memory and in the file
 _BUFFER = 1 << 20  # bytes
+_AT_ONCE = 64  # blocks; of those copied, as many buffers exist
 
 
 def aligned(count: int) -> NDArray[np.uint8]:
@@ -64,32 +65,48 @@ def write_direct(path: str, pieces: Iterable[Any]) -> bool:
 
 
 def _write(file: int, pieces: Iterable[Any]) -> None:
-    buffer = memoryview(aligned(_BUFFER).data)
-    used = length = 0  # bytes in the buffer, and of the file
-    for piece in pieces:
-        rest = memoryview(piece).cast("B")
-        length += len(rest)
-        while rest:
-            whole = len(rest) // BLOCK * BLOCK
-            if not used and whole and _address(np.frombuffer(rest, np.uint8)) % BLOCK == 0:
-                _write_all(file, rest[:whole])
-                rest = rest[whole:]
-                continue
-            count = min(len(rest), _BUFFER - used)
-            buffer[used : used + count] = rest[:count]
-            used, rest = used + count, rest[count:]
-            if used % BLOCK == 0:
-                _write_all(file, buffer[:used])
-                used = 0
-    if used:
-        end = used + -used % BLOCK
-        _write_all(file, buffer[:end])
+    length, waiting = 0, []
+    for block, count in _blocks(pieces):
+        length += count
+        waiting.append(block)
+        if len(waiting) == _AT_ONCE:
+            _write_all(file, waiting)
+    _write_all(file, waiting)
+    if length % BLOCK:
         os.ftruncate(file, length)
 
 
-def _write_all(file: int, content: memoryview) -> None:
-    while content:
-        content = content[os.write(file, content) :]
+def _blocks(pieces: Iterable[Any]) -> Iterator[tuple[memoryview, int]]:
+    """Yield the content as whole blocks that begin at one in memory, with its bytes; the last block may have fewer."""
+    buffer, used = memoryview(b""), 0
+    for piece in pieces:
+        rest = memoryview(piece).cast("B")
+        while rest:
+            whole = len(rest) // BLOCK * BLOCK
+            if not used and whole and _address(np.frombuffer(rest, np.uint8)) % BLOCK == 0:
+                yield rest[:whole], whole
+                rest = rest[whole:]
+                continue
+            if not used:  # a new one: that before waits to be written
+                buffer = memoryview(aligned(min(_BUFFER, len(rest) + -len(rest) % BLOCK)).data)
+            count = min(len(rest), len(buffer) - used)
+            buffer[used : used + count] = rest[:count]
+            used, rest = used + count, rest[count:]
+            if used % BLOCK == 0:
+                yield buffer[:used], used
+                used = 0
+    if used:
+        yield buffer[: used + -used % BLOCK], used
+
+
+def _write_all(file: int, blocks: list[memoryview]) -> None:
+    """Write blocks and empty the list; by few calls, because each of them stops a processor for a moment."""
+    while blocks:
+        count = os.writev(file, blocks)
+        while blocks and count >= len(blocks[0]):
+            count -= len(blocks.pop(0))
+        if count:
+            blocks[0] = blocks[0][count:]
 
 
 def _address(array: NDArray[np.uint8]) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 from strads.checkpoints.storage import DamagedFileError, Folder
 
+_TAIL = 8  # entries at most that only the snapshot has: a file of the journal costs as much as that of a snapshot
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -57,6 +59,8 @@ class Segment:
 class Journal:
     """The entries of a run, in files of growing length, so that each is written again only a few times.
 
+    The latest ones, which have no file yet, are in the snapshot.
+
     Attributes
     ----------
     entries
@@ -68,8 +72,8 @@ class Journal:
         self._segments = list(segments)
 
     @classmethod
-    def read(cls, folder: Folder, segments: Iterable[Segment]) -> "Journal":
-        """Read the entries of some files.
+    def read(cls, folder: Folder, segments: Iterable[Segment], tail: Iterable[Entry] = ()) -> "Journal":
+        """Read the entries of some files, which those of `tail` follow.
 
         Raises
         ------
@@ -83,35 +87,43 @@ class Journal:
                 raise DamagedFileError(f"{segment.name}: does not follow the one before")
             try:
                 content = folder.read_json(segment.name)
-                entries += [_entry(fields) for fields in content["entries"]]
+                entries += [entry_of(fields) for fields in content["entries"]]
             except (TypeError, KeyError, ValueError, AttributeError) as error:
                 raise DamagedFileError(f"{segment.name}: {error}") from error
             if content.get("begin", segment.begin) != segment.begin or len(entries) != segment.end:
                 raise DamagedFileError(
                     f"{segment.name}: has other entries than operators {segment.begin} to {segment.end}"
                 )
-        return cls(entries, kept)
+        return cls([*entries, *tail], kept)
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def write(self, folder: Folder, end: int, token: str) -> list[Segment]:
-        """Write the entries before `end` that are not in files yet; returns all files up to there.
+    def write(self, folder: Folder, end: int, token: str) -> tuple[list[Segment], list[Entry]]:
+        """Write the entries before `end` to files if there are many that have none.
 
         A file is merged with the one before while it is not shorter: there are few, and each entry is written
         a number of times that grows with the logarithm of their number.
+
+        Returns
+        -------
+        segments
+            The files.
+        tail
+            The entries from the last file's to `end`, which the snapshot is to have.
         """
         segments = [segment for segment in self._segments if segment.end <= end]
         begin = segments[-1].end if segments else 0
-        while segments and end - begin >= segments[-1].end - segments[-1].begin:
-            begin = segments.pop().begin
-        if begin < end:
+        if end - begin > _TAIL:
+            while segments and end - begin >= segments[-1].end - segments[-1].begin:
+                begin = segments.pop().begin
             name = f"journal/{end:010d}-{token}.json"
             content = {"begin": begin, "entries": [vars(entry) for entry in self.entries[begin:end]]}
             folder.write_json(name, content)
             segments.append(Segment(name, begin, end))
+            begin = end
         self._segments = segments
-        return segments
+        return segments, self.entries[begin:end]
 
     def changes(self, begin: int, end: int) -> Iterator[int]:
         """Return the numbers of the things that operators or the driver changed from the end of `begin` on."""
@@ -120,6 +132,7 @@ class Journal:
             yield from entry.changed
 
 
-def _entry(fields: dict[str, Any]) -> Entry:
+def entry_of(fields: dict[str, Any]) -> Entry:
+    """Return an entry from its fields in a file."""
     numbered = {key: {int(number): text for number, text in fields[key].items()} for key in ("contents", "made")}
     return Entry(**(fields | numbered))

@@ -4,15 +4,15 @@ import contextlib
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from strads.checkpoints.journal import Journal, Segment
+from strads.checkpoints.journal import Entry, Journal, Segment, entry_of
 from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.checkpoints.tree_arrays import arrays_in
 from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
-FORMAT = 2
+FORMAT = 3
 
 _NUMBERED = r"\d{10,}-[0-9a-f]{8}"
 _OWN_NAMES = {  # of files that strads writes, by subfolder; the folder may hold others
@@ -41,7 +41,9 @@ class Manifest:
     checksums
         Checksum of each array file that the trees name.
     journal
-        Files with the operators up to here.
+        Files with the operators up to here, but for the last ones.
+    tail
+        Those.
     observed
         Positions of snapshots that stay because the program has read tables there.
     name
@@ -54,13 +56,18 @@ class Manifest:
     states: dict[int, Tree]
     checksums: dict[str, str]
     journal: list[Segment] = field(default_factory=list)
+    tail: list[Entry] = field(default_factory=list)
     observed: list[int] = field(default_factory=list)
     name: str = ""
     format: int = FORMAT
 
     def write(self, folder: Folder) -> None:
         """Write the snapshot; all its files must be there."""
-        content = asdict(self) | {"states": {str(number): tree for number, tree in self.states.items()}}
+        content = vars(self) | {
+            "states": {str(number): tree for number, tree in self.states.items()},
+            "journal": [vars(segment) for segment in self.journal],
+            "tail": [vars(entry) for entry in self.tail],
+        }
         del content["name"]
         folder.write_json(self.name, content)
 
@@ -91,6 +98,7 @@ class Manifest:
                 {int(number): tree for number, tree in content["states"].items()},
                 dict(content["checksums"]),
                 [Segment(**segment) for segment in content["journal"]],
+                [entry_of(fields) for fields in content["tail"]],
                 [int(position) for position in content["observed"]],
                 name,
             )
@@ -173,7 +181,7 @@ class Found:
                 if missing:
                     found.damaged |= missing
                     raise DamagedFileError(f"{min(missing)} is missing")
-                found.journal = Journal.read(folder, manifest.journal)
+                found.journal = Journal.read(folder, manifest.journal, manifest.tail)
             except DamagedFileError as error:
                 found.drop(name, error)
                 continue

@@ -229,9 +229,10 @@ class SnapshotWriter:
         checksums = {name: old[name] for tree in states.values() for name in arrays_in(tree) if name in old}
         checksums |= dict(files.values())
         token = secrets.token_hex(4)
-        journal = self._journal.write(self._folder, job.position, token)
+        segments, tail = self._journal.write(self._folder, job.position, token)
         observed = sorted(position for position in self.observed.copy() if position < job.position)
-        manifest = Manifest(job.position, states, checksums, journal, observed, name_of(job.position, token))
+        name = name_of(job.position, token)
+        manifest = Manifest(job.position, states, checksums, segments, tail, observed, name)
         self._owner.check()
         manifest.write(self._folder)
         self.counters.written += 1

@@ -52,12 +52,22 @@ class Folder:
             self._files.makedirs(self._root, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"checkpoint_dir={self.url!r} cannot be made: {error}") from error
+        self._made: set[str] = set()  # subfolders
 
     def __repr__(self) -> str:
         return f"Folder({self.url!r})"
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+    def _place(self, name: str) -> str:
+        """Return the path of a file to be written, whose subfolder is made if it is not known to be there."""
+        path = self._path(name)
+        parent = self._files._parent(path)
+        if parent not in self._made:
+            self._files.makedirs(parent, exist_ok=True)
+            self._made.add(parent)
+        return path
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a subfolder, in order; they begin with the subfolder."""
@@ -75,8 +85,7 @@ class Folder:
 
     def write(self, name: str, chunks: Iterable[Any]) -> None:
         """Write a file from pieces of bytes. It may be incomplete after a crash: nothing refers to it yet."""
-        self._files.makedirs(self._files._parent(self._path(name)), exist_ok=True)
-        with self._whole(name), self._files.open(self._path(name), "wb") as file:
+        with self._whole(name), self._files.open(self._place(name), "wb") as file:
             for chunk in chunks:
                 file.write(chunk)
             _bring_to_disk(file)
@@ -87,6 +96,7 @@ class Folder:
         try:
             yield
         except BaseException:
+            self._made.clear()  # someone may have removed them
             with contextlib.suppress(Exception):
                 self.remove([name])
             raise
@@ -96,14 +106,9 @@ class Folder:
         text = json.dumps(content, separators=(",", ":"))
         line = json.dumps({"checksum": xxhash.xxh3_128_hexdigest(text.encode())})
         temporary = f"unfinished/{secrets.token_hex(8)}.json"
-        try:
+        with self._whole(temporary):
             self.write(temporary, [f"{text}\n{line}\n".encode()])
-            self._files.makedirs(self._files._parent(self._path(name)), exist_ok=True)
-            self._files.mv(self._path(temporary), self._path(name))
-        except BaseException:
-            with contextlib.suppress(Exception):
-                self.remove([temporary])
-            raise
+            self._files.mv(self._path(temporary), self._place(name))
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read what `write_json` wrote.
@@ -148,10 +153,8 @@ class Folder:
             pieces.append(bytes(rest))
             place += len(header) + array.nbytes + rest
         if is_large and isinstance(self._files, LocalFileSystem):
-            path = self._path(name)
-            self._files.makedirs(self._files._parent(path), exist_ok=True)
             with self._whole(name):
-                if write_direct(path, pieces):
+                if write_direct(self._place(name), pieces):
                     return names
         self.write(name, pieces)
         return names

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from strads.checkpoints.session import EXIT_STATUS, Session
+from strads.cluster.interrupts import is_sent_again
 
 
 @contextmanager
@@ -24,9 +25,11 @@ def snapshot_at_sigterm(session: Session) -> Iterator[None]:
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         session.wants_to_end = True
-        if not session.is_inside:
+        if session.is_inside:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        elif not is_sent_again(number):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             session.finish()
             raise SystemExit(EXIT_STATUS)
 

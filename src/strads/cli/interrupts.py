@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any, Self
 
 from strads import cluster
+from strads.cluster.interrupts import is_sent_again
 
 EXIT_CODE = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -74,5 +75,5 @@ class Interrupts:
         first, self.received = self.received is None, signal.Signals(number).name
         if first:
             self.on_first(self.received)
-        if not self._shielded and not (first and self._deferred):
+        if not self._shielded and not (first and self._deferred) and not is_sent_again(number):
             raise KeyboardInterrupt

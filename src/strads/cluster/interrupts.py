@@ -1,12 +1,17 @@
-"""Defer Ctrl-C during critical sections."""
+"""Defer Ctrl-C during critical sections, and what signal handlers raise during compilations."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from numba.core.compiler_lock import global_compiler_lock
+
 from strads.cluster.cluster import Cluster
+
+_AGAIN = 0.01  # seconds
 
 
 @contextmanager
@@ -26,7 +31,7 @@ def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal came
         came += 1
-        if came > 1:
+        if came > 1 and not is_sent_again(number):
             raise KeyboardInterrupt
 
     before = cluster.catch(signal.SIGINT, handle)
@@ -36,3 +41,17 @@ def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
     if came:
         raise KeyboardInterrupt
+
+
+def is_sent_again(number: int) -> bool:
+    """Whether a signal handler must not raise an exception yet: the signal is sent once more in a moment.
+
+    This is so while the main thread compiles a function or loads a compiled one. Python ignores exceptions in LLVM's
+    callbacks, and LLVM continues without the code that the callback would have returned: the process crashes.
+    """
+    if not global_compiler_lock.is_locked():
+        return False
+    again = threading.Timer(_AGAIN, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+    return True

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from strads.cluster.interrupts import is_sent_again
+
 Handler = Callable[[int, FrameType | None], Any]
 
 _AGAIN = 0.002  # seconds until an exception that was ignored is raised again
@@ -16,8 +18,8 @@ _AGAIN = 0.002  # seconds until an exception that was ignored is raised again
 class Guard:
     """A reentrant lock for all threads; signals caught here are deferred while the main thread holds it.
 
-    What a handler raises is raised again until it is not ignored: Python ignores exceptions in callbacks from C, such
-    as those of LLVM during a compilation, and in finalizers.
+    What a handler raises is raised again until it is not ignored: Python ignores exceptions in finalizers, and in
+    callbacks from C.
     """
 
     def __init__(self) -> None:
@@ -75,7 +77,7 @@ class Guard:
         def deferring(number: int, frame: FrameType | None) -> None:
             if self._depth > 0:
                 self._pending[number] = handler
-            else:
+            elif not is_sent_again(number):
                 self._call(handler, number, frame)
 
         if sys.unraisablehook != self._on_ignored:

@@ -332,3 +332,15 @@ def test_bad_data():
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_follows_the_conventions_of_scikit_learn(penalty):
     check_estimator(MultinomialLogisticRegression(penalty, tol={"l2": 1e-20, "l1": 1e-12}[penalty]))
+
+
+@pytest.mark.parametrize(("features", "samples", "most"), [(200, 4000, 9), (40, 20_000, 36)])
+def test_a_sample_of_the_rows_does_not_mislead_the_first_steps(features, samples, most):
+    """Independent features looked correlated in four rows for each; skewed ones need more rows than that."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(samples, features))
+    if features == 40:
+        X = np.exp(1.5 * X)
+    W = rng.normal(size=(features, 3)) / np.std(X) / np.sqrt(features)
+    y = (X @ W + rng.gumbel(size=(samples, 3))).argmax(1)
+    assert len(MultinomialLogisticRegression(max_iter=500).fit(X, y).history_) <= most

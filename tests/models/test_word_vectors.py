@@ -32,6 +32,23 @@ def test_analogies_add_and_take_directions(vectors: WordVectors) -> None:
     assert vectors.most_similar(negative="ölçü", topn=1)[0][0] in {"man", "woman", "king", "queen"}
 
 
+def test_similar_to_vectors_and_weighted_words(vectors: WordVectors) -> None:
+    of_words = vectors.most_similar(["king", "woman"], ["man"])
+    weighted = vectors.most_similar([("king", 1.0), VECTORS[2] * 7], [("man", 1)])
+    assert dict(weighted)["queen"] == pytest.approx(dict(of_words)["queen"])
+    assert vectors.most_similar(VECTORS[3], topn=1)[0][0] == "queen"  # only words are left out
+    assert vectors.similar_by_word("king") == vectors.most_similar("king")
+    assert vectors.most_similar([("king", 0.0), "woman"], topn=1)[0][0] == "queen"
+    cosines = vectors.most_similar("king", topn=None, restrict_vocab=4)
+    assert cosines == pytest.approx([vectors.similarity("king", word) for word in WORDS[:4]])
+    assert vectors.most_similar("ölçü", restrict_vocab=1) == [
+        ("king", pytest.approx(vectors.similarity("ölçü", "king")))
+    ]
+    for wrong in ([VECTORS[0, :2]], [("king", np.nan)], [("king", "man")], np.full(3, np.inf), np.array([["king"]])):
+        with pytest.raises(ArgumentError, match=r"3 finite numbers|no pair of a word|no word"):
+            vectors.most_similar(wrong)
+
+
 def test_an_unknown_word_is_a_missing_key(vectors: WordVectors) -> None:
     for ask in (lambda: vectors["duke"], lambda: vectors.most_similar("duke"), lambda: vectors.get_vector("duke")):
         with pytest.raises(UnknownKeyError, match=r"^'duke' is unknown") as found:

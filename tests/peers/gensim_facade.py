@@ -24,16 +24,6 @@ class KeyedVectors(models.WordVectors):
         """Return an attribute of a word: its count."""
         return self.expandos[attribute][self.key_to_index[word]]
 
-    def most_similar(self, positive: Any = (), negative: Any = (), topn: int = 10) -> list[tuple[str, float]]:
-        """Return the words in the direction of words, or of one vector."""
-        if isinstance(positive, str) or all(isinstance(each, str) for each in positive):
-            return super().most_similar(positive, negative, topn)
-        if len(positive) > 1 or len(negative):
-            raise NotImplementedError
-        return self.similar_by_vector(positive[0], topn)
-
-    similar_by_word = most_similar
-
     def n_similarity(self, first: Any, second: Any) -> float:
         """Return the cosine of two lists of words."""
         try:

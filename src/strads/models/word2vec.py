@@ -30,7 +30,7 @@ from strads.models.embeddings.training import Text, Vectors, Word2VecSolver
 from strads.models.embeddings.vocabulary import WordCounts, choose_words, extended
 from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.word_windows import MAX_WINDOW
-from strads.models.word_vectors import WordPairEvaluation, Words, WordVectors
+from strads.models.word_vectors import Examples, WordPairEvaluation, WordVectors
 from strads.progress import Shown
 from strads.rng.philox import mixed_key
 
@@ -316,8 +316,8 @@ class Word2Vec(ContinuedEstimator):
         """Cosine of the angle between two words' vectors."""
         return self.word_vectors_.similarity(first, second)
 
-    def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
-        """Words in the direction of Σ positive − Σ negative; see `WordVectors.most_similar`."""
+    def most_similar(self, positive: Examples = (), negative: Examples = (), topn: int = 10) -> list[tuple[str, float]]:
+        """Words in the direction of Σ positive − Σ negative; see `WordVectors.most_similar`, which can do more."""
         return self.word_vectors_.most_similar(positive, negative, topn)
 
     def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from numbers import Real
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from strads.models.embeddings.analogies import AnalogyEvaluation, evaluate_analo
 from strads.models.embeddings.word2vec_format import read_vectors, write_vectors
 
 Words = str | Iterable[str]
+Examples = Words | NDArray[Any] | Iterable[str | NDArray[Any] | tuple[str | NDArray[Any], float]]
 
 
 class WordPairEvaluation(NamedTuple):
@@ -150,47 +152,86 @@ class WordVectors:
 
     def similar_by_vector(self, vector: ArrayLike, topn: int = 10) -> list[tuple[str, float]]:
         """Return the words in the direction of a vector of shape (d,), and cosines; best first."""
-        check_whole_number("topn", topn, what="a whole number of words")
-        direction = np.asarray(vector, np.float32)
-        if direction.shape != self.vectors.shape[1:] or not np.isfinite(direction).all():
-            raise ArgumentError(f"give a vector of {self.vectors.shape[1]} finite numbers, not of {direction.shape}")
-        return self._nearest(direction, [], int(topn))
+        return self.most_similar(np.asarray(vector, np.float32)[np.newaxis], topn=topn)
 
-    def most_similar(self, positive: Words = (), negative: Words = (), topn: int = 10) -> list[tuple[str, float]]:
+    @overload
+    def most_similar(
+        self, positive: Examples = ..., negative: Examples = ..., topn: int = ..., restrict_vocab: int | None = ...
+    ) -> list[tuple[str, float]]: ...
+
+    @overload
+    def most_similar(
+        self, positive: Examples = ..., negative: Examples = ..., *, topn: None, restrict_vocab: int | None = ...
+    ) -> NDArray[np.float32]: ...
+
+    def most_similar(
+        self,
+        positive: Examples = (),
+        negative: Examples = (),
+        topn: int | None = 10,
+        restrict_vocab: int | None = None,
+    ) -> list[tuple[str, float]] | NDArray[np.float32]:
         """Words in the direction of Σ positive − Σ negative, for instance of king − man + woman.
 
         Parameters
         ----------
-        positive, negative : str or iterable of str
-            The words; their vectors are scaled to length 1 first (3CosAdd, Mikolov et al. 2013).
-        topn : int
-            Largest number of words to return.
+        positive, negative : str, or iterable of str, of vectors of shape (d,) and of pairs with a weight
+            The words or vectors, which are scaled to length 1 first (3CosAdd, Mikolov et al. 2013), and then by the
+            weight, as in `[("king", 2.0), "woman"]`. One vector may be given by itself.
+        topn : int or None
+            Largest number of words to return; None: the cosines of all words.
+        restrict_vocab : int, optional
+            Consider only the first of the words, the most frequent ones.
 
         Returns
         -------
         list of (str, float)
-            Words, without the given ones, and cosines; best first.
+            Words, without the given ones, and cosines; best first. With `topn=None` a float32 array of shape
+            (words,) or (restrict_vocab,) instead, which has the given words, too.
 
         Raises
         ------
         UnknownKeyError
             If a word is unknown.
         """
-        check_whole_number("topn", topn, what="a whole number of words")
-        added, taken = ([self._number(word) for word in _as_list(words)] for words in (positive, negative))
-        if not added and not taken:
+        for name, count in (("topn", topn), ("restrict_vocab", restrict_vocab)):
+            if count is not None:
+                check_whole_number(name, count, what="a whole number of words")
+        examples = [(1.0, item) for item in _as_list(positive)] + [(-1.0, item) for item in _as_list(negative)]
+        if not examples:
             raise ArgumentError("most_similar needs a word: positive or negative must not be empty")
-        direction = self._directions[added].sum(0) - self._directions[taken].sum(0)
-        return self._nearest(direction, added + taken, int(topn))
-
-    def _nearest(self, direction: NDArray[np.float32], without: list[int], topn: int) -> list[tuple[str, float]]:
+        direction, given = np.zeros(self.vectors.shape[1], np.float32), set()
+        for sign, item in examples:
+            word, weight = item if isinstance(item, tuple) and len(item) == 2 else (item, 1.0)
+            if not isinstance(weight, Real) or not np.isfinite(float(weight)):
+                raise ArgumentError(f"{item!r:.60} is no pair of a word, or a vector, and a finite weight")
+            if isinstance(word, str):
+                given.add(self._number(word))
+            direction += np.float32(sign * float(weight)) * self._direction(word)
         length = float(np.linalg.norm(direction))
-        cosines = self._directions @ (direction / (length or 1))
+        cosines: NDArray[np.float32] = self._directions[:restrict_vocab] @ (direction / (length or 1))
+        if topn is None:
+            return cosines
+        without = [number for number in given if number < len(cosines)]
         cosines[without] = -np.inf
-        count = min(topn, len(self) - len(set(without)))
+        count = min(int(topn), len(cosines) - len(without))
         best = np.argpartition(-cosines, count - 1)[:count] if count else np.zeros(0, int)
         best = best[np.lexsort((best, -cosines[best]))]
         return [(self.words[number], float(cosines[number])) for number in best]
+
+    def similar_by_word(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
+        """Return the words in the direction of a word, and cosines; best first. The same as `most_similar`."""
+        return self.most_similar(word, topn=topn)
+
+    def _direction(self, item: Any) -> NDArray[np.float32]:
+        """Return the direction of a word, or of a vector."""
+        if not isinstance(item, np.ndarray):
+            found: NDArray[np.float32] = self._directions[self._number(item)]
+            return found
+        vector = item.astype(np.float32) if item.dtype.kind in "fiu" else np.full(1, np.nan, np.float32)
+        if vector.shape != self.vectors.shape[1:] or not np.isfinite(vector).all():
+            raise ArgumentError(f"give a vector of {self.vectors.shape[1]} finite numbers, not of shape {item.shape}")
+        return vector / np.float32(np.linalg.norm(vector) or 1.0)
 
     def evaluate_word_pairs(self, path: FilePath) -> WordPairEvaluation:
         """Compare similarities with people's judgements, for instance WordSim-353.
@@ -288,10 +329,11 @@ class WordVectors:
         return cls(*read_vectors(path, binary=binary))
 
 
-def _as_list(words: Words) -> list[str]:
+def _as_list(words: Any) -> list[Any]:
     if not isinstance(words, Iterable):
         raise ArgumentError(f"{words!r:.60} is no word: give a str, or a list of them")
-    return [words] if isinstance(words, str) else list(words)
+    is_one = isinstance(words, str) or (isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype.kind in "fiu")
+    return [words] if is_one else list(words)
 
 
 def _fields(text: str) -> list[str]:

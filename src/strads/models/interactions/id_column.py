@@ -64,6 +64,9 @@ class IdColumn:
             return cls(_whole(kind, array))
         if array.dtype.kind not in "OUT":
             raise ArgumentError(f"{kind} ids must be whole numbers or texts, not {array.dtype}")
+        texts = _texts(array)
+        if texts is not None:
+            return cls._of_arrow(kind, texts)
         given = [_without_fraction(each) for each in array.tolist()]
         missing = next((row for row, each in enumerate(given) if _is_missing(each)), None)
         if missing is not None:
@@ -217,6 +220,15 @@ def _numbered(values: NDArray[np.integer], low: int, span: int) -> tuple[NDArray
     codes = np.empty(len(values), np.int32)
     renumber(values, low, numbers, codes)
     return codes, np.flatnonzero(seen)
+
+
+def _texts(array: NDArray[Any]) -> pa.Array | pa.ChunkedArray | None:
+    """Return an array of texts, of which some may be missing, as one of Arrow; None if it is something else."""
+    try:
+        found = pa.array(array)
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
+        return None
+    return found if is_text(found.type) else None
 
 
 def _check_width(kind: str, ids: NDArray[np.integer]) -> None:

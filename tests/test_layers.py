@@ -19,6 +19,7 @@ LAYERS: dict[str, set[str]] = {
     "partition": set(),
     "rng": set(),
     "progress": set(),
+    "signals": set(),
     "checkpoints": set(),
     "cluster": {"checkpoints"},
     "dds": {"checkpoints", "cluster"},
@@ -31,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"errors", "partition", "rng"}
+ANYWHERE = {"errors", "partition", "rng", "signals"}
 EXEMPT = {"__init__", "_kernel_cache", "_starting", "errors"}  # the package itself: it exports the public names
 
 

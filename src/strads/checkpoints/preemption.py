@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from strads.checkpoints.session import EXIT_STATUS, Session
-from strads.cluster.interrupts import is_sent_again
+from strads.signals import is_sent_again
 
 
 @contextmanager

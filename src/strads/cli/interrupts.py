@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, Self
 
 from strads import cluster
-from strads.cluster.interrupts import is_sent_again
+from strads.signals import is_sent_again
 
 EXIT_CODE = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))

@@ -1,17 +1,13 @@
-"""Defer Ctrl-C during critical sections, and what signal handlers raise during compilations."""
+"""Defer Ctrl-C during critical sections."""
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from numba.core.compiler_lock import global_compiler_lock
-
 from strads.cluster.cluster import Cluster
-
-_AGAIN = 0.01  # seconds
+from strads.signals import is_sent_again
 
 
 @contextmanager
@@ -41,17 +37,3 @@ def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
     if came:
         raise KeyboardInterrupt
-
-
-def is_sent_again(number: int) -> bool:
-    """Whether a signal handler must not raise an exception yet: the signal is sent once more in a moment.
-
-    This is so while the main thread compiles a function or loads a compiled one. Python ignores exceptions in LLVM's
-    callbacks, and LLVM continues without the code that the callback would have returned: the process crashes.
-    """
-    if not global_compiler_lock.is_locked():
-        return False
-    again = threading.Timer(_AGAIN, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
-    return True

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import strads
-from strads.models import CoordinateDescent, PoissonRegressor
+from strads.models import CoordinateDescent, PoissonRegressor, WorkingSet
+from strads.models.regression import ridge
 
 
 def problem(seed, samples=150, features=30):
@@ -89,9 +90,35 @@ def test_files(tmp_path):
     assert loaded.predict(X).tobytes() == model.predict(X).tobytes()
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("alpha", "features"), [(0.0, 30), (0.1, 30), (0.1, 300)])
+def test_without_an_l1_norm(alpha, features, intercept, sparse, monkeypatch):
+    monkeypatch.setattr(ridge, "_MOST_FEATURES", 100)
+    X, y, weights = problem(2, features=features)
+    given = scipy.sparse.csr_array(X) if sparse else X
+    model = PoissonRegressor(alpha, l1_ratio=0.0, fit_intercept=intercept).fit(given, y, weights)
+    w, b = model.coef_, model.intercept_
+    slope = X.T @ (weights * (np.exp(X @ w + b) - y)) / weights.sum() + alpha * w
+    assert np.abs(slope).max() < 1e-3
+    assert (b == 0.0) != intercept
+    found = objective(X, y, weights, w, b, alpha, 0.0)
+    assert model.history_[-1]["objective"] == pytest.approx(found)
+    peer = sklearn.linear_model.PoissonRegressor(alpha=alpha, fit_intercept=intercept, tol=1e-6, max_iter=10_000)
+    peer.fit(given, y, weights)
+    best = objective(X, y, weights, peer.coef_, peer.intercept_, alpha, 0.0)
+    null = objective(X, y, weights, np.zeros(features), np.log(weights @ y / weights.sum()) * intercept, 0.0, 0.0)
+    assert found <= best + 1e-6 * null
+    if alpha:
+        assert found - model.dual_gap_ <= best + 1e-12
+        assert model.history_[-1]["relative_gap"] <= model.tol
+    assert model.score(X, y) > 0.2
+
+
 @pytest.mark.few(1)
-def test_conventions_of_scikit_learn():
-    check_estimator(PoissonRegressor(0.01))
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+def test_conventions_of_scikit_learn(ratio):
+    check_estimator(PoissonRegressor(0.01, l1_ratio=ratio))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +128,8 @@ def test_conventions_of_scikit_learn():
         ([0, 0, 0], {}, strads.InputError, "all of y is 0"),
         ([1, np.nan, 0], {}, strads.InputError, "NaN"),
         ([1, 2, 0], {"solver": CoordinateDescent()}, strads.ArgumentError, "no largest curvature"),
-        ([1, 2, 0], {"l1_ratio": 0.0}, strads.ArgumentError, "l1_ratio=0.0"),
+        ([1, 2, 0], {"l1_ratio": 0.0, "solver": WorkingSet()}, strads.ArgumentError, "for penalties with an ℓ1 norm"),
+        ([1, 2, 0], {"alpha": 0.0, "positive": True}, strads.ArgumentError, "alpha=0.0 and l1_ratio=1.0: that needs"),
     ],
 )
 def test_bad_input(y, parameters, error, message):

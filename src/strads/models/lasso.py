@@ -20,7 +20,7 @@ from strads.models.regression.centring import NO_SHIFT, centre_far_columns
 from strads.models.regression.fitting import Regression
 from strads.models.regression.inputs import as_features, as_sample_weights, as_targets, refuse_not_finite
 from strads.models.regression.linear_model import PenalizedLinearModel
-from strads.models.regression.ridge import RidgeFit, RidgeMinimum
+from strads.models.regression.ridge import LeastSquaresRidgeFit, RidgeFit, RidgeMinimum
 from strads.models.regression.solver import LinearSolver
 
 
@@ -110,6 +110,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     random_state: int | np.random.RandomState | None = None
 
     _penalized_by = "alpha"
+    _ridge_fit: ClassVar[type[RidgeFit]] = LeastSquaresRidgeFit
 
     _without_effect = (*PenalizedLinearModel._without_effect, "precompute", "copy_X", "selection", "random_state")
 
@@ -157,7 +158,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         kind = {"fit_intercept": bool(self.fit_intercept), "positive": bool(self.positive)}
         self._forget("coef_")
         self._dtype = X.dtype
-        with RidgeFit(centred, loss.y, loss.weights, l2, **kind, goal=float(self.tol), unit=1.0 / total) as solver:
+        with self._ridge_fit(centred, loss, l2, **kind, goal=float(self.tol), max_iter=self.max_iter) as solver:
             seconds = time.perf_counter() - start
             self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
         if not self._verdict["is_converged"]:

@@ -1,23 +1,23 @@
-"""Regression of counts with an ℓ1 or elastic-net penalty."""
+"""Regression of counts with an ℓ1, elastic-net or ℓ2 penalty, or none."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import d2_tweedie_score
 
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_positive
 from strads.models.kernels.datafits import Datafit, Poisson
 from strads.models.lasso import ElasticNet
 from strads.models.regression.inputs import as_sample_weights, as_targets
+from strads.models.regression.ridge import PoissonRidgeFit, RidgeFit
 from strads.models.regression.working_set import WorkingSet
 
 
 @dataclass(eq=False, repr=False)
 class PoissonRegressor(ElasticNet):
-    """Regression of counts and rates, whose mean is exp(x·w + b), with a sparse solution.
+    """Regression of counts and rates, whose mean is exp(x·w + b), with a sparse solution unless `l1_ratio` is 0.
 
     Minimizes 1/(2n) Σ_i d(y_i, exp(x_i·w + b)) + alpha (l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖²) with the deviance
     d(y, μ) = 2 (y log(y/μ) − y + μ) of the Poisson distribution, the loss of scikit-learn's `PoissonRegressor`; with
@@ -27,9 +27,9 @@ class PoissonRegressor(ElasticNet):
     Parameters
     ----------
     alpha : float, default 1.0
-        Strength of the penalty, above 0.
+        Strength of the penalty; 0: none.
     l1_ratio : float, default 1.0
-        Share of the ℓ1 norm in the penalty, above 0 (scikit-learn's has none).
+        Share of the ℓ1 norm in the penalty; 0, as in scikit-learn's: that is ℓ2 alone.
     fit_intercept, standardize, positive, max_iter, tol, warm_start, verbose
         As of `ElasticNet`, whose attributes it has as well.
     solver : WorkingSet, optional
@@ -49,6 +49,8 @@ class PoissonRegressor(ElasticNet):
     l1_ratio: float = 1.0
     solver: WorkingSet | None = None
 
+    _ridge_fit: ClassVar[type[RidgeFit]] = PoissonRidgeFit
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return exp(X w + b), of shape (n_samples,)."""
         return np.asarray(np.exp(self._predictors(X)))
@@ -57,14 +59,13 @@ class PoissonRegressor(ElasticNet):
         """Return D², the share of the deviance that is explained: 1 is best, 0 that of the mean of y."""
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the penalty lacks an ℓ1 norm: it may not."""
-        return False
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive(self, "alpha", "l1_ratio")
+        if self.is_smooth and self.positive:
+            raise ArgumentError(
+                f"positive=True with alpha={self.alpha!r} and l1_ratio={self.l1_ratio!r}: that needs an ℓ1 norm, "
+                "so both above 0; l1_ratio may be small"
+            )
         if self.solver is not None and not isinstance(self.solver, WorkingSet):
             raise ArgumentError(f"solver={self.solver!r}: give WorkingSet() or None: the loss has no largest curvature")
 

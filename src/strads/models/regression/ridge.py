@@ -1,16 +1,22 @@
-"""Least squares with an ℓ2 penalty or none, solved directly by scikit-learn, with the duality gap as certificate."""
+"""Losses with an ℓ2 penalty or none, minimized by scikit-learn, with a certificate."""
 
+import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn.linear_model
 from sklearn.linear_model import LinearRegression, Ridge
 
 from strads.models._iterative import Epoch, Solver
 from strads.models.arrays import Array
+from strads.models.kernels.datafits import Datafit, fill_negative_gradient, total_loss
 
 _PRECISION = 1e-12  # of iterative solvers
+_MOST_FEATURES = 2000  # of which a Hessian is made
+_LARGEST = 600.0  # of predictors whose exponentials are finite, with room for their sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,66 +29,79 @@ class RidgeMinimum:
 
 
 class RidgeFit(Solver):
-    """Minimizes ½ Σ_i s_i (y_i − x_i·w − b)² + l2/2 ‖w‖², in a single epoch.
+    """Minimizes Σ_i s_i f(y_i, x_i·w + b) + l2/2 ‖w‖², in a single epoch.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (samples, features)
-    y, weights : float64 arrays of shape (samples,)
-        Targets, and s.
+    loss : Datafit
+        With y and s.
     l2 : float
         0 or above.
     fit_intercept, positive : bool
         Whether b is fitted, and whether w ≥ 0.
     goal : float
         Relative duality gap to reach; without a penalty, of the gradient.
-    unit : float
-        Factor of objectives in records.
+    max_iter : int
+        Of an iterative solver.
     """
 
     checkpointed = ("_coef", "_intercept", "_gap", "_reached")
 
     def __init__(
-        self,
-        X: Any,
-        y: Array,
-        weights: Array,
-        l2: float,
-        *,
-        fit_intercept: bool,
-        positive: bool,
-        goal: float,
-        unit: float,
+        self, X: Any, loss: Datafit, l2: float, *, fit_intercept: bool, positive: bool, goal: float, max_iter: int
     ):
-        self._X, self._y, self._weights, self._l2 = X, y, weights, l2
-        self._fit_intercept, self._positive, self._goal, self._unit = fit_intercept, positive, goal, unit
+        self._X, self._loss, self._l2, self._fit_intercept, self._positive = X, loss, l2, fit_intercept, positive
+        self._goal, self._max_iter = goal, max_iter
+        self._total = float(loss.weights.sum())
         self._coef, self._intercept = np.zeros(X.shape[1]), 0.0
         self._gap = self._reached = np.inf
 
     def run_epoch(self, number: int) -> Epoch:
         """Solve the problem."""
         X = self._X.astype(np.float64)
+        objective = self._minimize(X)
+        figures = {
+            "gap": self._gap / self._total,
+            "relative_gap" if self._l2 else "relative_gradient": self._reached,
+            "active": int(np.count_nonzero(self._coef)),
+        }
+        return Epoch(int(X.nnz if sp.issparse(X) else X.size), objective / self._total, figures, is_last=True)
+
+    @abstractmethod
+    def _minimize(self, X: Any) -> float:
+        """Find the coefficients, their gap and what is compared with the goal; returns the objective."""
+
+    def learnt(self) -> RidgeMinimum:
+        """Return the solution."""
+        return RidgeMinimum(self._coef, self._intercept, self._gap / self._total)
+
+    def verdict(self) -> dict[str, Any]:
+        """Return whether the goal was reached, and what was."""
+        return {"is_converged": self._reached <= self._goal, "reached": self._reached}
+
+
+class LeastSquaresRidgeFit(RidgeFit):
+    """Least squares, f(y, z) = (y − z)² / 2; solved directly."""
+
+    def _minimize(self, X: Any) -> float:
         shared = {"fit_intercept": self._fit_intercept, "positive": self._positive}
         if self._positive and sp.issparse(X) and not self._l2:
             X = X.toarray()  # as SciPy's solver needs it
         found = Ridge(self._l2, tol=_PRECISION, **shared) if self._l2 else LinearRegression(tol=_PRECISION, **shared)
-        found.fit(X, self._y, self._weights)
+        y, weights = self._loss.y, self._loss.weights
+        found.fit(X, y, weights)
         self._coef, self._intercept = np.ravel(found.coef_), float(found.intercept_)
-        residual = self._y - np.asarray(X @ self._coef).ravel() - self._intercept
-        objective = 0.5 * float(self._weights @ residual**2) + 0.5 * self._l2 * float(self._coef @ self._coef)
+        residual = y - np.asarray(X @ self._coef).ravel() - self._intercept
+        objective = 0.5 * float(weights @ residual**2) + 0.5 * self._l2 * float(self._coef @ self._coef)
         self._certify(X, residual, objective)
-        figures = {
-            "gap": self._gap * self._unit,
-            "relative_gap" if self._l2 else "relative_gradient": self._reached,
-            "active": int(np.count_nonzero(self._coef)),
-        }
-        return Epoch(int(X.nnz if sp.issparse(X) else X.size), objective * self._unit, figures, is_last=True)
+        return objective
 
     def _certify(self, X: Any, residual: Array, objective: float) -> None:
         """Find the gap: the best multiple of the residuals is a dual solution."""
-        weights = self._weights
-        mean = float(weights @ self._y) / float(weights.sum()) if self._fit_intercept else 0.0
-        centred = self._y - mean
+        y, weights = self._loss.y, self._loss.weights
+        mean = float(weights @ y) / float(weights.sum()) if self._fit_intercept else 0.0
+        centred = y - mean
         null = 0.5 * float(weights @ centred**2)
         u = weights * residual
         pull = np.asarray(X.T @ u).ravel()
@@ -98,10 +117,46 @@ class RidgeFit(Solver):
         self._gap = max(objective - dual, 0.0)  # negative only by rounding
         self._reached = self._gap / null if null > 0.0 else 0.0
 
-    def learnt(self) -> RidgeMinimum:
-        """Return the solution."""
-        return RidgeMinimum(self._coef, self._intercept, self._gap * self._unit)
 
-    def verdict(self) -> dict[str, Any]:
-        """Return whether the goal was reached, and what was."""
-        return {"is_converged": self._reached <= self._goal, "reached": self._reached}
+class PoissonRidgeFit(RidgeFit):
+    """The loss of `Poisson`: by Newton's method, or by L-BFGS with more than 2,000 features. w may have any sign."""
+
+    def _minimize(self, X: Any) -> float:
+        y, weights = self._loss.y, self._loss.weights
+        constant = float(np.log(weights @ y / self._total)) if self._fit_intercept else 0.0
+        null = np.full(len(y), constant)
+        start, worst = self._gradient(X, null, np.zeros(X.shape[1])), float(total_loss(self._loss, null))
+        largest = float(np.abs(start).max(initial=0.0))
+        enough = self._goal * largest
+        if self._l2:  # the objective is within ‖∇‖²/(2 l2) of the minimum
+            enough = np.sqrt(2.0 * self._l2 * self._goal * worst / max(1, X.shape[1]))
+        found = sklearn.linear_model.PoissonRegressor(
+            alpha=self._l2 / self._total,
+            fit_intercept=self._fit_intercept,
+            solver="newton-cholesky" if X.shape[1] <= _MOST_FEATURES else "lbfgs",
+            max_iter=self._max_iter,
+            tol=max(0.1 * enough / self._total, 1e-300),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the certificate tells
+            found.fit(X, y, weights)
+        self._coef = np.ravel(found.coef_)
+        z = np.asarray(X @ self._coef).ravel()
+        if self._fit_intercept:  # the best one for these coefficients, so that the gradient is theirs alone
+            top = float(z.max(initial=0.0))
+            self._intercept = float(np.log(weights @ y) - np.log(weights @ np.exp(z - top)) - top)
+        z = np.minimum(z + self._intercept, _LARGEST)
+        slope = self._gradient(X, z, self._coef)
+        objective = float(total_loss(self._loss, z)) + 0.5 * self._l2 * float(self._coef @ self._coef)
+        if self._l2:
+            self._gap = 0.5 * float(slope @ slope) / self._l2
+            self._reached = self._gap / worst if worst > 0.0 else 0.0
+        else:
+            self._reached = float(np.abs(slope).max(initial=0.0)) / largest if largest > 0.0 else 0.0
+        return objective
+
+    def _gradient(self, X: Any, z: Array, coef: Array) -> Array:
+        """Return the gradient of the objective with respect to the coefficients."""
+        pull = np.empty(len(z))
+        fill_negative_gradient(self._loss, z, pull)
+        return self._l2 * coef - np.asarray(X.T @ pull).ravel()

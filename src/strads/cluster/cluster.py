@@ -12,6 +12,7 @@ from typing import Any
 
 from strads.cluster.driver import check_driver, running_on
 from strads.cluster.node import Node, NodeInfo, Outcome, ProgramCall
+from strads.cluster.thread_team import is_consequence
 from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
 
 DEFAULT_TIMEOUT = 300.0  # seconds that a node waits for another
@@ -162,7 +163,7 @@ def raise_first(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
 def _is_consequence(error: BaseException | None) -> int:
     if isinstance(error, ProgramStopped):
         return 2
-    return 1 if isinstance(error, NodeFailure) else 0
+    return 1 if isinstance(error, NodeFailure) or is_consequence(error) else 0
 
 
 def portable(outcome: Outcome) -> Outcome:

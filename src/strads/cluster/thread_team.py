@@ -106,6 +106,11 @@ class ThreadTeam:
         self._pool.shutdown(wait=True)
 
 
+def is_consequence(error: BaseException | None) -> bool:
+    """Whether an exception says that something was stopped because of another one: its class says so."""
+    return bool(getattr(error, "is_consequence", False))
+
+
 class _Call:
     """Parts 0..count-1 of one call, done by any threads."""
 
@@ -171,9 +176,9 @@ class _Call:
         self._errors = {}
 
     def raise_first(self) -> None:
-        """Raise the exception of the first part that failed."""
+        """Raise the exception of the first part that failed, but not one that another has caused."""
         if self._errors:
-            error = self._errors[min(self._errors)]
+            error = self._errors[min(self._errors, key=lambda part: (is_consequence(self._errors[part]), part))]
             self.forget()
             try:
                 raise error

@@ -1,5 +1,7 @@
-"""Stopping compiled code that might not terminate: loops of a body check a process-wide flag."""
+"""Stopping compiled code that might not terminate: loops of a body check whether their run is to stop."""
 
+import contextvars
+import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +11,10 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
+
+from strads.errors import BodyError
 
 INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
@@ -17,28 +22,67 @@ TOO_LONG = "a while loop runs too many iterations to be recorded"
 MOST_TURNS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
 MOST_CHOSEN_TURNS = 1 << 14  # where a real run would exit the loop, possibly soon
 
-_flag = np.zeros(1, np.int64)
-_SYMBOL = "strads_stop_flag"  # by symbol: cached code loaded from disk finds the flag of its own process
-llvmlite.binding.add_symbol(_SYMBOL, _flag.ctypes.data)
+
+class InterruptedBodyError(BodyError):
+    """A run was stopped, by Ctrl-C or because something else in it has failed."""
+
+    is_consequence = True
+
+
+class InterruptedRunError(RuntimeError):
+    """The same, in a thread of the run."""
+
+    is_consequence = True
+
+
+class _Run:
+    """One that can be stopped."""
+
+    is_asked = False
+
+
+_runs: contextvars.ContextVar[tuple[_Run, ...]] = contextvars.ContextVar("stoppable_runs", default=())
+_flag = np.zeros(1, np.int64)  # whether any run of the process is to stop
 _users = threading.Lock()
 _requests = 0
 
 
+@ctypes.CFUNCTYPE(ctypes.c_int64)
+def _is_asked() -> int:
+    """Whether a run that this thread works for is to stop: its context is that of who started the run."""
+    return int(any(run.is_asked for run in _runs.get()))
+
+
+# By symbol: cached code loaded from disk finds what its own process has.
+_FLAG, _IS_ASKED = "strads_stop_flag", "strads_stop_is_asked"
+llvmlite.binding.add_symbol(_FLAG, _flag.ctypes.data)
+llvmlite.binding.add_symbol(_IS_ASKED, ctypes.cast(_is_asked, ctypes.c_void_p).value)
+
+
 @intrinsic
 def _is_stopping(typingctx: Any) -> Any:
-    """Read the flag, which other threads write, with an atomic load, so that it is never cached in a register."""
+    """Read the flag, which other threads write, with an atomic load, so that it is never cached in a register.
+
+    Only if it is set ask the interpreter, which takes a microsecond, whether it is meant for this thread.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        module = builder.module
-        pointer = module.globals.get(_SYMBOL) or ir.GlobalVariable(module, ir.IntType(64), _SYMBOL)
-        return builder.icmp_signed("!=", builder.load_atomic(pointer, "monotonic", 8), ir.Constant(ir.IntType(64), 0))
+        module, integer = builder.module, ir.IntType(64)
+        pointer = module.globals.get(_FLAG) or ir.GlobalVariable(module, integer, _FLAG)
+        zero = ir.Constant(integer, 0)
+        answer = cgutils.alloca_once_value(builder, zero)
+        is_set = builder.icmp_signed("!=", builder.load_atomic(pointer, "monotonic", 8), zero)
+        with builder.if_then(is_set, likely=False):
+            function = cgutils.get_or_insert_function(module, ir.FunctionType(integer, []), _IS_ASKED)
+            builder.store(builder.call(function, []), answer)
+        return builder.icmp_signed("!=", builder.load(answer), zero)
 
     return types.boolean(), codegen
 
 
 @register_jitable
 def check_stop() -> None:
-    """Raise RuntimeError if all loops of the process are to stop."""
+    """Raise RuntimeError if the run is to stop."""
     if _is_stopping():
         raise RuntimeError(INTERRUPTED)
 
@@ -70,23 +114,24 @@ def check_chosen_turn(turns):  # type: ignore[no-untyped-def]
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
-    """Yield a function that makes all bodies of this process stop soon; the flag is cleared for the next loop."""
+    """Yield a function that makes bodies stop soon, in all threads that are started within this context."""
     global _requests
-    asked = False
+    run = _Run()
 
     def stop() -> None:
-        nonlocal asked
         global _requests
         with _users:
-            if not asked:
-                asked = True
+            if not run.is_asked:
+                run.is_asked = True
                 _requests += 1
                 _flag[0] = 1
 
+    before = _runs.set((*_runs.get(), run))
     try:
         yield stop
     finally:
-        if asked:
+        _runs.reset(before)
+        if run.is_asked:
             with _users:
                 _requests -= 1
                 if _requests == 0:

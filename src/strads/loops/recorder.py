@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.code_cache import is_on_disk
 from strads.dds.ragged import read_only
-from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS
+from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, InterruptedBodyError
 from strads.engine.views import recording
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
@@ -148,7 +148,7 @@ class Recorder:
                 )
             except RuntimeError as error:
                 if error.args == (INTERRUPTED,):
-                    raise BodyError("the loop was interrupted; no table was changed") from error
+                    raise InterruptedBodyError("the loop was interrupted; no table was changed") from error
                 if error.args == (ENDLESS,):
                     raise BodyError(
                         f"a while loop of the body had not ended after {MOST_TURNS:,} turns, and was given up before "

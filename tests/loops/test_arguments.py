@@ -177,3 +177,21 @@ def test_scalars_of_all_kinds():
         x = table()
         async_for(4, add_scalar, x, amount, threads=np.int64(2), seed=np.int32(1))
         assert x.to_list() == [expected] * 4
+
+
+def add_nested(k, x, amounts):
+    x[amounts[0][k % 2]] += amounts[1]
+
+
+@pytest.mark.parametrize("amount", [3, 0.5, True])
+def test_tuples_in_tuples(amount):
+    x = strads.dvector(np.zeros(4))
+    async_for(6, add_nested, x, ((3, 1), amount))
+    assert x.to_numpy().tolist() == [0.0, 3.0 * amount, 0.0, 3.0 * amount]
+
+
+@pytest.mark.skipif(np.dtype("g").itemsize <= 8, reason="there is no wider type")
+@pytest.mark.parametrize(("dtype", "advice"), [("g", "f8"), ("G", "c16"), ([("a", "g")], "f8")])
+def test_numbers_of_more_than_double_precision_are_refused(dtype, advice):
+    with pytest.raises(strads.ArgumentError, match=rf"convert it first, \.astype\('{advice}'\)"):
+        strads.dvector(np.zeros(3, dtype))

@@ -6,6 +6,7 @@ from numpy.typing import DTypeLike
 from strads.errors import ArgumentError
 
 NUMERIC_KINDS = "biufc"
+_DOUBLE = {"f": "f8", "c": "c16"}  # the widest numbers of compiled code
 
 
 def resolve_dtype(dtype: DTypeLike) -> np.dtype:
@@ -33,7 +34,7 @@ def resolve_dtype(dtype: DTypeLike) -> np.dtype:
 def check_dtype(dtype: np.dtype) -> None:
     """Raise ArgumentError for a dtype that compiled loops cannot use, with a suggestion."""
     if dtype.names is None:
-        if dtype.kind not in NUMERIC_KINDS:
+        if not _is_number(dtype):
             raise ArgumentError(f"a dvector cannot hold {dtype!r}: {_remedy(dtype)}")
         return
     if not dtype.names:
@@ -44,11 +45,18 @@ def check_dtype(dtype: np.dtype) -> None:
             raise ArgumentError(
                 f"field {name!r} is itself a record, but fields must be numbers: make several fields of it"
             )
-        if field.kind not in NUMERIC_KINDS:
+        if not _is_number(field):
             raise ArgumentError(f"field {name!r} cannot hold {field!r}: {_remedy(field)}")
 
 
+def _is_number(dtype: np.dtype) -> bool:
+    is_too_wide = dtype.kind in _DOUBLE and dtype.itemsize > np.dtype(_DOUBLE[dtype.kind]).itemsize
+    return dtype.kind in NUMERIC_KINDS and not is_too_wide
+
+
 def _remedy(dtype: np.dtype) -> str:
+    if dtype.kind in _DOUBLE:
+        return f"compiled code has no more than double precision: convert it first, .astype('{_DOUBLE[dtype.kind]}')"
     if dtype.kind in "SUT":
         return "strings must become numbers first, for instance np.unique(strings, return_inverse=True)[1]"
     if dtype.kind in "mM":

@@ -235,8 +235,7 @@ class BoundArguments:
 
     def integer_scalars(self) -> frozenset[int]:
         """Positions of bools, and of integers that compiled code holds signed, or unsigned with less than 64 bits."""
-        scalars = self.scalars().items()
-        return frozenset(i for i, value in scalars if isinstance(value, bool) or _is_integer(np.asarray(value).dtype))
+        return frozenset(position for position, value in self.scalars().items() if _is_whole(value))
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
         """Return the arguments with some tables relaxed: each lane works on a replica of them."""
@@ -428,6 +427,12 @@ def _can_be_read(dtype: np.dtype[Any]) -> bool:
 def _is_integer(dtype: np.dtype[Any]) -> bool:
     """Whether arithmetic with Python's integers stays exact in compiled code, or wraps around."""
     return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(map(_is_whole, value))
+    return isinstance(value, bool) or _is_integer(np.asarray(value).dtype)
 
 
 def _has_float(value: Any) -> bool:

@@ -393,6 +393,32 @@ def test_changed_globals_compile_again(monkeypatch):
     assert x.to_list() == [4, 15, 15, 15, 15]
 
 
+package = types.ModuleType("package")
+package.module = types.ModuleType("package.module")
+package.module.package = package  # modules may refer to each other
+
+
+def use_module_of_a_package(k, x):
+    x[k] = package.module.outer(k)
+
+
+def test_helpers_in_a_module_of_a_package(monkeypatch):
+    def twice(k):
+        return 2 * k
+
+    def outer(k):
+        return package.module.twice(k) + 1
+
+    for helper in (twice, outer):
+        monkeypatch.setattr(package.module, helper.__name__, helper, raising=False)
+    x = table(4)
+    async_for(4, use_module_of_a_package, x)
+    assert x.to_list() == [1, 3, 5, 7]
+    monkeypatch.setattr(package.module, "twice", lambda k: 3 * k)
+    async_for(4, use_module_of_a_package, x)
+    assert x.to_list() == [1, 4, 7, 10]
+
+
 def add_strided(k, rows, values, x):
     x[rows[k]] += values[k]
 

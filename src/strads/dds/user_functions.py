@@ -58,10 +58,10 @@ def digest(array: NDArray[Any]) -> tuple[Any, ...]:
     return array.dtype, array.shape, hashlib.sha256(content).digest()
 
 
-def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[Any, ...]:
-    if id(function) in active:
+def _fingerprint(function: types.FunctionType, active: frozenset[Any]) -> tuple[Any, ...]:
+    if function in active:
         return ("recursion", function.__name__)
-    active |= {id(function)}
+    active |= {function}
     names, scope = all_names(function.__code__), function.__globals__
     referenced = [(name, scope[name]) for name in sorted(names & scope.keys())]
     referenced += zip(function.__code__.co_freevars, map(cell_value, function.__closure__ or ()), strict=True)
@@ -71,10 +71,10 @@ def _fingerprint(function: types.FunctionType, active: frozenset[int]) -> tuple[
     return function.__code__, defaults, values
 
 
-def _value_key(value: Any, names: frozenset[str], active: frozenset[int]) -> Any:
+def _value_key(value: Any, names: frozenset[str], active: frozenset[Any]) -> Any:
     """Return the key of a name's value; for a module, of its attributes with names used in the function.
 
-    `active` holds the functions and modules that are being described: they may refer to each other.
+    `active` holds the functions, and modules with names, that are being described: they may refer to each other.
     """
     if is_helper(value):
         return _fingerprint(plain_function(value), active)
@@ -83,9 +83,9 @@ def _value_key(value: Any, names: frozenset[str], active: frozenset[int]) -> Any
     if isinstance(value, tuple):
         return type(value), tuple(_value_key(item, names, active) for item in value)
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] not in _OWN_MODULES:
-        if id(value) in active:  # modules that import each other
+        if (value, names) in active:  # modules that import each other
             return "recursion", value.__name__
-        active |= {id(value)}
+        active |= {(value, names)}
         members = sorted(names & vars(value).keys())
         return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
     if isinstance(value, types.ModuleType):
@@ -155,15 +155,19 @@ class _Specializer:
                 cell.cell_contents = self._replace(cell.cell_contents, names)
         return self.done[function]
 
-    def _replace(self, value: Any, names: frozenset[str]) -> Any:
-        """Return the replacement for a global in compiled code; of a module, only `names` are used."""
+    def _replace(self, value: Any, names: frozenset[str], within: frozenset[types.ModuleType] = frozenset()) -> Any:
+        """Return the replacement for a global in compiled code; of a module and those in it, only `names` are used.
+
+        `within` are the modules in which it was found: they may refer to each other.
+        """
         if is_helper(value):
             return self.dispatcher(plain_function(value))
-        if isinstance(value, types.ModuleType):
-            helpers = {name: vars(value)[name] for name in names & vars(value).keys() if is_helper(vars(value)[name])}
-            if helpers:
-                stand_in = types.ModuleType(value.__name__)
-                vars(stand_in).update(vars(value))
-                vars(stand_in).update({name: self._replace(helper, names) for name, helper in helpers.items()})
-                return stand_in
-        return value
+        if not isinstance(value, types.ModuleType) or value.__name__.split(".")[0] in _OWN_MODULES or value in within:
+            return value
+        members = {name: vars(value)[name] for name in names & vars(value).keys()}
+        replaced = {name: self._replace(member, names, within | {value}) for name, member in members.items()}
+        if all(replaced[name] is member for name, member in members.items()):
+            return value
+        stand_in = types.ModuleType(value.__name__)
+        vars(stand_in).update(vars(value) | replaced)
+        return stand_in

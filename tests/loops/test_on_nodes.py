@@ -45,6 +45,13 @@ def gather_scatter(k, members, x):
         x[rows[j]] = 0.5 * x[rows[j]] + 0.1 * total
 
 
+def weigh(k, ends, columns, values, weights, z):
+    total = 0.0
+    for p in range(ends[k], ends[k + 1]):
+        total += values[p] * weights[columns[p]]
+    z[k] += total
+
+
 def own_row(k, a, z):
     z[k] = 2.0 * a[k] + z[k]
 
@@ -129,6 +136,18 @@ def ragged_rows() -> list[bytes]:
     return [np.concatenate(topics.to_numpy()).tobytes()]
 
 
+def sparse_rows(smallest: int) -> list[bytes]:
+    """Sums are vectorized in another way where indices may be negative."""
+    rng = np.random.default_rng(6)
+    ends = np.concatenate([[0], np.cumsum(rng.integers(0, 60, 300))])
+    values, weights = rng.normal(size=ends[-1]), rng.normal(size=500)
+    columns = rng.integers(smallest, 500, ends[-1])
+    tables, z = list(map(strads.dvector, (ends, columns, values, weights))), strads.dvector.zeros(300)
+    for _ in range(2):
+        strads.async_for(300, weigh, *tables, z)
+    return [z.to_numpy().tobytes()]
+
+
 def three() -> list[bytes]:
     table = strads.dvector(ratings_of(2000, 90, 80, seed=5))
     tables = [strads.dvector.uniform(rows, seed=rows, dtype="f8") for rows in (90, 80, 7)]
@@ -167,6 +186,8 @@ LOOPS = {
     "independent, negative": lambda: own_rows(range(-1000, 0)),
     "independent, array": lambda: own_rows(np.random.default_rng(0).permutation(1000)),
     "independent, ragged": ragged_rows,
+    "independent, sparse": lambda: sparse_rows(0),
+    "independent, sparse, from both ends": lambda: sparse_rows(-500),
     "one job after tasks left their rows": leave_the_recorded_rows,
 }
 

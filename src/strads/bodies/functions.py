@@ -10,10 +10,12 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.dispatcher import Dispatcher
 from numba.core.untyped_passes import IRProcessing
 
+from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.compile_errors import check_names
 from strads.bodies.held_rows import held_rows_of
 from strads.bodies.literals import SingleLiterals
+from strads.bodies.nonnegative import nonnegative_in
 from strads.bodies.powers import PowersOfConstants
 from strads.bodies.safety import RecordingSafety, Safety, safety_with
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
@@ -31,6 +33,7 @@ def compile_function(
     records: bool = False,
     outcomes: Outcomes = MappingProxyType({}),
     tables: frozenset[int] = frozenset(),
+    nonnegative: frozenset[Variable] = frozenset(),
     **options: Any,
 ) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
@@ -50,6 +53,8 @@ def compile_function(
     tables
         Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
         read.
+    nonnegative
+        Variables of integers that are not negative, see `nonnegative_in`.
     options
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
@@ -60,6 +65,8 @@ def compile_function(
     passes = [safety]
     if tables:
         passes.append(held_rows_of(plain_function(function).__code__, tables))
+    if nonnegative:
+        passes.append(nonnegative_in(nonnegative))
     if float_dtype == np.float32:
         passes.append(SingleLiterals)
     if options.get("fastmath"):

@@ -52,13 +52,19 @@ def integer_range(table: dvector, field: str | None = None) -> tuple[int, int] |
     known = _ranges.setdefault(table, {})
     if field not in known or known[field][0] != table.version:
         storage = table.storage
-        values = storage.values if isinstance(storage, RaggedArray) else storage
-        values = values if field is None else values[field]
-        if values.dtype.kind not in "iu":
+        found = range_of(storage.values if isinstance(storage, RaggedArray) else storage, field)
+        if found is None:
             return None
-        found = (int(values.min()), int(values.max())) if values.size else (0, -1)
         known[field] = table.version, found
     return known[field][1]
+
+
+def range_of(values: NDArray[Any], field: str | None = None) -> tuple[int, int] | None:
+    """Return the smallest and the largest integer of an array, or of a field of its records; see `integer_range`."""
+    values = values if field is None else values[field]
+    if values.dtype.kind not in "iu":
+        return None
+    return (int(values.min()), int(values.max())) if values.size else (0, -1)
 
 
 def overlaps(arguments: Sequence[Any]) -> tuple[tuple[int, int], ...]:

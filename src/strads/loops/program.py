@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from strads.bodies.analysis import BodyAnalysis, TableKind, analyse_body
+from strads.bodies.analysis.inlining import Variable
+from strads.bodies.analysis.values import Given
 from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
@@ -62,7 +64,7 @@ class LoopProgram:
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
         self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}
-        self._live_bodies: dict[tuple[bool, bool], Any] = {}
+        self._live_bodies: dict[tuple[bool, bool, frozenset[Given]], Any] = {}
         self._with_outcomes: LoopProgram | None = None
         self._by_element: LoopProgram | None = None
 
@@ -196,8 +198,12 @@ class LoopProgram:
         executable: ExecutablePlan,
         storages: tuple[Any, ...],
         checking: Checking = Checking.OWNERS,
+        nonnegative: frozenset[Given] = frozenset(),
     ) -> Worker:
-        """Compile the worker that executes plans, or raise `CompileError`; compiling again is free."""
+        """Compile the worker that executes plans, or raise `CompileError`; compiling again is free.
+
+        `nonnegative`: see `nonnegative_numbers`.
+        """
         indices, owned, in_order = executable.indices, executable.ownership, executable.in_loop_order
         dtype = indices.dtype if isinstance(indices, np.ndarray) else indices is None
         locked, short, fetches = (
@@ -205,7 +211,8 @@ class LoopProgram:
             self.facts.is_short,
             executable.plan.details.ahead > 0 and self.is_certain(bound),  # sizes may have changed since it was planned
         )
-        fetching = partial(self._fetching, bound, self.live_roles(bound, checking, in_loop_order=in_order))
+        roles = self.live_roles(bound, checking, in_loop_order=in_order)
+        fetching = partial(self._fetching, bound, roles, nonnegative)
         worker: Worker = self._run_code(
             bound,
             lambda *task: make_worker(*task, locked=locked, short=short, fetching=fetching() if fetches else None),
@@ -213,6 +220,7 @@ class LoopProgram:
             ("worker", locked, short, fetches, dtype, () if owned is None else tuple(owned.block_of)),
             checking,
             in_loop_order=in_order,
+            nonnegative=nonnegative,
         )
         return worker
 
@@ -225,6 +233,7 @@ class LoopProgram:
         checking: Checking = Checking.OWNERS,
         *,
         in_loop_order: bool = False,
+        nonnegative: frozenset[Given] = frozenset(),
     ) -> Any:
         """Make and compile code for runs, or return what was compiled from the same inputs.
 
@@ -238,11 +247,11 @@ class LoopProgram:
             Everything else that `make` and `compile_it` depend on.
         """
         roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking)
-        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking)
-        key = *inputs, bool(fastmath)
+        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), sorted(nonnegative, key=repr)
+        key = *inputs[:-1], nonnegative, bool(fastmath)
         if key not in self._codes:
             with self._explaining(), self._compiling():
-                code = make(*self._live(bound, roles, checking), fastmath)
+                code = make(*self._live(bound, roles, checking, nonnegative), fastmath)
                 self._keep_on_disk(code, bound, *inputs, fastmath)
                 compile_it(code)
             self._codes[key] = code
@@ -254,12 +263,16 @@ class LoopProgram:
         keep_on_disk(function, type(self).__name__, self._fingerprint, str(bound.float_dtype), views, *inputs)
 
     def _live(
-        self, bound: BoundArguments, roles: tuple[Role, ...], checking: Checking
+        self,
+        bound: BoundArguments,
+        roles: tuple[Role, ...],
+        checking: Checking,
+        nonnegative: frozenset[Given],
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
         checks_parts = self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking)
-        key = checks_parts, bool(fastmath)
+        key = checks_parts, bool(fastmath), nonnegative
         if key not in self._live_bodies:
             body = compile_function(
                 self.body,
@@ -267,6 +280,7 @@ class LoopProgram:
                 error_model="numpy",
                 fastmath=fastmath,
                 boundscheck=checks_parts or None,
+                nonnegative=self._variables_of(nonnegative),
             )
             self._live_bodies[key] = self._task(body)
         near = self.cast.near if self.is_near(checking) else {}
@@ -276,6 +290,10 @@ class LoopProgram:
             for position, (role, a) in arguments
         )
 
+    def _variables_of(self, nonnegative: frozenset[Given]) -> frozenset[Variable]:
+        """Return the variables of the source that are not negative as these numbers are not."""
+        return frozenset(variable for variable, given in self.facts.nonnegative.items() if given <= nonnegative)
+
     def can_fetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
         """Whether what a task touches can be found without running it, so that it can be fetched before."""
         facts = self.facts
@@ -283,10 +301,18 @@ class LoopProgram:
         is_certain = self.is_certain(bound) and not is_open
         return is_certain and not self.compile_recorder(bound, indices).scratch
 
-    def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...]) -> Task:
+    def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...], nonnegative: frozenset[Given]) -> Task:
         """Return the task over views that fetch what it touches, and their constructors."""
         tables = self.cast.tables_of_rows(bound)
-        task = self._task(compile_function(self.body, bound.float_dtype, records=True, tables=tables, **_RECORDED))
+        body = compile_function(
+            self.body,
+            bound.float_dtype,
+            records=True,
+            tables=tables,
+            nonnegative=self._variables_of(nonnegative),
+            **_RECORDED,
+        )
+        task = self._task(body)
         ghosts = [role.is_relaxed or position in self.cast.table_of for position, role in enumerate(roles)]
         arguments = enumerate(zip(roles, ghosts, bound.arguments, strict=True))
         return task, tuple(fetching_view(role, p, is_ghost, a.ragged, a.keyed) for p, (role, is_ghost, a) in arguments)

@@ -95,6 +95,10 @@ class Dataflow:
         """Return the value of a variable as seen by the current statement, if it is known."""
         return self._seen_from(self.memory.place[0], name)
 
+    def final(self, name: str) -> Value:
+        """Return the value of a variable where it is assigned."""
+        return self._values.get(name, Value())
+
     def _seen_from(self, label: int, name: str) -> Value:
         """Return the value of a variable as seen from a block; after a loop, that of the last iteration."""
         return self._values.get(name, Value()).with_sources(self._left(name, label))
@@ -172,7 +176,7 @@ class Dataflow:
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
         if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
-            found = replace(found, below=None, size=None, sizes=())
+            found = replace(found, below=None, nonnegative=None, size=None, sizes=())
         return self._expressions.renamed(found, name).with_sources(sources)
 
     def _arrival(self, block: int) -> Sources:

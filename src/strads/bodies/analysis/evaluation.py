@@ -18,9 +18,11 @@ from strads.bodies.analysis.values import (
     ROUNDED,
     UNKNOWN,
     Local,
+    Nonnegative,
     Sources,
     Value,
     locals_of,
+    nonnegative,
 )
 from strads.dds.user_functions import ById
 
@@ -96,7 +98,8 @@ class Evaluation:
             self._memory.escape(value)
         depths = [self._memory.depth(value) for value in operands]
         if all(depth == 0 for depth in depths):
-            return Value(sources=sources, number=self._number(key, of=operands))
+            number = self._number(key, of=operands)
+            return Value(sources=sources, number=number, nonnegative=_nonnegative_result(function, operands))
         depth = None if None in depths else max(depth or 0 for depth in depths)
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
         arrays = [value for value in operands if value.is_memory]
@@ -113,6 +116,27 @@ class Evaluation:
     def _alike(self, arrays: list[Value]) -> bool:
         sizes = {self._memory.size(value) if self._memory.depth(value) == 1 else None for value in arrays}
         return len(sizes) == 1 and None not in sizes
+
+
+def _nonnegative_result(function: Any, operands: list[Value]) -> Nonnegative | None:
+    """Return why the result of an operation on integers is not negative, if that is known."""
+    if len(operands) != 2:
+        return None
+    left, right = map(nonnegative, operands)
+    if right is None or function is operator.mod:  # which has the sign of the divisor
+        return right
+    if left is None:
+        return None
+    both = left | right
+    if function in (operator.floordiv, operator.rshift):
+        return replace(both, large=left.large)
+    if function is operator.add:
+        if type(operands[1].constant) is int or type(operands[0].constant) is int:
+            return both  # a counter does not get large in the lifetime of a machine
+        return None if left.large and right.large else replace(both, large=True)
+    if function is operator.mul:
+        return None if both.large else replace(both, large=True)
+    return None
 
 
 def _is_exact(function: Any) -> bool:

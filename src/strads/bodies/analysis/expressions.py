@@ -23,6 +23,7 @@ from strads.bodies.analysis.values import (
     UNKNOWN,
     Part,
     Value,
+    content,
     join,
     locals_of,
     parts,
@@ -189,6 +190,9 @@ class Expressions(MethodCalls):
             if depth == 0:
                 floating = frozenset({FLOAT}) if field.floating else NOTHING
                 value = Value(sources=owner.sources | {part.argument} | floating, number=number)
+                if not part.keyed:
+                    above, reason = ("above", part.argument, name), content(part.argument, name)
+                    value = replace(value, below=above, nonnegative=reason)
             else:
                 value = Value(frozenset({chosen}), owner.sources, owner.length, number=number)
             if part.whole:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
-from strads.bodies.analysis.values import Fits
+from strads.bodies.analysis.values import Fits, Given
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class BodyAnalysis:
         such rows are neither fixed nor volatile: the run draws among rows that the job owns.
     weights
         Number of a group → the table of weights that are used for it.
+    nonnegative
+        Variables of the source that are certainly not negative if the given numbers are in `0..SMALL - 1`: the loop
+        index, and tables, which the body does not write, and scalars that determine rows or other indices.
     with_outcomes
         The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
     """
@@ -116,4 +120,5 @@ class BodyAnalysis:
     drawn: frozenset[int] = frozenset()
     near: Mapping[int, int] = field(default_factory=dict)
     weights: Mapping[int, int] = field(default_factory=dict)
+    nonnegative: Mapping[Variable, frozenset[Given]] = field(default_factory=dict)
     with_outcomes: "BodyAnalysis | None" = None

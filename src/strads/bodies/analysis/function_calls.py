@@ -15,6 +15,7 @@ from strads.bodies.analysis.values import (
     NOTHING,
     ROUNDED,
     UNKNOWN,
+    Nonnegative,
     Part,
     Reference,
     Size,
@@ -22,6 +23,7 @@ from strads.bodies.analysis.values import (
     Value,
     largest,
     locals_of,
+    nonnegative,
 )
 
 _FEW = 4096  # elements of an array for which there is certainly memory
@@ -45,14 +47,16 @@ class FunctionCalls(Evaluation):
             sources = self._all(arguments)
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
                 memory.decide(arguments[2])  # a step of 0 raises
-            element = Value(sources=sources, below=stop_of(arguments), segment=memory.segment(arguments))
+            below, reason, segment = stop_of(arguments), rising_from(arguments), memory.segment(arguments)
+            element = Value(sources=sources, below=below, nonnegative=reason, segment=segment)
             return Value(sources=sources, elements=element)
         if effect is Effect.ENUMERATE or effect is Effect.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             if effect is Effect.ENUMERATE:
                 below = memory.size(arguments[0]) if len(everything) == 1 else None
-                elements = (Value(sources=sources, below=below), *elements[:1])
+                reason = Nonnegative() if len(everything) == 1 else None
+                elements = (Value(sources=sources, below=below, nonnegative=reason), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
         if effect is Effect.ITERATE:
             length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
@@ -178,15 +182,23 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
-    if not arguments:
+    reason = rising_from(arguments)
+    if reason is None:
         return None
-    first, stop = arguments[0], arguments[min(len(arguments), 2) - 1]
-    if len(arguments) > 1:
-        rises = len(arguments) == 2 or (type(arguments[2].constant) is int and arguments[2].constant > 0)
-        is_natural = first.constant >= 0 if type(first.constant) is int else first.below is not None
-        if not (rises and is_natural):
-            return None
-    return stop.size or largest(stop)
+    stop = arguments[min(len(arguments), 2) - 1]
+    found = stop.size or largest(stop)
+    # The upper bound is none if a number of its table is negative, but says nothing about other tables.
+    others = {given for given in reason.given if found is None or given[1:] != found[1:] or found[0] != "largest"}
+    return None if others else found
+
+
+def rising_from(arguments: list[Value]) -> Nonnegative | None:
+    """Return why the numbers of a range are not negative, if that is known."""
+    if len(arguments) == 1:
+        return Nonnegative(large=True)
+    if len(arguments) == 3 and not (type(arguments[2].constant) is int and arguments[2].constant > 0):
+        return None
+    return nonnegative(arguments[0]) if arguments else None
 
 
 def _of_any_shape(reference: Reference) -> Reference:

@@ -36,20 +36,24 @@ _STATEMENTS = (
     ir.StaticRaise,
 )
 
+_INDEX_EXPRESSIONS = ("getitem", "static_getitem", "getattr", "pair_first", "binop", "inplace_binop")
 
-# A branch in the user's source: the function, and the variable that holds the condition in the function's own IR.
-Branch = tuple[types.CodeType, str]
+# A variable of the user's source: the function, and its name in the function's own IR.
+Variable = tuple[types.CodeType, str]
+Branch = Variable  # the variable that holds the condition
 
 
 @dataclass(frozen=True)
 class Inlined:
     """A function and its callees, in SSA form.
 
-    `branches`: block → the branch at its end, for branches in the source; empty if some function could not be inlined.
+    `branches`: block → the branch at its end, for branches in the source. `results`: variable → that of the source, for
+    results of expressions (`is_result`) that are assigned once. Both are empty if some function could not be inlined.
     """
 
     ir: Any  # a `numba.core.ir.FunctionIR`
     branches: dict[int, Branch]
+    results: dict[str, Variable]
 
 
 def inlined_ssa(function: types.FunctionType) -> Inlined:
@@ -65,8 +69,18 @@ def inlined_ssa(function: types.FunctionType) -> Inlined:
     function_ir = _frontend(function)
     inliner = _Inliner(function_ir)
     inliner.run(function)
-    branches = {} if _calls_others(function_ir.blocks) else inliner.branches(function)
-    return Inlined(reconstruct_ssa(function_ir), branches)
+    if _calls_others(function_ir.blocks):
+        return Inlined(reconstruct_ssa(function_ir), {}, {})
+    branches, results = inliner.branches(function), inliner.results(function)
+    return Inlined(reconstruct_ssa(function_ir), branches, results)
+
+
+def is_result(statement: Any) -> bool:
+    """Whether a statement assigns the first parameter, or an expression that may be an index, to a variable."""
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    if isinstance(value, ir.Arg):
+        return bool(value.index == 0)
+    return isinstance(value, ir.Expr) and value.op in _INDEX_EXPRESSIONS
 
 
 def _frontend(function: types.FunctionType) -> Any:
@@ -101,9 +115,22 @@ class _Inliner:
         found = {}
         for label, block in self.ir.blocks.items():
             if isinstance(block.body[-1], ir.Branch):
-                name, _, copy = block.body[-1].cond.name.partition("@")
-                found[label] = self.called[int(copy) - 1] if copy else function.__code__, name
+                found[label] = self._origin(block.body[-1].cond.name, function)
         return found
+
+    def results(self, function: types.FunctionType) -> dict[str, Variable]:
+        """Return the variable of the source for each result that is assigned once."""
+        times = {name: len(values) for name, values in _definitions(self.ir.blocks).items()}
+        return {
+            statement.target.name: self._origin(statement.target.name, function)
+            for block in self.ir.blocks.values()
+            for statement in filter(is_result, block.body)
+            if times[statement.target.name] == 1
+        }
+
+    def _origin(self, variable: str, function: types.FunctionType) -> Variable:
+        name, _, copy = variable.partition("@")
+        return self.called[int(copy) - 1] if copy else function.__code__, name
 
     def run(self, function: types.FunctionType) -> None:
         waiting: list[tuple[int, tuple[types.FunctionType, ...]]] = [(label, (function,)) for label in self.ir.blocks]

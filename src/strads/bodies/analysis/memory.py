@@ -20,6 +20,7 @@ from strads.bodies.analysis.values import (
     Size,
     Sources,
     Value,
+    content,
     join,
     largest,
     locals_of,
@@ -39,8 +40,8 @@ class Memory:
         Position of each table among the arguments → its kind.
     numbers
         Value numbers of the body's variables and operations.
-    next_index
-        Value number of k + 1, where k is the loop index.
+    index, next_index
+        Value numbers of the loop index k, and of k + 1.
     effects
         Effects seen so far.
     place, line, control
@@ -54,7 +55,7 @@ class Memory:
         self.place: tuple[int, int] = (0, 0)
         self.line = 0
         self.control: Sources = NOTHING
-        self._index = index  # value number of the loop index
+        self.index = index
         one = numbers.of(("constant", int, 1))
         self.next_index = numbers.of((("operator", operator.add), index, one))
         self._contents: dict[Hashable, Value] = {}  # by place: rows of an array are the same memory
@@ -112,7 +113,7 @@ class Memory:
         """Return the array A of a range or slice from A[k] to A[k + 1]."""
         for position, kind in self.kinds.items() if len(ends) == 2 else ():
             table = self.numbers.of(("argument", position, False))
-            items = [self.numbers.of(("item", table, index)) for index in (self._index, self.next_index)]
+            items = [self.numbers.of(("item", table, index)) for index in (self.index, self.next_index)]
             if kind.depth == 1 and not kind.fields and [end.number for end in ends] == items:
                 return position
         return None
@@ -145,7 +146,7 @@ class Memory:
             return None
         if kind.ragged and not reference.whole:
             table = self.numbers.of(("argument", reference.argument, False))
-            is_row_k = container.number == self.numbers.of(("item", table, self._index))
+            is_row_k = container.number == self.numbers.of(("item", table, self.index))
             return ("row", reference.argument) if is_row_k and axis == 0 else None
         return None if kind.ragged and axis > 0 else ("axis", reference.argument, kind.depth - reference.depth + axis)
 
@@ -249,8 +250,11 @@ class Memory:
             read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
             segment = index.segment if still_whole else None
             return Value(frozenset({rest}), sources | read, length, segment=segment)
-        below = None if part.keyed else ("above", part.argument, part.field)
-        return Value(sources=sources | self._sources_of(part), below=below)
+        sources |= self._sources_of(part)
+        if part.keyed:
+            return Value(sources=sources)
+        above = "above", part.argument, part.field
+        return Value(sources=sources, below=above, nonnegative=content(part.argument, part.field))
 
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:
@@ -329,7 +333,7 @@ class Memory:
                 self.sources(row) | container.sources | container.length,
                 self.control,
                 number,
-                number is not None and number == self._index,
+                number is not None and number == self.index,
                 number is not None and number == self.next_index,
                 row.segment,
                 is_element,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from strads.bodies.analysis import calls
-from strads.bodies.analysis.function_calls import FunctionCalls, stop_of
+from strads.bodies.analysis.function_calls import FunctionCalls, rising_from, stop_of
 from strads.bodies.analysis.values import (
     FLOAT,
     NOT_CONSTANT,
@@ -12,6 +12,7 @@ from strads.bodies.analysis.values import (
     ROUNDED,
     UNKNOWN,
     Local,
+    Nonnegative,
     Sources,
     Value,
     is_random,
@@ -96,7 +97,8 @@ class MethodCalls(FunctionCalls):
             return Value(sources=sources | {FLOAT, ROUNDED})
         if name == "integers":
             memory.decide(Value(sources=self._all(operands)))  # of an empty range it raises
-            return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments))
+            is_natural = rising_from(arguments)
+            return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments), nonnegative=is_natural)
         memory.decide(Value(), memory.length(arguments[0]))
         return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
 
@@ -122,7 +124,7 @@ class MethodCalls(FunctionCalls):
         for value in operands[1:]:
             memory.escape(value)
         sources = memory.draw(owner) | {OPAQUE}
-        return Value(sources=sources, below=memory.size(arguments[0]), near=table)
+        return Value(sources=sources, below=memory.size(arguments[0]), nonnegative=Nonnegative(), near=table)
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""

@@ -10,7 +10,7 @@ from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision, Effects
 from strads.bodies.analysis.facts import BodyAnalysis
 from strads.bodies.analysis.held_rows import only_read_rows
-from strads.bodies.analysis.inlining import Branch, inlined_ssa
+from strads.bodies.analysis.inlining import Branch, Inlined, Variable, inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.near import near_groups
@@ -18,14 +18,18 @@ from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBra
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     FLOAT,
+    LOOP_INDEX,
     NOTHING,
     OPAQUE,
     ROUNDED,
     Fits,
+    Given,
+    Nonnegative,
     Part,
     Size,
     Sources,
     Value,
+    nonnegative,
     of_contents,
 )
 from strads.errors import ArgumentError
@@ -86,7 +90,7 @@ def analyse_body(
             position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
             for position, kind in enumerate(kinds[:-1])
         }
-        arguments[0] = Value(number=index)
+        arguments[0] = Value(number=index, nonnegative=Nonnegative(frozenset({LOOP_INDEX})))
         if batch is not None:
             arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
         memory = Memory(tables, index, numbers)
@@ -97,14 +101,16 @@ def analyse_body(
         return found
 
     held = frozenset(only_read_rows(inlined.ir.blocks))
-    facts = _spread(_Proofs(body, kinds, dataflow(given_turn=False), random, held).facts(), same)
+    flow = dataflow(given_turn=False)
+    facts = _spread(_Proofs(body, kinds, flow, random, held).facts(), same)
     if batch is None:
+        facts = replace(facts, nonnegative=_nonnegative(inlined, flow, facts.written))
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
     unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
         other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, held, inlined.branches)
-        better = replace(_spread(other.facts(), same), counters=facts.counters)
+        better = replace(_spread(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
         is_exact = not better.volatile and not better.reads_count_as_writes
         if (is_exact and unexact) or (
             not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
@@ -112,6 +118,24 @@ def analyse_body(
             return replace(facts, with_outcomes=better)
         return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
     return facts
+
+
+def _nonnegative(inlined: Inlined, flow: Dataflow, written: frozenset[int]) -> dict[Variable, frozenset[Given]]:
+    """Return the variables that are not negative if what they are computed from is not: see `BodyAnalysis`."""
+    effects = flow.effects
+    fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.inner)) - written
+    of_places: dict[Variable, list[Nonnegative | None]] = {}
+    for name, variable in inlined.results.items():
+        reason = nonnegative(flow.final(name))
+        if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
+            reason = None
+        of_places.setdefault(variable, []).append(reason)
+    found = dict[Variable, frozenset[Given]]()
+    for variable, reasons in of_places.items():
+        known = [reason.given for reason in reasons if reason is not None]
+        if len(known) == len(reasons):
+            found[variable] = frozenset().union(*known)
+    return found
 
 
 def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:

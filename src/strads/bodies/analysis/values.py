@@ -16,6 +16,9 @@ Sources = frozenset[int]
 # the largest of its integers if none is negative; and ("above", position of a table, field), one more than that.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
+# A number that a body is given: `LOOP_INDEX`, ("content", position of a table, field), or a size: an argument, an axis.
+Given = tuple[Any, ...]
+LOOP_INDEX: Given = ("index",)
 NOTHING: Sources = frozenset()
 UNKNOWN_BLOCK = -1
 
@@ -52,6 +55,21 @@ Reference = Part | Local
 
 
 @dataclass(frozen=True)
+class Nonnegative:
+    """Why an integer is not negative: it is computed from numbers that are in `0..SMALL - 1`."""
+
+    given: frozenset[Given] = frozenset()
+    large: bool = False  # whether it may be `SMALL` or more, but hardly more than the square of that
+
+    def __or__(self, other: "Nonnegative") -> "Nonnegative":
+        """Return why either of two is not negative."""
+        return Nonnegative(self.given | other.given, self.large or other.large)
+
+
+SMALL = 1 << 31  # the sum of two products of such numbers does not overflow
+
+
+@dataclass(frozen=True)
 class Value:
     """Abstract value of a variable in SSA form."""
 
@@ -66,6 +84,7 @@ class Value:
     size: Size | None = None  # the size that it equals
     sizes: tuple[Size | None, ...] = ()  # of a shape, if their number is known
     below: Size | None = None  # a size that the value is below, and it is not negative
+    nonnegative: Nonnegative | None = None  # why it is not negative, if that is known
     is_slice: bool = False  # whether it may be a slice
     is_shape: bool = False  # a tuple of sizes
     segment: int | None = None  # an array A such that the value is in A[k]:A[k + 1], or is this slice
@@ -91,6 +110,7 @@ class Value:
             self.size,
             self.sizes,
             self.below,
+            self.nonnegative,
             self.is_slice,
             self.is_shape,
             self.segment,
@@ -112,6 +132,22 @@ class Value:
 def largest(value: Value) -> Size | None:
     """Return the largest integer that a value can be, if the content of a table limits it, and it is not negative."""
     return ("largest", *value.below[1:]) if value.below is not None and value.below[0] == "above" else None
+
+
+def nonnegative(value: Value) -> Nonnegative | None:
+    """Return why a value is not negative, if that is known."""
+    if value.nonnegative is None and value.size is not None:
+        kind, number, *_ = value.size
+        if kind in ("argument", "axis"):
+            return Nonnegative(frozenset({value.size}))
+        if kind == "constant" and 0 <= number < SMALL:
+            return Nonnegative()
+    return value.nonnegative
+
+
+def content(argument: int, field: str | None) -> Nonnegative:
+    """Return why an integer of a table is not negative."""
+    return Nonnegative(frozenset({("content", argument, field)}))
 
 
 def of_contents(size: Size) -> int | None:
@@ -139,6 +175,7 @@ def join(first: "Value | None", second: Value) -> Value:
     if first is None or first == second:
         return second
     references, items = first.references | second.references, None
+    reasons = nonnegative(first), nonnegative(second)
     sources = first.sources | second.sources
     if first.items is not None and second.items is not None and len(first.items) == len(second.items):
         items = tuple(map(join, first.items, second.items))
@@ -163,6 +200,7 @@ def join(first: "Value | None", second: Value) -> Value:
         size=first.size if first.size == second.size else None,
         sizes=first.sizes if first.sizes == second.sizes else (),
         below=first.below if first.below == second.below else None,
+        nonnegative=reasons[0] | reasons[1] if reasons[0] and reasons[1] else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
         segment=first.segment if first.segment == second.segment else None,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
+from strads.engine.plans.fetch_trials import BLOCK, TRIALS, begin_block, end_block
 from strads.engine.plans.job_pool import (
     FINISHED,
     STOPPED,
@@ -43,8 +44,7 @@ UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0,
 # Threads for each unit of a plan's parallelism, which is an average: for a time, more jobs may be ready.
 _SLACK = 1.5
 _TOTAL_STRIDE = 8  # doubles in a cache line
-# Tasks between checks of the stop flag, as a job may take minutes: of any kind, and of short ones, which LLVM may
-# vectorize together.
+# Tasks between checks of the stop flag, as a job may take minutes: of any kind, and of short ones.
 _STRIDE, _LONG_STRIDE = 64, 1024
 
 
@@ -160,26 +160,60 @@ def _make_run_job(
     short: bool,
     fetching: Task | None,
 ) -> Any:
-    bind, fetch, fetches = bind_with(constructors), _make_fetch(fetching), fetching is not None
-    stride = _LONG_STRIDE if short else _STRIDE
+    bind = bind_with(constructors)
+    if fetching is not None:
+        return _make_run_job_fetching(body, bind, fastmath, _make_fetch(fetching))
 
     @njit(fastmath=fastmath, error_model="numpy", **INLINED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
 
-        For `pool`, `claiming`, `indices`, `ahead` and `storages` see `make_worker`; `locking` is not used.
+        For `pool`, `claiming`, `indices` and `storages` see `make_worker`; `locking` and `ahead` are not used.
         """
         _claim(claiming, job)
         drawn = local_counters(DRAW_STATE)
-        for start in range(first, last, stride):
+        for position in range(first, last):
+            if (position - first) % _STRIDE == 0 and pool.state[STOPPED] != 0:
+                return
+            index = _index_at(indices, position)
+            drawn[0] = 0
+            body(index, *bind(storages, (position, job, lane, job, index, drawn)))
+
+    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    def run_short_tasks(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """As `run_job`, in strides, of which LLVM may vectorize the tasks."""
+        _claim(claiming, job)
+        drawn = local_counters(DRAW_STATE)
+        for start in range(first, last, _LONG_STRIDE):
             if pool.state[STOPPED] != 0:
                 return
-            for position in range(start, min(start + stride, last)):
-                if fetches:
+            for position in range(start, min(start + _LONG_STRIDE, last)):
+                index = _index_at(indices, position)
+                drawn[0] = 0
+                body(index, *bind(storages, (position, job, lane, job, index, drawn)))
+
+    return run_short_tasks if short else run_job
+
+
+def _make_run_job_fetching(body: Any, bind: Any, fastmath: bool | set[str], fetch: Any) -> Any:
+    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+        """As in `_make_run_job`, but fetch the rows of tasks that are `ahead`, where that is faster."""
+        _claim(claiming, job)
+        drawn, times = local_counters(DRAW_STATE), local_counters(TRIALS)
+        for start in range(first, last, BLOCK):
+            if pool.state[STOPPED] != 0:
+                return
+            end, block = min(start + BLOCK, last), (start - first) // BLOCK
+            fetches, began = begin_block(block, times)
+            fetched = end if fetches else start
+            for position in range(start, end):
+                if position < fetched:  # not a constant of the loop: there is one copy of the body, so the same bits
                     fetch(indices, min(position + ahead, last - 1), job, lane, storages)
                 index = _index_at(indices, position)
                 drawn[0] = 0
                 body(index, *bind(storages, (position, job, lane, job, index, drawn)))
+            end_block(block, began, times)
 
     return run_job
 

@@ -21,6 +21,7 @@ from strads.errors import StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, compiling
+from strads.loops.on_nodes.contents import nonnegative_numbers
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.recovery import restore
@@ -166,7 +167,11 @@ class _Call:
     def compile(self) -> float:
         """Compile the worker; returns the seconds taken."""
         self.storages = self.bound.storages(self._storage, self.totals)
-        make = lambda: self.program.worker(self.bound, self.loop.executable, self.storages, self.loop.checking)  # noqa: E731
+        loop = self.loop
+        if loop.nonnegative is None or loop.checking is Checking.ALL:  # the data may have changed since the last call
+            loop.nonnegative = nonnegative_numbers(self.tasks, changing=loop.checking is Checking.ALL)
+        known = loop.nonnegative
+        make = lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
 

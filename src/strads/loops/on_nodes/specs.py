@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.bodies.analysis.values import Given
 from strads.cluster import ThreadTeam
 from strads.engine.plans.executor import ExecutablePlan
 from strads.engine.plans.transfers import TransferBuffer
@@ -169,6 +170,7 @@ class NodeLoop:
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
     checking: Checking = Checking.OWNERS  # which checks a run makes before each access
+    nonnegative: frozenset[Given] | None = None  # see `nonnegative_numbers`; None: not known yet
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew
     facts: LoopFacts | None = None  # on node 0, to deal rows anew

@@ -44,10 +44,13 @@ def dags(draw: st.DrawFn) -> tuple[int, set[tuple[int, int]]]:
     return jobs, draw(st.sets(st.sampled_from(pairs))) if pairs else set()
 
 
-@given(dags(), st.data())
-def test_any_interleaving_takes_every_job_once_in_order_of_precedence_and_priority(dag, data):
+@given(dags(), st.integers(1, 3), st.booleans(), st.data())
+def test_any_interleaving_takes_every_job_once_in_order_of_precedence_and_priority(dag, members, has_homes, data):
     jobs, edges = dag
-    pool = make_job_pool(make_plan(jobs, edges))
+    plan, homes = make_plan(jobs, edges), np.arange(jobs) % 5
+    if has_homes:
+        plan = plan.with_details(cells=homes[:, None].astype(np.int32), bounds={"x": np.arange(6)})
+    pool = make_job_pool(plan)
     taken: list[int] = []
     running: list[int] = []
     done: list[int] = []
@@ -58,9 +61,11 @@ def test_any_interleaving_takes_every_job_once_in_order_of_precedence_and_priori
             done.append(job)
             continue
         ready = [j for j in range(jobs) if j not in taken and all(a in done for a, b in edges if b == j)]
-        job = take(pool)
+        member = data.draw(st.integers(0, members - 1), label="who?")
+        job = take(pool, member, members)
         if ready:
-            assert job == min(ready)
+            own = [j for j in ready if homes[j] % members == member]
+            assert job == min(own if has_homes and own else ready)
             taken.append(job)
             running.append(job)
         elif len(taken) == jobs:

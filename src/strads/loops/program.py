@@ -28,6 +28,7 @@ from strads.loops.recorder import CHUNK, Recorder
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
 _LONG_ROW = 64  # bytes: working on such a row takes longer than checking its index
+_FEW = 8  # numbers that are not worth vectorizing a sum
 _LINE = 64  # bytes: copying as many is negligible beside a task
 
 # The flags needed to vectorize sums. The rest of LLVM's fast math assumes that NaN and infinity never occur, so
@@ -246,7 +247,7 @@ class LoopProgram:
         kind
             Everything else that `make` and `compile_it` depend on.
         """
-        roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking)
+        roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking, bound)
         inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), sorted(nonnegative, key=repr)
         key = *inputs[:-1], nonnegative, bool(fastmath)
         if key not in self._codes:
@@ -271,7 +272,7 @@ class LoopProgram:
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
         checks_parts = self.checks_parts(bound, checking)
-        fastmath = self._fastmath(checking)
+        fastmath = self._fastmath(checking, bound)
         key = checks_parts, bool(fastmath), nonnegative
         if key not in self._live_bodies:
             body = compile_function(
@@ -321,10 +322,21 @@ class LoopProgram:
         """Whether jobs draw rows that they own; in a run of one job on one node, those are all."""
         return checking is Checking.OWNERS and bool(self.cast.near)
 
-    def _fastmath(self, checking: Checking) -> set[str] | bool:
+    def _fastmath(self, checking: Checking, bound: BoundArguments) -> set[str] | bool:
         """Return the fast-math flags of a run: none if sums affect what was recorded or checked beforehand."""
         decides = self.facts.rounding_decides and checking is not Checking.ALL
-        return _REORDERING if self._may_reorder and not decides else False
+        return _REORDERING if self._may_reorder and not decides and not self._only_sums_few(bound) else False
+
+    def _only_sums_few(self, bound: BoundArguments) -> bool:
+        """Whether tasks only loop over a few numbers: LLVM, which takes them for many, would vectorize such sums.
+
+        That made a triangular solve with four numbers a row one and a half times as slow.
+        """
+        tables = bound.tables()
+        if not self.facts.segments or any(a.ragged or a.keyed or a.kind.depth != 1 for a in tables.values()):
+            return False
+        sizes = [(len(tables[a].storage), len(tables[p].storage)) for a, p in self.facts.segments.items()]
+        return all(numbers < _FEW * ends for numbers, ends in sizes)
 
     def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""

@@ -269,13 +269,14 @@ def make_worker(
     run_job = factory(body, constructors, fastmath, short, fetching)
 
     @njit(nogil=True, no_cfunc_wrapper=True)
-    def worker(pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
+    def worker(member, members, pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
         """Take jobs from `pool` and run them; returns at the first empty one if these are `served`.
 
-        `locking`, `claiming`, `indices`, `ahead`, `begins`, `ends`, `lanes` and `storages` are described above.
+        `member` is the number of the thread, of `members`. `locking`, `claiming`, `indices`, `ahead`, `begins`, `ends`,
+        `lanes` and `storages` are described above.
         """
         while True:
-            job = take_or_wait(pool)
+            job = take_or_wait(pool, member, members)
             if job < 0:
                 return job
             first, last = begins[job], ends[job]
@@ -298,7 +299,7 @@ def compile_worker(worker: Worker, executable: ExecutablePlan, storages: tuple[A
     """Compile a worker for these arguments, so that errors are raised before any thread starts."""
     locking = _locking(executable.plan.locks, 0, False)
     arguments = _worker_arguments(make_job_pool(executable.plan), locking, UNCLAIMED, executable, served=False)
-    worker.compile(tuple(typeof(argument) for argument in (*arguments, storages)))  # type: ignore[attr-defined]
+    worker.compile(tuple(typeof(argument) for argument in (0, 1, *arguments, storages)))  # type: ignore[attr-defined]
 
 
 def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
@@ -369,7 +370,7 @@ def execute(
         try:
             while True:
                 begin = time.perf_counter()
-                job = worker(*arrays, storages)
+                job = worker(thread, members, *arrays, storages)
                 working[thread] += time.perf_counter() - begin
                 if job == FINISHED:
                     return

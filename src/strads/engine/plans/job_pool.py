@@ -14,6 +14,7 @@ from strads.engine.atomics import compare_and_swap, exchange, load, pause
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
+_MOST_LOOKED_AT = 64  # ready jobs, of which one at home with a thread is looked for
 _JOB_BITS = 32
 _JOB_MASK = (1 << _JOB_BITS) - 1
 FINISHED = -2  # every job has been finished, or the pool was stopped
@@ -32,6 +33,7 @@ class JobPool(NamedTuple):
     successor_offsets: NDArray[np.int64]  # (jobs + 1,): where each job's successors start
     successors: NDArray[np.int32]  # (edges,): the jobs that wait for each job directly
     ranks: NDArray[np.int64]  # the rank of each job; empty: jobs are ranked by their numbers
+    home: NDArray[np.int32]  # of each job a number that jobs with much data in common share; empty: not known
 
 
 def make_job_pool(
@@ -63,7 +65,16 @@ def make_job_pool(
     heap[: len(ready)] = ready  # ascending, hence a valid heap
     finished = np.empty(plan.jobs, np.int32)
     ranks = np.empty(0, np.int64) if ranks is None else ranks
-    return JobPool(state, heap, plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors, ranks)
+    dependences = plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors
+    return JobPool(state, heap, *dependences, ranks, _homes(plan))
+
+
+def _homes(plan: Plan) -> NDArray[np.int32]:
+    """Return the blocks of the longest table that jobs of a rotation work on."""
+    cells, rows = plan.details.cells, [int(bounds[-1]) for bounds in plan.details.bounds.values()]
+    if cells is None or len(cells) != plan.jobs or len(rows) != cells.shape[1]:
+        return np.empty(0, np.int32)
+    return np.ascontiguousarray(cells[:, np.argmax(rows)])
 
 
 @njit(cache=True)
@@ -87,20 +98,39 @@ def _push(pool: JobPool, job: int) -> None:
 
 
 @njit(cache=True)
-def take(pool: JobPool) -> int:
-    """Take the first ready job; `WAIT` if there is none yet, `FINISHED` if there will be none."""
+def _chosen(pool: JobPool, size: int, member: int, members: int) -> int:
+    """Place in the heap of the first job that is at home with a thread, whose cache has its data; 0 if none is."""
+    if len(pool.home) == 0 or members == 1 or size > _MOST_LOOKED_AT:
+        return 0
+    best = -1
+    for place in range(size):
+        is_home = pool.home[pool.heap[place] & _JOB_MASK] % members == member
+        if is_home and (best < 0 or pool.heap[place] < pool.heap[best]):
+            best = place
+    return max(best, 0)
+
+
+@njit(cache=True)
+def take(pool: JobPool, member: int = 0, members: int = 1) -> int:
+    """Take the first ready job; `WAIT` if there is none yet, `FINISHED` if there will be none.
+
+    Of `members` threads, number `member` prefers jobs that work on the same blocks as its earlier ones.
+    """
     if pool.state[STOPPED] != 0 or pool.state[_TAKEN] == len(pool.pending):
         return FINISHED
     size = pool.state[_READY]
     if size == 0:
         return WAIT
-    first = pool.heap[0]
+    parent = _chosen(pool, size, member, members)
+    first = pool.heap[parent]
     pool.state[_QUEUED] += size
     size -= 1
     pool.state[_READY] = size
     pool.state[_TAKEN] += 1
     last = pool.heap[size]
-    parent = 0
+    while parent > 0 and last < pool.heap[(parent - 1) // 2]:
+        pool.heap[parent] = pool.heap[(parent - 1) // 2]
+        parent = (parent - 1) // 2
     while 2 * parent + 1 < size:
         child = 2 * parent + 1
         if child + 1 < size and pool.heap[child + 1] < pool.heap[child]:
@@ -150,13 +180,13 @@ def _may_take(pool: JobPool) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def take_or_wait(pool: JobPool) -> int:
+def take_or_wait(pool: JobPool, member: int, members: int) -> int:
     """Thread-safe `take`: waits until a job is ready, or its patience is exhausted (`WAIT`)."""
     attempts = 0
     while True:
         if _may_take(pool):
             _lock(pool)
-            job = take(pool)
+            job = take(pool, member, members)
             exchange(pool.state, _LOCK, 0)
             if job != WAIT:
                 return job

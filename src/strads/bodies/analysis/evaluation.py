@@ -128,7 +128,7 @@ def _nonnegative_result(function: Any, operands: list[Value]) -> Nonnegative | N
     if left is None:
         return None
     both = left | right
-    if function in (operator.floordiv, operator.rshift):
+    if function is operator.floordiv or (function is operator.rshift and _is_shift(operands[1].constant)):
         return replace(both, large=left.large)
     if function is operator.add:
         if type(operands[1].constant) is int or type(operands[0].constant) is int:
@@ -137,6 +137,11 @@ def _nonnegative_result(function: Any, operands: list[Value]) -> Nonnegative | N
     if function is operator.mul:
         return None if both.large else replace(both, large=True)
     return None
+
+
+def _is_shift(places: Any) -> bool:
+    """Whether integers can be shifted by so many places; LLVM leaves the result of others open."""
+    return type(places) is int and places < 32
 
 
 def _is_exact(function: Any) -> bool:

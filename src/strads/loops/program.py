@@ -248,8 +248,9 @@ class LoopProgram:
             Everything else that `make` and `compile_it` depend on.
         """
         roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking, bound)
-        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), sorted(nonnegative, key=repr)
-        key = *inputs[:-1], nonnegative, bool(fastmath)
+        known = tuple(sorted(nonnegative, key=repr))  # in the same order in each process
+        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), known
+        key = *inputs, bool(fastmath)
         if key not in self._codes:
             with self._explaining(), self._compiling():
                 code = make(*self._live(bound, roles, checking, nonnegative), fastmath)

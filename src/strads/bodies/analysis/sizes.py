@@ -35,17 +35,24 @@ def all_fit(
     `has_values` tells whether the tables have all their values here.
     """
 
-    def value_of(size: Size, unknown: int) -> int:
+    def limit(size: Size, unknown: int) -> int:
         kind, of, *rest = size
-        if kind == "constant":
-            return int(of)
-        argument = tables.get(of)
-        if kind == "axis" and argument is not None:
-            return len(argument.storage) if rest[0] == 0 else int(argument.dense.shape[rest[0]])
-        if kind in ("largest", "above") and argument is not None:
-            found = integer_range(argument.table, *rest) if has_values and argument.table is not None else None
+        if kind in ("largest", "above") and of in tables:
+            table = tables[of].table
+            found = integer_range(table, *rest) if has_values and table is not None else None
             return unknown if found is None or found[0] < 0 else found[1] + (kind == "above")
-        value = scalars.get(of)
-        return int(value) if isinstance(value, numbers.Integral) else unknown
+        value = value_of(size, tables, scalars)
+        return unknown if value is None else value
 
-    return all(value_of(first, _HUGE) <= value_of(second, -1) for first, second in pairs)
+    return all(limit(first, _HUGE) <= limit(second, -1) for first, second in pairs)
+
+
+def value_of(size: Size, tables: Mapping[int, Sized], scalars: Mapping[int, Any]) -> int | None:
+    """Return a size that is a constant, the length of an axis, or an integer scalar; None for others."""
+    kind, of, *rest = size
+    if kind == "constant":
+        return int(of)
+    if kind == "axis" and of in tables:
+        return len(tables[of].storage) if rest[0] == 0 else int(tables[of].dense.shape[rest[0]])
+    value = scalars.get(of)
+    return int(value) if isinstance(value, numbers.Integral) else None

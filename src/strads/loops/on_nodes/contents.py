@@ -1,7 +1,6 @@
 """What a loop is given tells the compiler which indices are not negative."""
 
-import numbers
-
+from strads.bodies.analysis.sizes import value_of
 from strads.bodies.analysis.values import LOOP_INDEX, SMALL, Given
 from strads.dds.arguments import integer_range, range_of
 from strads.loops.on_nodes.recording import NodeTasks
@@ -29,14 +28,11 @@ def _range(tasks: NodeTasks, given: Given, changing: bool) -> tuple[int, int] | 
         return tasks.indices.bounds()
     kind, position, *rest = given
     tables = tasks.bound.tables()
-    if kind == "axis":
-        size = len(tables[position].storage) if rest[0] == 0 else int(tables[position].dense.shape[rest[0]])
-        return size, size
-    if not (changing or position in tasks.program.facts.deciding):
+    if not (changing or kind == "axis" or position in tasks.program.facts.deciding):
         return None
-    if kind == "argument":
-        value = tasks.bound.scalars().get(position)
-        return (int(value), int(value)) if isinstance(value, numbers.Integral) else None
+    if kind != "content":
+        size = value_of(given, tables, tasks.bound.scalars())
+        return None if size is None else (size, size)
     argument, shard = tables[position], tasks.shards.get(position)
     if shard is not None:
         return range_of(shard.values(shard.low, shard.high), *rest)

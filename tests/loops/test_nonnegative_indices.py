@@ -172,6 +172,19 @@ def subtract(k, J, T, x):
     x[k - J[k]] += T[J[k] - 1]
 
 
+def from_a_product(k, J, T, x):
+    for p in range(J[k] * J[k], J[k + 1]):
+        x[k] += T[p]
+
+
+def test_a_product_may_overflow():
+    P, J, T, x = tables_of(range(2 * ROWS))
+    facts = LoopProgram(from_a_product, bind_arguments(from_a_product, (J, T, x)), fastmath=True).facts
+    assert 1 not in facts.rows_fit, "that J * J does not overflow is not looked up"
+    facts = LoopProgram(gather, bind_arguments(gather, (P, J, T, x)), fastmath=True).facts
+    assert 1 in facts.rows_fit
+
+
 def test_what_is_known():
     P, J, T, x = tables_of(range(2 * ROWS))
     assert known_of(gather, P, J, T, x) == {LOOP_INDEX, ("content", 0, None), ("content", 1, None)}

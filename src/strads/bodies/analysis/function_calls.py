@@ -183,7 +183,7 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
     reason = rising_from(arguments)
-    if reason is None:
+    if reason is None or (len(arguments) > 1 and reason.large):  # whether a product overflows is not looked up
         return None
     stop = arguments[min(len(arguments), 2) - 1]
     found = stop.size or largest(stop)

@@ -15,9 +15,9 @@ from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.compile_errors import check_names
 from strads.bodies.held_rows import held_rows_of
 from strads.bodies.literals import SingleLiterals
-from strads.bodies.nonnegative import nonnegative_in
 from strads.bodies.powers import PowersOfConstants
 from strads.bodies.safety import RecordingSafety, Safety, safety_with
+from strads.bodies.unsigned_indices import unsigned_indices
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
@@ -33,7 +33,7 @@ def compile_function(
     records: bool = False,
     outcomes: Outcomes = MappingProxyType({}),
     tables: frozenset[int] = frozenset(),
-    nonnegative: frozenset[Variable] = frozenset(),
+    unsigned: frozenset[Variable] = frozenset(),
     **options: Any,
 ) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
@@ -53,8 +53,8 @@ def compile_function(
     tables
         Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
         read.
-    nonnegative
-        Variables of integers that are not negative, see `nonnegative_in`.
+    unsigned
+        Variables that are not negative where they are used as indices, see `unsigned_indices`.
     options
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
@@ -65,8 +65,8 @@ def compile_function(
     passes = [safety]
     if tables:
         passes.append(held_rows_of(plain_function(function).__code__, tables))
-    if nonnegative:
-        passes.append(nonnegative_in(nonnegative))
+    if unsigned:
+        passes.append(unsigned_indices(unsigned))
     if float_dtype == np.float32:
         passes.append(SingleLiterals)
     if options.get("fastmath"):

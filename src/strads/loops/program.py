@@ -248,12 +248,12 @@ class LoopProgram:
             Everything else that `make` and `compile_it` depend on.
         """
         roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking, bound)
-        known = tuple(sorted(nonnegative, key=repr))  # in the same order in each process
-        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), known
+        unsigned = self._unsigned(nonnegative)
+        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), unsigned
         key = *inputs, bool(fastmath)
         if key not in self._codes:
             with self._explaining(), self._compiling():
-                code = make(*self._live(bound, roles, checking, nonnegative), fastmath)
+                code = make(*self._live(bound, roles, checking, unsigned), fastmath)
                 self._keep_on_disk(code, bound, *inputs, fastmath)
                 compile_it(code)
             self._codes[key] = code
@@ -269,12 +269,12 @@ class LoopProgram:
         bound: BoundArguments,
         roles: tuple[Role, ...],
         checking: Checking,
-        nonnegative: frozenset[Given],
+        unsigned: frozenset[Variable],
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
         checks_parts = self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking, bound)
-        key = checks_parts, bool(fastmath), nonnegative
+        key = checks_parts, bool(fastmath), unsigned
         if key not in self._live_bodies:
             body = compile_function(
                 self.body,
@@ -282,7 +282,7 @@ class LoopProgram:
                 error_model="numpy",
                 fastmath=fastmath,
                 boundscheck=checks_parts or None,
-                nonnegative=self._variables_of(nonnegative),
+                unsigned=unsigned,
             )
             self._live_bodies[key] = self._task(body)
         near = self.cast.near if self.is_near(checking) else {}
@@ -292,8 +292,8 @@ class LoopProgram:
             for position, (role, a) in arguments
         )
 
-    def _variables_of(self, nonnegative: frozenset[Given]) -> frozenset[Variable]:
-        """Return the variables of the source that are not negative as these numbers are not."""
+    def _unsigned(self, nonnegative: frozenset[Given]) -> frozenset[Variable]:
+        """Return the variables of the source that, used as indices, are not negative as these numbers are not."""
         return frozenset(variable for variable, given in self.facts.nonnegative.items() if given <= nonnegative)
 
     def can_fetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
@@ -311,7 +311,7 @@ class LoopProgram:
             bound.float_dtype,
             records=True,
             tables=tables,
-            nonnegative=self._variables_of(nonnegative),
+            unsigned=self._unsigned(nonnegative),
             **_RECORDED,
         )
         task = self._task(body)

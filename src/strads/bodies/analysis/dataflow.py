@@ -16,7 +16,7 @@ from strads.bodies.analysis.expressions import Expressions
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.structure import Turns, controlling_branches, endless_exits, raising_blocks
 from strads.bodies.analysis.value_numbering import Numbers
-from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join
+from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join, magnitude
 from strads.bodies.compile_errors import compile_error
 
 _MOST_PASSES = 200
@@ -175,8 +175,11 @@ class Dataflow:
             found = join(found, self._seen_from(block, variable.name))
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
+        before = magnitude(self._values[name]) if name in self._values else None
+        if found.magnitude is not None and before is not None:
+            found = replace(found, magnitude=found.magnitude.widened(before))
         if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
-            found = replace(found, below=None, nonnegative=None, size=None, sizes=())
+            found = replace(found, below=None, magnitude=None, size=None, sizes=())
         return self._expressions.renamed(found, name).with_sources(sources)
 
     def _arrival(self, block: int) -> Sources:

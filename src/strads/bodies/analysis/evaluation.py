@@ -12,17 +12,19 @@ from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
+    COUNTED_BITS,
     FLOAT,
     NOTHING,
     OPAQUE,
     ROUNDED,
+    SMALL_STEP,
     UNKNOWN,
     Local,
-    Nonnegative,
+    Magnitude,
     Sources,
     Value,
     locals_of,
-    nonnegative,
+    magnitude,
 )
 from strads.dds.user_functions import ById
 
@@ -99,7 +101,7 @@ class Evaluation:
         depths = [self._memory.depth(value) for value in operands]
         if all(depth == 0 for depth in depths):
             number = self._number(key, of=operands)
-            return Value(sources=sources, number=number, nonnegative=_nonnegative_result(function, operands))
+            return Value(sources=sources, number=number, magnitude=_magnitude_of_result(function, operands))
         depth = None if None in depths else max(depth or 0 for depth in depths)
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
         arrays = [value for value in operands if value.is_memory]
@@ -118,25 +120,32 @@ class Evaluation:
         return len(sizes) == 1 and None not in sizes
 
 
-def _nonnegative_result(function: Any, operands: list[Value]) -> Nonnegative | None:
-    """Return why the result of an operation on integers is not negative, if that is known."""
+def _magnitude_of_result(function: Any, operands: list[Value]) -> Magnitude | None:
+    """Return the magnitude of the result of an operation on integers, if it is known."""
     if len(operands) != 2:
         return None
-    left, right = map(nonnegative, operands)
-    if right is None or function is operator.mod:  # which has the sign of the divisor
-        return right
+    left, right = map(magnitude, operands)
+    if right is None:
+        return None
+    if function is operator.mod:  # which has the sign of the divisor
+        return right if right.natural else None
     if left is None:
         return None
     both = left | right
     if function is operator.floordiv or (function is operator.rshift and _is_shift(operands[1].constant)):
-        return replace(both, large=left.large)
-    if function is operator.add:
-        if type(operands[1].constant) is int or type(operands[0].constant) is int:
-            return both  # a counter does not get large in the lifetime of a machine
-        return None if left.large and right.large else replace(both, large=True)
+        return replace(both, bits=left.bits, natural=left.natural) if right.natural else None
+    if function is operator.add or function is operator.sub:
+        counts = both.bits == COUNTED_BITS and any(map(_is_step, operands))
+        is_natural = both.natural and function is operator.add
+        grows = not counts and (is_natural or not both.natural)
+        return both.of_bits(both.bits + grows, natural=is_natural)
     if function is operator.mul:
-        return None if both.large else replace(both, large=True)
+        return both.of_bits(left.bits + right.bits, natural=both.natural)
     return None
+
+
+def _is_step(value: Value) -> bool:
+    return type(value.constant) is int and abs(value.constant) <= SMALL_STEP
 
 
 def _is_shift(places: Any) -> bool:

@@ -191,8 +191,8 @@ class Expressions(MethodCalls):
                 floating = frozenset({FLOAT}) if field.floating else NOTHING
                 value = Value(sources=owner.sources | {part.argument} | floating, number=number)
                 if not part.keyed:
-                    above, reason = ("above", part.argument, name), content(part.argument, name)
-                    value = replace(value, below=above, nonnegative=reason)
+                    above = "above", part.argument, name
+                    value = replace(value, below=above, magnitude=content(part.argument, name))
             else:
                 value = Value(frozenset({chosen}), owner.sources, owner.length, number=number)
             if part.whole:

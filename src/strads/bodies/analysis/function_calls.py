@@ -10,12 +10,14 @@ from strads.bodies.analysis import calls
 from strads.bodies.analysis.calls import Effect
 from strads.bodies.analysis.evaluation import Evaluation, identity
 from strads.bodies.analysis.values import (
+    COUNTED_BITS,
     FLOAT,
+    MOST_BITS,
     NOT_CONSTANT,
     NOTHING,
     ROUNDED,
     UNKNOWN,
-    Nonnegative,
+    Magnitude,
     Part,
     Reference,
     Size,
@@ -23,7 +25,8 @@ from strads.bodies.analysis.values import (
     Value,
     largest,
     locals_of,
-    nonnegative,
+    magnitude,
+    natural,
 )
 
 _FEW = 4096  # elements of an array for which there is certainly memory
@@ -47,16 +50,16 @@ class FunctionCalls(Evaluation):
             sources = self._all(arguments)
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
                 memory.decide(arguments[2])  # a step of 0 raises
-            below, reason, segment = stop_of(arguments), rising_from(arguments), memory.segment(arguments)
-            element = Value(sources=sources, below=below, nonnegative=reason, segment=segment)
+            below, within, segment = stop_of(arguments), magnitude_in_range(arguments), memory.segment(arguments)
+            element = Value(sources=sources, below=below, magnitude=within, segment=segment)
             return Value(sources=sources, elements=element)
         if effect is Effect.ENUMERATE or effect is Effect.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             if effect is Effect.ENUMERATE:
                 below = memory.size(arguments[0]) if len(everything) == 1 else None
-                reason = Nonnegative() if len(everything) == 1 else None
-                elements = (Value(sources=sources, below=below, nonnegative=reason), *elements[:1])
+                place = Magnitude(bits=COUNTED_BITS) if len(everything) == 1 else None
+                elements = (Value(sources=sources, below=below, magnitude=place), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
         if effect is Effect.ITERATE:
             length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
@@ -182,23 +185,34 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
-    reason = rising_from(arguments)
-    if reason is None or (len(arguments) > 1 and reason.large):  # whether a product overflows is not looked up
+    start = _start_of(arguments)
+    if start is None or start.bits >= COUNTED_BITS:  # whether a product overflows is not looked up
         return None
     stop = arguments[min(len(arguments), 2) - 1]
     found = stop.size or largest(stop)
     # The upper bound is none if a number of its table is negative, but says nothing about other tables.
-    others = {given for given in reason.given if found is None or given[1:] != found[1:] or found[0] != "largest"}
+    numbers = start.given | start.limits
+    others = {given for given in numbers if found is None or given[1:] != found[1:] or found[0] != "largest"}
     return None if others else found
 
 
-def rising_from(arguments: list[Value]) -> Nonnegative | None:
-    """Return why the numbers of a range are not negative, if that is known."""
+def magnitude_in_range(arguments: list[Value]) -> Magnitude | None:
+    """Return the magnitude of the numbers of a range, if they are certainly not negative."""
+    start = _start_of(arguments)
+    if start is None:
+        return None
+    stop = magnitude(arguments[min(len(arguments), 2) - 1])
+    given = start.given | start.limits
+    return Magnitude(given, MOST_BITS) if stop is None else Magnitude(given, stop.bits, limits=stop.given | stop.limits)
+
+
+def _start_of(arguments: list[Value]) -> Magnitude | None:
+    """Return the magnitude of the first number of a range that rises from a number that is not negative."""
     if len(arguments) == 1:
-        return Nonnegative(large=True)
+        return Magnitude(bits=0)
     if len(arguments) == 3 and not (type(arguments[2].constant) is int and arguments[2].constant > 0):
         return None
-    return nonnegative(arguments[0]) if arguments else None
+    return natural(arguments[0]) if arguments else None
 
 
 def _of_any_shape(reference: Reference) -> Reference:

@@ -36,8 +36,6 @@ _STATEMENTS = (
     ir.StaticRaise,
 )
 
-_INDEX_EXPRESSIONS = ("getitem", "static_getitem", "getattr", "pair_first", "binop", "inplace_binop")
-
 # A variable of the user's source: the function, and its name in the function's own IR.
 Variable = tuple[types.CodeType, str]
 Branch = Variable  # the variable that holds the condition
@@ -47,13 +45,13 @@ Branch = Variable  # the variable that holds the condition
 class Inlined:
     """A function and its callees, in SSA form.
 
-    `branches`: block → the branch at its end, for branches in the source. `results`: variable → that of the source, for
-    results of expressions (`is_result`) that are assigned once. Both are empty if some function could not be inlined.
+    `branches`: block → the branch at its end, for branches in the source. `indices`: variable → that of the source, for
+    variables that are used as indices. Both are empty if some function could not be inlined.
     """
 
     ir: Any  # a `numba.core.ir.FunctionIR`
     branches: dict[int, Branch]
-    results: dict[str, Variable]
+    indices: dict[str, Variable]
 
 
 def inlined_ssa(function: types.FunctionType) -> Inlined:
@@ -71,16 +69,8 @@ def inlined_ssa(function: types.FunctionType) -> Inlined:
     inliner.run(function)
     if _calls_others(function_ir.blocks):
         return Inlined(reconstruct_ssa(function_ir), {}, {})
-    branches, results = inliner.branches(function), inliner.results(function)
-    return Inlined(reconstruct_ssa(function_ir), branches, results)
-
-
-def is_result(statement: Any) -> bool:
-    """Whether a statement assigns the first parameter, or an expression that may be an index, to a variable."""
-    value = statement.value if isinstance(statement, ir.Assign) else None
-    if isinstance(value, ir.Arg):
-        return bool(value.index == 0)
-    return isinstance(value, ir.Expr) and value.op in _INDEX_EXPRESSIONS
+    branches, function_ir = inliner.branches(function), reconstruct_ssa(function_ir)
+    return Inlined(function_ir, branches, inliner.indices(function_ir.blocks, function))
 
 
 def _frontend(function: types.FunctionType) -> Any:
@@ -118,15 +108,10 @@ class _Inliner:
                 found[label] = self._origin(block.body[-1].cond.name, function)
         return found
 
-    def results(self, function: types.FunctionType) -> dict[str, Variable]:
-        """Return the variable of the source for each result that is assigned once."""
-        times = {name: len(values) for name, values in _definitions(self.ir.blocks).items()}
-        return {
-            statement.target.name: self._origin(statement.target.name, function)
-            for block in self.ir.blocks.values()
-            for statement in filter(is_result, block.body)
-            if times[statement.target.name] == 1
-        }
+    def indices(self, blocks: Mapping[int, Any], function: types.FunctionType) -> dict[str, Variable]:
+        """Return the variable of the source for each variable, of `blocks` in SSA form, that is used as an index."""
+        used = [each for block in blocks.values() for statement in block.body for each in _indices_of(statement)]
+        return {variable.name: self._origin(variable.unversioned_name, function) for variable in used}
 
     def _origin(self, variable: str, function: types.FunctionType) -> Variable:
         name, _, copy = variable.partition("@")
@@ -184,6 +169,16 @@ def _adapted(statement: Any, parameters: list[str], arguments: Mapping[str, Any]
             value = ir.FreeVar(0, statement.value.name, value, statement.loc)  # a default
         return [ir.Assign(value, statement.target, statement.loc)]
     return [statement]
+
+
+def _indices_of(statement: Any) -> list[Any]:
+    """Return the variables that a statement uses as an index, or puts into a tuple, which may be one."""
+    if isinstance(statement, ir.SetItem):
+        return [statement.index]
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    if isinstance(value, ir.Expr) and value.op == "getitem":
+        return [value.index]
+    return list(value.items) if isinstance(value, ir.Expr) and value.op == "build_tuple" else []
 
 
 def _names(blocks: Mapping[int, Any]) -> set[str]:

@@ -197,7 +197,7 @@ class Memory:
             return  # Numba refuses to write it
         if local.is_array:  # it holds copies of numbers, not references
             value = Value(sources=self.sources(value))
-        value = replace(value.with_sources(self.control), number=None, near=None)
+        value = replace(value.with_sources(self.control), number=None, near=None, magnitude=None)
         self._contents[local.place] = join(self._contents.get(local.place), value)
 
     def put(self, container: Value, value: Value, *, resizes: bool) -> None:
@@ -254,7 +254,7 @@ class Memory:
         if part.keyed:
             return Value(sources=sources)
         above = "above", part.argument, part.field
-        return Value(sources=sources, below=above, nonnegative=content(part.argument, part.field))
+        return Value(sources=sources, below=above, magnitude=content(part.argument, part.field))
 
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:

@@ -4,15 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 from strads.bodies.analysis import calls
-from strads.bodies.analysis.function_calls import FunctionCalls, rising_from, stop_of
+from strads.bodies.analysis.function_calls import FunctionCalls, magnitude_in_range, stop_of
 from strads.bodies.analysis.values import (
+    COUNTED_BITS,
     FLOAT,
     NOT_CONSTANT,
     OPAQUE,
     ROUNDED,
     UNKNOWN,
     Local,
-    Nonnegative,
+    Magnitude,
     Sources,
     Value,
     is_random,
@@ -97,8 +98,8 @@ class MethodCalls(FunctionCalls):
             return Value(sources=sources | {FLOAT, ROUNDED})
         if name == "integers":
             memory.decide(Value(sources=self._all(operands)))  # of an empty range it raises
-            is_natural = rising_from(arguments)
-            return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments), nonnegative=is_natural)
+            found = magnitude_in_range(arguments)
+            return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments), magnitude=found)
         memory.decide(Value(), memory.length(arguments[0]))
         return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
 
@@ -124,7 +125,8 @@ class MethodCalls(FunctionCalls):
         for value in operands[1:]:
             memory.escape(value)
         sources = memory.draw(owner) | {OPAQUE}
-        return Value(sources=sources, below=memory.size(arguments[0]), nonnegative=Nonnegative(), near=table)
+        row = Magnitude(bits=COUNTED_BITS)
+        return Value(sources=sources, below=memory.size(arguments[0]), magnitude=row, near=table)
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""

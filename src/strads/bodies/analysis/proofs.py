@@ -24,12 +24,12 @@ from strads.bodies.analysis.values import (
     ROUNDED,
     Fits,
     Given,
-    Nonnegative,
+    Magnitude,
     Part,
     Size,
     Sources,
     Value,
-    nonnegative,
+    natural,
     of_contents,
 )
 from strads.errors import ArgumentError
@@ -90,7 +90,7 @@ def analyse_body(
             position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
             for position, kind in enumerate(kinds[:-1])
         }
-        arguments[0] = Value(number=index, nonnegative=Nonnegative(frozenset({LOOP_INDEX})))
+        arguments[0] = Value(number=index, magnitude=Magnitude(frozenset({LOOP_INDEX})))
         if batch is not None:
             arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
         memory = Memory(tables, index, numbers)
@@ -121,12 +121,15 @@ def analyse_body(
 
 
 def _nonnegative(inlined: Inlined, flow: Dataflow, written: frozenset[int]) -> dict[Variable, frozenset[Given]]:
-    """Return the variables that are not negative if what they are computed from is not: see `BodyAnalysis`."""
+    """Return the indices that are not negative if what they are computed from is not: see `BodyAnalysis`."""
     effects = flow.effects
     fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.inner)) - written
-    of_places: dict[Variable, list[Nonnegative | None]] = {}
-    for name, variable in inlined.results.items():
-        reason = nonnegative(flow.final(name))
+    of_places: dict[Variable, list[Magnitude | None]] = {}
+    for name, variable in inlined.indices.items():
+        value = flow.final(name)
+        reason = (
+            None if value.size is not None and value.size[0] == "constant" else natural(value)
+        )  # it has a literal type
         if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
             reason = None
         of_places.setdefault(variable, []).append(reason)

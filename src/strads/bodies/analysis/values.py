@@ -54,19 +54,38 @@ UNKNOWN = Local("unknown", None, False)  # memory that no rule covers
 Reference = Part | Local
 
 
+SMALL = 1 << 31  # what a loop is given is looked up before a run: whether it is in `0..SMALL - 1`
+MOST_BITS = 63
+COUNTED_BITS = 48  # no loop counts further by small steps, in years
+SMALL_STEP = 1024
+
+
 @dataclass(frozen=True)
-class Nonnegative:
-    """Why an integer is not negative: it is computed from numbers that are in `0..SMALL - 1`."""
+class Magnitude:
+    """Why an integer is between -2^bits and 2^bits: it is computed from numbers in `0..SMALL - 1`.
 
-    given: frozenset[Given] = frozenset()
-    large: bool = False  # whether it may be `SMALL` or more, but hardly more than the square of that
+    So computing it does not overflow.
+    """
 
-    def __or__(self, other: "Nonnegative") -> "Nonnegative":
-        """Return why either of two is not negative."""
-        return Nonnegative(self.given | other.given, self.large or other.large)
+    given: frozenset[Given] = frozenset()  # the numbers
+    bits: int = 31  # at most `MOST_BITS`
+    natural: bool = True  # whether it is not negative
+    limits: frozenset[Given] = frozenset()  # further numbers that limit only the bits, not the sign
 
+    def __or__(self, other: "Magnitude") -> "Magnitude":
+        """Return the magnitude of either of two."""
+        bits, natural = max(self.bits, other.bits), self.natural and other.natural
+        return Magnitude(self.given | other.given, bits, natural, self.limits | other.limits)
 
-SMALL = 1 << 31  # the sum of two products of such numbers does not overflow
+    def of_bits(self, bits: int, *, natural: bool) -> "Magnitude | None":
+        """Return the magnitude of a number of so many bits that is computed from this one; None for too many."""
+        return None if bits > MOST_BITS else Magnitude(self.given | self.limits, bits, natural)
+
+    def widened(self, before: "Magnitude | None") -> "Magnitude | None":
+        """Return the magnitude of a variable that a loop changes, which had another one `before`, in fewer turns."""
+        if before is None or self.bits <= before.bits:
+            return self
+        return replace(self, bits=COUNTED_BITS) if self.bits <= COUNTED_BITS else None
 
 
 @dataclass(frozen=True)
@@ -84,7 +103,7 @@ class Value:
     size: Size | None = None  # the size that it equals
     sizes: tuple[Size | None, ...] = ()  # of a shape, if their number is known
     below: Size | None = None  # a size that the value is below, and it is not negative
-    nonnegative: Nonnegative | None = None  # why it is not negative, if that is known
+    magnitude: Magnitude | None = None  # of an integer, if it is known
     is_slice: bool = False  # whether it may be a slice
     is_shape: bool = False  # a tuple of sizes
     segment: int | None = None  # an array A such that the value is in A[k]:A[k + 1], or is this slice
@@ -110,7 +129,7 @@ class Value:
             self.size,
             self.sizes,
             self.below,
-            self.nonnegative,
+            self.magnitude,
             self.is_slice,
             self.is_shape,
             self.segment,
@@ -134,20 +153,26 @@ def largest(value: Value) -> Size | None:
     return ("largest", *value.below[1:]) if value.below is not None and value.below[0] == "above" else None
 
 
-def nonnegative(value: Value) -> Nonnegative | None:
-    """Return why a value is not negative, if that is known."""
-    if value.nonnegative is None and value.size is not None:
+def magnitude(value: Value) -> Magnitude | None:
+    """Return the magnitude of an integer, if it is known."""
+    if value.magnitude is None and value.size is not None:
         kind, number, *_ = value.size
         if kind in ("argument", "axis"):
-            return Nonnegative(frozenset({value.size}))
-        if kind == "constant" and 0 <= number < SMALL:
-            return Nonnegative()
-    return value.nonnegative
+            return Magnitude(frozenset({value.size}))
+        if kind == "constant" and number.bit_length() <= MOST_BITS:
+            return Magnitude(bits=number.bit_length(), natural=number >= 0)
+    return value.magnitude
 
 
-def content(argument: int, field: str | None) -> Nonnegative:
-    """Return why an integer of a table is not negative."""
-    return Nonnegative(frozenset({("content", argument, field)}))
+def natural(value: Value) -> Magnitude | None:
+    """Return the magnitude of an integer that is not negative; None if that is not known."""
+    found = magnitude(value)
+    return found if found is not None and found.natural else None
+
+
+def content(argument: int, field: str | None) -> Magnitude:
+    """Return the magnitude of an integer of a table."""
+    return Magnitude(frozenset({("content", argument, field)}))
 
 
 def of_contents(size: Size) -> int | None:
@@ -175,7 +200,7 @@ def join(first: "Value | None", second: Value) -> Value:
     if first is None or first == second:
         return second
     references, items = first.references | second.references, None
-    reasons = nonnegative(first), nonnegative(second)
+    magnitudes = magnitude(first), magnitude(second)
     sources = first.sources | second.sources
     if first.items is not None and second.items is not None and len(first.items) == len(second.items):
         items = tuple(map(join, first.items, second.items))
@@ -200,7 +225,7 @@ def join(first: "Value | None", second: Value) -> Value:
         size=first.size if first.size == second.size else None,
         sizes=first.sizes if first.sizes == second.sizes else (),
         below=first.below if first.below == second.below else None,
-        nonnegative=reasons[0] | reasons[1] if reasons[0] and reasons[1] else None,
+        magnitude=magnitudes[0] | magnitudes[1] if magnitudes[0] and magnitudes[1] else None,
         is_slice=first.is_slice or second.is_slice,
         is_shape=first.is_shape and second.is_shape,
         segment=first.segment if first.segment == second.segment else None,

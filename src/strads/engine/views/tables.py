@@ -131,9 +131,9 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(view, AlignedType):
         return lambda view, index: view.data[view.position]
     if isinstance(view, SegmentedType):
-        return lambda view, index: view.data[np.uint64(index + view.shift)]
+        return lambda view, index: view.data[np.uint64(np.int64(index) + view.shift)]
     if isinstance(view, OffsetsType):
-        return lambda view, index: view.data[view.position, np.uint64(index - view.index)]
+        return lambda view, index: view.data[view.position, np.uint64(np.int64(index) - view.index)]
     if isinstance(view, RaggedType):
 
         def ragged(view, index):  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ from pathlib import Path
 import strads
 
 _SOURCE = Path(strads.__file__).parent
-_INLINING = ("forceinline", "INLINED")
+_INLINING = ("forceinline", "INLINED", "UNCOUNTED")
 
 _FIT = """
 import hashlib, numpy as np

@@ -10,7 +10,7 @@ from numba.extending import overload
 from strads.engine.atomics import load
 from strads.engine.views.kinds import make_ragged
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import INLINED, bind_with, local_counters
+from strads.engine.views.types import INLINED, UNCOUNTED, bind_with, local_counters
 
 Runner = Callable[..., int]
 
@@ -57,7 +57,7 @@ def make_step(task: Any, constructors: tuple[Any | None, ...], fastmath: bool | 
     """
     bind = bind_with(constructors)
 
-    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def step(number, worker, storages):  # type: ignore[no-untyped-def]
         task(number, *bind(storages, (number, worker, 0, number, number, local_counters(DRAW_STATE))))
 
@@ -71,7 +71,7 @@ def make_runner(step: Any) -> Runner:
     add to slot `worker`. `storages` are those of the body's arguments, the minibatches last.
     """
 
-    @njit(nogil=True)
+    @njit(nogil=True, no_cfunc_wrapper=True, _nrt=False)
     def run(order, first, last, worker, stop, storages):  # type: ignore[no-untyped-def]
         """Run `order[first:last]`; `worker`, `stop` and `storages` are described above."""
         for position in range(first, last):

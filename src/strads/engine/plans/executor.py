@@ -29,7 +29,7 @@ from strads.engine.plans.job_pool import (
 from strads.engine.stopping import INTERRUPTED, InterruptedRunError, stoppable
 from strads.engine.views.kinds import RECENT
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import INLINED, INNER, bind_with, local_counters
+from strads.engine.views.types import INNER, UNCOUNTED, bind_with, local_counters
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
 
@@ -141,7 +141,7 @@ def _make_fetch(fetching: Task | None) -> Any:
     body, constructors = fetching
     bind, size = bind_with(constructors), RECENT * len(constructors)
 
-    @njit(error_model="numpy", **INLINED)
+    @njit(error_model="numpy", **UNCOUNTED)
     def fetch(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
         """Fetch the rows of the task at a `position`, in `job` on `lane`; `indices`, `storages`: see `make_worker`."""
         recent, drawn = local_counters(size), local_counters(DRAW_STATE)
@@ -164,7 +164,7 @@ def _make_run_job(
     if fetching is not None:
         return _make_run_job_fetching(body, bind, fastmath, _make_fetch(fetching))
 
-    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
 
@@ -179,7 +179,7 @@ def _make_run_job(
             drawn[0] = 0
             body(index, *bind(storages, (position, job, lane, job, index, drawn)))
 
-    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def run_short_tasks(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As `run_job`, in strides, of which LLVM may vectorize the tasks."""
         _claim(claiming, job)
@@ -196,7 +196,7 @@ def _make_run_job(
 
 
 def _make_run_job_fetching(body: Any, bind: Any, fastmath: bool | set[str], fetch: Any) -> Any:
-    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As in `_make_run_job`, but fetch the rows of tasks that are `ahead`, where that is faster."""
         _claim(claiming, job)
@@ -221,7 +221,7 @@ def _make_run_job_fetching(body: Any, bind: Any, fastmath: bool | set[str], fetc
 def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastmath: bool | set[str], *_: Any) -> Any:
     bind = bind_with(constructors)
 
-    @njit(fastmath=fastmath, error_model="numpy", **INLINED)
+    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As in `_make_run_job`, but each task takes its locks (`locking`) and claims its rows by itself.
 
@@ -268,7 +268,7 @@ def make_worker(
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath, short, fetching)
 
-    @njit(nogil=True, no_cfunc_wrapper=True)
+    @njit(nogil=True, no_cfunc_wrapper=True, _nrt=False)
     def worker(member, members, pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
         """Take jobs from `pool` and run them; returns at the first empty one if these are `served`.
 

@@ -15,7 +15,7 @@ from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
 from strads.engine.views.indices import item_of, set_item_of
-from strads.engine.views.types import INLINED, INNER, define_view
+from strads.engine.views.types import INNER, UNCOUNTED, define_view
 
 NO_SUCH_KEY = "a key is not in the map"
 
@@ -38,13 +38,13 @@ def keyed_view(constructor: Any | None) -> Any:
     """Return the constructor of the view of a map, given that of the view of its values (None: the storage itself)."""
     if constructor is None:
 
-        @njit(**INLINED)
+        @njit(**UNCOUNTED)
         def plain(storage, context):  # type: ignore[no-untyped-def]
             return make_keyed((storage.inner, storage.keys, storage.starts, storage.shift))
 
         return plain
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def composed(storage, context):  # type: ignore[no-untyped-def]
         inner = constructor(storage.inner, context)
         return make_keyed((inner, storage.keys, storage.starts, storage.shift))

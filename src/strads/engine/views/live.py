@@ -24,7 +24,18 @@ from strads.engine.views.kinds import (
 from strads.engine.views.near import near_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import DRAWN, HOLDER, INDEX, INLINED, JOB, LANE, PLAN_POSITION, constant_item, replica_of
+from strads.engine.views.types import (
+    DRAWN,
+    HOLDER,
+    INDEX,
+    INLINED,
+    JOB,
+    LANE,
+    PLAN_POSITION,
+    UNCOUNTED,
+    constant_item,
+    replica_of,
+)
 
 
 class Replicated(NamedTuple):
@@ -66,30 +77,30 @@ class Offsets(NamedTuple):
     rows: int  # number of offsets
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
     """View a ragged table, given its values and offsets."""
     return make_ragged((storage[0], storage[1]))
 
 
-@njit(**INLINED)
+@njit(**INLINED)  # Numba takes the array that it returns for a new one
 def replica_view(storage, context):  # type: ignore[no-untyped-def]
     """View the lane's replica."""
     return replica_of(storage.data, context[LANE], storage.rows)
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _offsets_view(storage, context):  # type: ignore[no-untyped-def]
     return make_offsets((storage.ends, context[PLAN_POSITION], context[INDEX], storage.rows))
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
     """Add to the job's own total, so that the sum does not depend on timing."""
     return make_accumulating((storage, context[JOB]))
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _random_view(storage, context):  # type: ignore[no-untyped-def]
     return make_random((storage[0], storage[1], np.uint64(context[INDEX]), context[DRAWN]))
 
@@ -97,23 +108,23 @@ def _random_view(storage, context):  # type: ignore[no-untyped-def]
 def _plain_views(checks: bool | None) -> dict[Role, Any]:
     """Return the constructors for dense tables; `checks` is True or None."""
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def checked(storage, context):  # type: ignore[no-untyped-def]
         return make_checked((storage, checks))
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def checked_replica(storage, context):  # type: ignore[no-untyped-def]
         return make_checked((replica_of(storage.data, context[LANE], storage.rows), checks))
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
         return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def segmented(storage, context):  # type: ignore[no-untyped-def]
         return make_segmented((storage.data, storage.shift[context[PLAN_POSITION]], storage.rows, checks))
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         return make_guarded(
@@ -139,12 +150,12 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 def _ragged_views(checks: bool | None) -> dict[Role, Any]:
     """Return the constructors for ragged tables, whose view always checks row indices."""
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
         data = make_ragged((storage.data[0], storage.data[1]))
         return make_aligned((data, context[PLAN_POSITION], storage.rows, checks))
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
         data = make_ragged((s.data[0], s.data[1]))

@@ -28,7 +28,7 @@ from strads.engine.views.live import ragged_view
 from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import DRAW_STATE, make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED, bind_with, local_counters
+from strads.engine.views.types import UNCOUNTED, bind_with, local_counters
 from strads.schedule.passes.prefetch import prefetch_rows
 
 _AHEAD = 128  # tasks by which data are fetched that tasks read in turn
@@ -61,28 +61,28 @@ class Scratch(NamedTuple):
     slots: Any
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
     """View an accumulator whose `add` does nothing."""
     return make_ignoring((storage,))
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _dense(data):  # type: ignore[no-untyped-def]
     return data
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _ragged(data):  # type: ignore[no-untyped-def]
     return make_ragged((data[0], data[1]))
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _silent(tag):  # type: ignore[no-untyped-def]
     return np.uint8(tag | SILENT)
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _loud(tag):  # type: ignore[no-untyped-def]
     """Return the tag of a logged table, such that the compiler can omit the test for `SILENT` in each task."""
     return np.uint8(tag & (SILENT - 1))
@@ -92,7 +92,7 @@ def _loud(tag):  # type: ignore[no-untyped-def]
 def _ghost_view(make: Any, data_of: Any, tag_of: Any, number: int) -> Any:
     place = RECENT * number
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def view(storage, context):  # type: ignore[no-untyped-def]
         s = storage
         return make((data_of(s.data), tag_of(s.tag), s.rows, s.tags, context[0], context[3], place, s.fill))
@@ -104,7 +104,7 @@ def _ghost_view(make: Any, data_of: Any, tag_of: Any, number: int) -> Any:
 def _scratch_view(data_of: Any, tag_of: Any, number: int) -> Any:
     place = RECENT * number
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def view(storage, context):  # type: ignore[no-untyped-def]
         s = storage
         log = tag_of(s.tag), s.rows, s.tags, context[0], context[3], place
@@ -133,7 +133,7 @@ def recording_view(
     return keyed_view(constructor) if keyed else constructor
 
 
-@njit(**INLINED)
+@njit(**UNCOUNTED)
 def _random_view(storage, context):  # type: ignore[no-untyped-def]
     return make_random((storage[0], storage[1], np.uint64(context[1]), context[2]))
 
@@ -157,7 +157,7 @@ def _one_after_the_other(bodies: Sequence[Any]) -> Any:
     several = len(others) > 1
     before = _one_after_the_other(others) if several else others[0]
 
-    @njit(**INLINED)
+    @njit(**UNCOUNTED)
     def both(index, drawn, *arguments):  # type: ignore[no-untyped-def]
         if several:
             before(index, drawn, *arguments)
@@ -186,7 +186,7 @@ def make_recorder(
     body = _one_after_the_other(bodies) if several else bodies[0]
     size = RECENT * len(constructors)
 
-    @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")  # the body checks its own indices
+    @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy", _nrt=False)  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]
         """Record the tasks from `first` on; `start`, `step`, `values`, `state` and `counts` are described above."""
         logged = local_counters(2)  # accesses so far, and before this task

@@ -13,8 +13,11 @@ from numba.extending import intrinsic, make_attribute_wrapper, models, register_
 from numba.np.arrayobj import populate_array
 
 # Options of functions called only from compiled code: interpreter wrappers would take a third of compile time.
-INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Whether references to arrays are counted (`_nrt`) is inherited from the caller unless it is given.
+INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
 INLINED = {**INNER, "forceinline": True}
+# Of functions that allocate no arrays and return none but the caller's: counting would be a quarter of the code.
+UNCOUNTED = {**INLINED, "_nrt": False}
 
 # Items of the context of a task in a run; see `live`.
 PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
@@ -142,7 +145,9 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
                 value = _borrow(context, builder, storage, builder.extract_value(args[0], position))
                 if constructor is not None:
                     call = views[position](storage, context_value)
-                    value = context.compile_internal(builder, constructor.py_func, call, [value, task])
+                    construct = context.get_function(types.Dispatcher(constructor), call)
+                    context.add_linking_libs(getattr(construct, "libs", ()))
+                    value = construct(builder, [value, task])
                 values.append(value)
             return context.make_tuple(builder, result, values)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import scipy.io
-import umap.umap_ as peer
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
@@ -44,6 +43,8 @@ def trustworthiness(points: np.ndarray, found: np.ndarray) -> float:
 
 def measure(name: str, points: np.ndarray, epochs: int, rounds: int) -> None:
     """Print seconds and trustworthiness of both sides, and their ratio."""
+    import umap.umap_ as peer  # takes seconds, and `--help` does without
+
     points = points.astype(np.float32)
     graph, *_ = peer.fuzzy_simplicial_set(points, K, np.random.RandomState(0), "euclidean")
     graph = graph.tocsr()

@@ -170,6 +170,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--latency", type=float, default=0.002, help="of messages between nodes, seconds")
     options = parser.parse_args()
+    if options.documents is not None and not options.documents.is_file():
+        parser.error(f"{options.documents}: no such file")
     documents, vocabulary = planted_documents() if options.documents is None else read_documents(options.documents)
     parts, tokens = deal(documents, options.workers), len(documents.words)
     with strads.init("threads", nodes=options.nodes, threads=1, latency=options.latency):

@@ -136,6 +136,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--latency", type=float, default=0.002, help="of messages between nodes, seconds")
     options = parser.parse_args()
+    if options.ratings is not None and not options.ratings.is_file():
+        parser.error(f"{options.ratings}: no such file")
     ratings = planted_ratings() if options.ratings is None else read_ratings(options.ratings)
     parts, (W0, H0) = deal(ratings, options.workers), starting_factors(ratings)
     with strads.init("threads", nodes=options.nodes, threads=1, latency=options.latency):

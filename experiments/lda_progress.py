@@ -21,7 +21,7 @@ from strads.models.topics.priors import Priors
 from strads.models.topics.training import TopicTraining
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from _reviews import imdb_corpus
+from _reviews import REVIEWS, imdb_corpus
 
 Curve = list[tuple[float, float]]  # log-likelihood per token and s-error of each iteration
 
@@ -60,6 +60,8 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--iterations", type=int, default=100)
     options = parser.parse_args()
+    if not REVIEWS.is_file():
+        parser.error(f"{REVIEWS}: no such file; it has the labelled IMDB reviews (Maas et al. 2011), one a line")
     corpus, priors = imdb_corpus(), Priors(np.full(options.topics, 0.1), 0.01)
     shown = [i - 1 for i in (1, 2, 5, 10, 20, 50, 100, 200, 500) if i <= options.iterations]
     print(

@@ -53,6 +53,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--steps", type=float, nargs="+", default=STEPS)
     options = parser.parse_args()
+    if not options.ratings.is_file():
+        parser.error(f"{options.ratings}: no such file; name one with --ratings")
     ratings = movielens(options.ratings)
     rng = np.random.default_rng(1)
     W, H = (rng.normal(0, 0.1, (int(ratings[name].max()) + 1, RANK)).astype(np.float32) for name in ("user", "item"))

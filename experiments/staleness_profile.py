@@ -44,6 +44,8 @@ def main() -> None:
     parser.add_argument("--jitter", type=float, default=Setting.jitter, help="σ of the logarithm of computing times")
     parser.add_argument("--latency", type=float, default=Setting.latency, help="of a message, seconds")
     options = parser.parse_args()
+    if options.ratings is not None and not options.ratings.is_file():
+        parser.error(f"{options.ratings}: no such file")
     setting = Setting(
         ratings_of(options.ratings),
         options.workers,

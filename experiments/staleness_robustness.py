@@ -66,6 +66,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--clock-seconds", type=float, default=0.1, help="imitated computing time")
     options = parser.parse_args()
+    if options.ratings is not None and not options.ratings.is_file():
+        parser.error(f"{options.ratings}: no such file")
     setting = Setting(
         ratings_of(options.ratings),
         options.workers,

@@ -61,6 +61,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=25.0, help="of each run")
     parser.add_argument("--clock-seconds", type=float, default=0.2, help="imitated computing time")
     options = parser.parse_args()
+    if options.ratings is not None and not options.ratings.is_file():
+        parser.error(f"{options.ratings}: no such file")
     setting = Setting(
         ratings_of(options.ratings),
         options.workers,

@@ -54,7 +54,10 @@ def main() -> None:
     """Print a histogram for each λ."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--genes", type=Path, default=GENES)
-    X, y = genes(parser.parse_args().genes)
+    options = parser.parse_args()
+    if not options.genes.is_file():
+        parser.error(f"{options.genes}: no such file; name one with --genes")
+    X, y = genes(options.genes)
     largest = float(np.abs(y @ X).max())
     for share in SHARES:
         updates = updates_until_converged(Lasso(X, y, share * largest))

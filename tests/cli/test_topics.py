@@ -84,3 +84,18 @@ def test_what_is_refused(strads: Strads, run: Path, files: Path, tmp_path: Path)
     assert "holds a MatrixFactorization: this command needs a model of LatentDirichletAllocation" in done.stderr
     done = strads("recommend", run)
     assert "holds a LatentDirichletAllocation: this command needs a model of MatrixFactorization" in done.stderr
+
+
+def test_topics_without_words_have_no_coherence(strads: Strads, tmp_path: Path) -> None:
+    data = tmp_path / "few.txt"
+    data.write_text("red green\nred green\nred green\n")
+    options = ("--topics", 8, "--iterations", 20, "--min-df", 1, "--max-df", "1.0")
+    assert strads("train", "lda", "--data", data, "--out", tmp_path / "run", *options).returncode == 0
+    done = strads("evaluate", tmp_path / "run", "--data", data)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = dict(line.split("\t") for line in done.stdout.splitlines()[1:])
+    coherence = LatentDirichletAllocation.load(tmp_path / "run" / "model.npz").coherence(["red green"])
+    known = coherence[~np.isnan(coherence)]
+    assert 0 < int(found["topics_without_coherence"]) == len(coherence) - len(known)
+    assert ("coherence" in found) == (len(known) > 0)
+    assert all(value != "nan" for value in found.values())

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from strads.errors import InputError
 from strads.models import Corpus, LatentDirichletAllocation
 from strads.models.corpora.uci_bag_of_words import looks_like_uci
@@ -23,6 +25,15 @@ def read_known_documents(model: LatentDirichletAllocation, data: Path, vocab: Pa
 
 
 def quality_of_topics(model: LatentDirichletAllocation, documents: Corpus, words: int) -> dict[str, float]:
-    """Return the perplexity of documents, and the mean coherence of topics by that many words of each."""
-    coherence = float(model.coherence(documents, words).mean())
-    return {"perplexity": model.perplexity(documents), "coherence": coherence}
+    """Return the perplexity of documents, and the mean coherence of topics by that many words of each.
+
+    Topics of fewer than two words have no coherence; their number is returned if there are any.
+    """
+    figures = {"perplexity": model.perplexity(documents)}
+    coherence = model.coherence(documents, words)
+    unknown = np.isnan(coherence)
+    if not unknown.all():
+        figures["coherence"] = float(coherence[~unknown].mean())
+    if unknown.any():
+        figures["topics_without_coherence"] = int(unknown.sum())
+    return figures

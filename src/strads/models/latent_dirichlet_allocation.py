@@ -353,7 +353,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def coherence(self, X: Any, n: int = 10) -> NDArray[np.float64]:
         """Return the coherence of each topic: the mean NPMI of its best `n` words in documents, from −1 to 1.
 
-        Higher is better. `X` is as in `transform`; documents other than those of the training tell more.
+        Higher is better; NaN for a topic of fewer than two words. `X` is as in `transform`; documents other than those
+        of the training tell more.
         """
         self._check_fitted()
         check_whole_number("n", n, least=2, what="a whole number of words")

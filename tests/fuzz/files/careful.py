@@ -165,6 +165,7 @@ def npz(content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def sparse_npz(content: bytes) -> np.ndarray:
     try:
-        return np.asarray(scipy.sparse.load_npz(io.BytesIO(content)).toarray(), np.float64)
+        found = scipy.sparse.load_npz(io.BytesIO(content))
+        return np.asarray(found.astype(np.float64).toarray())  # SciPy makes no dense array of half precision
     except Exception as error:
         raise MalformedError(str(error)) from error

@@ -84,7 +84,7 @@ class BodyAnalysis:
     weights
         Number of a group → the table of weights that are used for it.
     nonnegative
-        Variables of the source that are certainly not negative wherever they are used as indices, if the given numbers are
+        Variables of the source that, as indices, are certainly not negative if the given numbers are
         in `0..SMALL - 1`: the loop index, tables, which the body does not write, and scalars.
     with_outcomes
         The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.

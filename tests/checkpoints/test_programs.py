@@ -42,6 +42,7 @@ def crash_after(monkeypatch, count):
     monkeypatch.setattr(Session, "perform", counted)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_saved_before_their_first_operator(name, tmp_path, monkeypatch):
     """As on Ray, where what is new to an operator must survive the nodes that run it."""

@@ -114,6 +114,7 @@ def test_mpiexec_needs_no_options(files: Path, alone: Path, tmp_path: Path, proc
     assert f"{processes} nodes of" in done.stdout
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_mpiexec_info_and_version() -> None:
     done = under_mpi(2, "info")
@@ -170,6 +171,7 @@ def test_interrupting_mpiexec_saves_what_was_learnt(files: Path, tmp_path: Path,
     assert MatrixFactorization.load(tmp_path / "model.npz").n_iter_ == run["model_epoch"] <= run["epochs"]
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_interrupting_the_driver_alone_leaves_time_for_everything(files: Path, tmp_path: Path) -> None:
     job = training_for_long(files, tmp_path, 2)

@@ -8,6 +8,7 @@ from launching import needs_mpi, run_under_mpi
 pytestmark = needs_mpi
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "every"), [(2, 8), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
 )

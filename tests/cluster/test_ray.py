@@ -90,6 +90,7 @@ def wait_for_ever(node: Node) -> None:
 # -- the same as on every backend --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tests",
     [
@@ -149,6 +150,7 @@ def test_thousands_of_messages_keep_their_order_in_both_directions(pair):
     assert pair.run(program) == [True, True]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("nbytes", [99_000, 300_001, 3_000_000, 50_000_000])
 def test_large_messages_and_puts(pair, nbytes):
     def program(node: Node) -> bool:
@@ -276,6 +278,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
 # -- start and end -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_connection_of_the_user_stays(machines):
     script = """
         import logging, ray, strads
@@ -345,6 +348,7 @@ def test_an_interrupt_stops_the_nodes_which_can_be_used_again():
     assert finish(driver, 30) == "interrupted [2, 2]\n"
 
 
+@pytest.mark.slow
 def test_sigterm_writes_a_last_snapshot(tmp_path):
     script = """
     import sys, strads

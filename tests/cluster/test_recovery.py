@@ -47,6 +47,7 @@ def finished(folder, program, *arguments):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rank"), [("loops", 0), pytest.param("lda", 1, marks=pytest.mark.slow)])
 def test_a_killed_actor_is_replaced(name, rank, tmp_path):
     done = finished(tmp_path, PROGRAM, name, str(tmp_path / "checkpoint"), str(rank))

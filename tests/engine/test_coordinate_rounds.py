@@ -53,6 +53,7 @@ def objective(model):
     return total_loss(model.rows.datafit, model.rows.predictor) + L1 * np.abs(w).sum() + 0.5 * L2 * w @ w
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "loss"),
     [
@@ -91,6 +92,7 @@ def test_one_at_a_time_is_coordinate_descent(kind):
     assert (w != 0.0).any()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_each_logistic_step_lets_the_objective_fall(kind, scale):

@@ -45,6 +45,7 @@ def run(body, *, indices=TASKS, calls=2, **options):
     return stats, tables[2].to_numpy().copy(), moved.value
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [relax, relax_and_sum])
 def test_the_result_is_the_same_on_threads_and_nodes(body):
     with strads.init(threads=1):
@@ -78,7 +79,7 @@ def pull(k, ends, weights, x):
     x[k] = 0.5 * x[k] + weights[k] * total
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("strategy", ["auto", "colouring"])
 @pytest.mark.parametrize(
     "indices", [range(TASKS - 1, -1, -1), range(1, TASKS, 2), range(TASKS - 2, 0, -3), range(9, 90)]
@@ -107,6 +108,7 @@ def count_and_relax(k, starts, ends, labels, x, counts):
     counts[labels[k]] += 1
 
 
+@pytest.mark.slow
 def test_counters_beside_a_mesh_are_copied_on_nodes_too():
     found = []
     for nodes, threads in ((1, 1), (1, 2), (2, 1), (3, 1)):

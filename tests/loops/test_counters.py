@@ -227,7 +227,7 @@ def test_scalars_count_if_they_are_signed_integers(of):
 @pytest.mark.nodes
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u1"])
 @pytest.mark.parametrize(("body", "data", "table"), COUNTING, ids=name_of)
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_the_result_is_that_of_the_loop(runtime, body, data, table, dtype):
     indices = np.random.default_rng(3).integers(0, 10, TASKS)
     if data.fields:

@@ -192,6 +192,7 @@ def in_place(k, u, v, n):
         v[x, y, z] += u[x, y, z]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_elements_of_tables_of_three_and_four_dimensions(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SMALLEST_PART", 128)

@@ -65,7 +65,7 @@ def problem(name):
     return ways, 500, (strads.readonly(strads.dvector(np.array([1, 5, 10, 25]))), strads.dvector(count))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("strategy", ["auto", "wavefront", "sequential"])
 @pytest.mark.parametrize("name", ["stencil", "forward", "game", "ways"])
@@ -270,6 +270,7 @@ def margin(k, p, E, R, loss):
         loss.add(1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wide", [8, 12, 5])
 def test_rows_of_another_table_that_are_as_long_or_not(wide):
     rng = np.random.default_rng(0)

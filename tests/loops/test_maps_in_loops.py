@@ -174,6 +174,7 @@ def length(k, m, empty, x):
     x[k] = len(m) + len(empty)
 
 
+@pytest.mark.slow
 def test_length_and_empty_maps():
     x = strads.dvector.zeros(3, "i8")
     m, empty = zeros([4, 5, 6]), strads.dmap()

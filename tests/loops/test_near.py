@@ -116,7 +116,7 @@ def arguments(tasks=TASKS):
     return pairs, U, C, strads.random(3), strads.weights(np.arange(ITEMS) % 5)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_result_is_that_of_the_recorded_order(body):
     given = arguments()
@@ -132,7 +132,7 @@ def totals(body, calls=6, tasks=TASKS, **options):
     return np.concatenate([given[1].to_numpy(), given[2].to_numpy()])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_same_bits_for_any_number_of_threads_and_in_the_interpreter(body):
     expected = totals(body, threads=1)

@@ -116,6 +116,7 @@ def changing_third_index(k, X, C):
     C[k, 1, X[k]] += 1
 
 
+@pytest.mark.slow
 @in_its_own_process(60)
 def test_a_third_index():
     C = strads.dvector(np.arange(40 * 2 * 3).reshape(40, 2, 3))

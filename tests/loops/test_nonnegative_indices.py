@@ -66,6 +66,7 @@ def tables_of(columns, dtype="i8"):
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("order", ["any", pytest.param("sequential", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("body", BODIES)
 @in_its_own_process(120)
@@ -113,6 +114,7 @@ def of_chosen(k, A, B, T, W, x):
             x[k] += 1.0
 
 
+@pytest.mark.slow
 @in_its_own_process(120)
 def test_ranges_that_begin_below_zero_in_a_loop_that_is_checked_in_the_run():
     T, W = strads.dvector(np.arange(20) % 4), strads.dvector(np.ones((30, 4)))

@@ -199,6 +199,7 @@ def on_one_machine() -> dict[str, list[bytes]]:
         return {name: loop() for name, loop in LOOPS.items()}
 
 
+@pytest.mark.few(4)
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_same_bits_on_any_number_of_nodes(on_one_machine, runtime, name):
@@ -340,6 +341,7 @@ def test_rows_come_home_after_a_failure(runtime):
     np.testing.assert_array_equal(H.to_numpy()[:, 1], np.bincount(data["item"], minlength=400))
 
 
+@pytest.mark.slow
 def test_recorded_order_is_a_serial_order(request):
     with strads.init("threads", nodes=3, threads=1):
         ratings = strads.dvector(ratings_of(400, 60, 30))

@@ -79,7 +79,7 @@ def expected(program: str) -> str:
     return found[1]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @needs_mpi
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
 def test_mpi(program, expected, processes):

@@ -156,7 +156,7 @@ def tables():
     return first, second, strads.dvector(rng.integers(0, 4, 500))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", KNOWN, ids=lambda body: body.__name__)
 def test_is_recorded_once_for_all_values(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is not None
@@ -365,7 +365,7 @@ def only_recursion(k, A, B, W):
     recursive(W, A[k], 3)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [counted_by_a_flag, alias_and_recursion, only_recursion], ids=lambda b: b.__name__)
 def test_loops_left_by_an_edge_and_functions_that_call_themselves(body, tables):
     facts = analyse_body(body, [VALUES] * 3)

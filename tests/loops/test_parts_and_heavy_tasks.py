@@ -31,6 +31,7 @@ def from_ragged_rows(k, R, A, W):
         W[(k + i) % len(W)] += row[i] * A[k]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @given(start=st.integers(-4, 8), stop=st.integers(30, ROWS), step=st.integers(1, 3), seed=st.integers(0, 99))
 @settings(max_examples=15)
@@ -127,6 +128,7 @@ def blocks_that_are_stored(k, a, b, P, V):
     P[b[k], 1] = V[k % len(V)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [pairs_item_by_item, one_filter, blocks_that_are_stored])
 @given(seed=st.integers(0, 99))
 @settings(max_examples=10)

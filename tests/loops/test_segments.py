@@ -85,7 +85,7 @@ def test_segments_are_seen():
     assert not analyse_body(of_the_row_before, [VALUES] * 4).segments
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i8"])
 @pytest.mark.parametrize("strategy", ["components", "auto"])

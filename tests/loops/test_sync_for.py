@@ -20,6 +20,7 @@ def losses(rules, epochs=4, rows=600, **options):
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("recon", [False, True])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_bsp_is_its_definition_to_the_last_bit(workers, recon):
@@ -33,6 +34,7 @@ def test_bsp_is_its_definition_to_the_last_bit(workers, recon):
     assert w.to_numpy().tobytes() == expected.tobytes()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("recon", [False, True])
 def test_bsp_has_the_same_bits_on_any_threads_and_nodes(recon):
     found = set()
@@ -55,6 +57,7 @@ def test_logistic_regression_converges_as_the_sequential_loop_does(rules):
     assert sequential[3] - 0.02 < found[3] < sequential[1] + 0.02
 
 
+@pytest.mark.slow
 @given(
     lengths=st.lists(st.integers(0, 9), min_size=1, max_size=40),
     size=st.integers(1, 12),
@@ -120,6 +123,7 @@ def test_tables_may_be_used_as_a_whole():
     assert np.allclose(w.to_numpy(), [1.0, -2.0, 3.0, 0.5], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_several_tables_maps_and_records_in_one_body():
     def visit(batch, prices, spent, items):
         for i in range(len(batch)):

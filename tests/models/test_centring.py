@@ -29,6 +29,7 @@ def with_a_time_stamp(samples=300, spread=1.0):
     return np.c_[X, 1.76e9 + spread * stamp], np.c_[X, stamp], y
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", [None, CoordinateDescent("cyclic", concurrency=1)])
 def test_lasso_of_a_time_stamp(form, solver):

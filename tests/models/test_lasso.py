@@ -400,6 +400,7 @@ def test_new_parameters_do_not_change_what_was_fitted():
     assert np.array_equal(model.predict(X), before)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_save_and_load(tmp_path, dtype):
     frame = pd.DataFrame(X.astype(dtype), columns=[f"gene {j}" for j in range(30)])

@@ -90,6 +90,7 @@ def test_files(tmp_path):
     assert loaded.predict(X).tobytes() == model.predict(X).tobytes()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("alpha", "features"), [(0.0, 30), (0.1, 30), (0.1, 300)])

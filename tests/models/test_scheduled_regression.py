@@ -49,7 +49,7 @@ def test_there_may_be_many_looks(monkeypatch):
     assert solve(elastic_net(X, y, False), "cyclic", tol=-1.0, max_iter=20).progress.iteration == 20
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @given(st.integers(0, 1000), st.booleans(), st.sampled_from([np.float32, np.float64]))
@@ -92,7 +92,7 @@ def test_threads_do_not_change_the_bits(loss, monkeypatch):
     assert found[0] == found[1]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("schedule", ["priority", "resting", "violation", "cyclic"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -8,7 +8,7 @@ from one_seed.places import Place, hashes
 
 
 @needs_mpi
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_threads_and_processes_find_the_same_bits(name):
     places = Place("threads", 1, 3), Place("mpi", 2, 1)

@@ -35,7 +35,7 @@ def make(kind, count, concurrency, seed, *, checked=False, first=5):
     return KINDS[kind](range(first, first + count), concurrency, **options)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 1000), st.booleans(), st.data())
 @settings(max_examples=60)

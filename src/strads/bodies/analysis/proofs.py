@@ -127,9 +127,8 @@ def _nonnegative(inlined: Inlined, flow: Dataflow, written: frozenset[int]) -> d
     of_places: dict[Variable, list[Magnitude | None]] = {}
     for name, variable in inlined.indices.items():
         value = flow.final(name)
-        reason = (
-            None if value.size is not None and value.size[0] == "constant" else natural(value)
-        )  # it has a literal type
+        is_literal = value.size is not None and value.size[0] == "constant"
+        reason = None if is_literal else natural(value)
         if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
             reason = None
         of_places.setdefault(variable, []).append(reason)

@@ -12,6 +12,7 @@ from numba.core.untyped_passes import IRProcessing
 
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
+from strads.bodies.arrays_like_rows import ArraysLikeRows
 from strads.bodies.compile_errors import check_names
 from strads.bodies.held_rows import held_rows_of
 from strads.bodies.literals import SingleLiterals
@@ -63,6 +64,8 @@ def compile_function(
     if outcomes:
         safety = safety_with(frozenset(outcomes.items()))
     passes = [safety]
+    if records:
+        passes.append(ArraysLikeRows)
     if tables:
         passes.append(held_rows_of(plain_function(function).__code__, tables))
     if unsigned:

@@ -161,9 +161,9 @@ class LoopProgram:
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
-        seen = [a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed]
-        decided = self.is_certain(bound) or self.facts.outcomes
-        return bool(decided) and all(argument.can_be_ghost for argument in seen)
+        seen = {p: a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed}
+        decided = (self.is_certain(bound) or self.facts.outcomes) and self.facts.arrays.isdisjoint(seen)
+        return bool(decided) and all(argument.can_be_ghost for argument in seen.values())
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the fastest recorder that the body allows, or raise `CompileError`; compiling again is free."""

@@ -92,6 +92,8 @@ class Effects:
         Arguments that an operation without a rule may write.
     escapes
         Tables that are used other than row by row.
+    arrays
+        Tables of which rows are used as arrays, other than number by number.
     near
         Tables of which `near` draws rows, with the table of weights, or None.
     allocates
@@ -105,5 +107,6 @@ class Effects:
     writes: dict[int, int] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
+    arrays: set[int] = field(default_factory=set)
     near: set[tuple[int, int | None]] = field(default_factory=set)
     allocates: bool = False

@@ -28,6 +28,8 @@ class BodyAnalysis:
     by_element
         Written tables of numbers with one-axis rows of which it accesses a few elements T[i, j], all of them fixed:
         none in a loop, and no rows.
+    arrays
+        Tables of which rows are used as arrays, not number by number: recording it takes their numbers.
     scattered
         Written tables of which it accesses only elements T[i, j] with a last index that is read from a table.
     streamed
@@ -95,6 +97,7 @@ class BodyAnalysis:
     segments: Mapping[int, int]
     offsets: frozenset[int]
     by_element: frozenset[int]
+    arrays: frozenset[int]
     streamed: frozenset[int]
     deciding: frozenset[int]
     volatile: frozenset[int]

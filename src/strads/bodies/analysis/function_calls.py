@@ -78,7 +78,7 @@ class FunctionCalls(Evaluation):
         """Return the value of a function that computes something from all its arguments."""
         memory = self._memory
         for value in everything:
-            memory.escape(value)
+            memory.escape(value, needs_numbers=effect is not Effect.ALLOCATE_LIKE)
         target = self._target(function, arguments, keywords)
         sources = self._all([value for value in everything if value is not target])
         if FLOAT in sources and not calls.keeps_value(function):

@@ -440,10 +440,12 @@ class Memory:
                     )
                     self.effects.accesses.add(access)
 
-    def escape(self, value: Value) -> None:
-        """Record that tables are used other than row by row."""
+    def escape(self, value: Value, *, needs_numbers: bool = True) -> None:
+        """Record that tables are used other than row by row, and rows, if it `needs_numbers`, other than by number."""
         if value.segment is None:
             self.effects.escapes |= {part.argument for part in parts(value) if part.whole}
+        if needs_numbers:
+            self.effects.arrays |= {part.argument for part in parts(value) if not part.whole and part.depth != 0}
         for item in value.items or ():
             self.escape(item)
 

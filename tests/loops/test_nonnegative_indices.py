@@ -193,14 +193,24 @@ def test_what_is_known():
     assert known_of(gather, P, J, T, x) == {LOOP_INDEX, ("content", 0, None), ("content", 1, None)}
     assert known_of(by_scalar, 1, 0, T, x) >= {LOOP_INDEX, ("argument", 0), ("argument", 1)}
     assert known_of(subtract, J, T, x) == {LOOP_INDEX}, "differences may be negative"
-    assert known_of(by_offset, J, T, x) == {LOOP_INDEX, ("content", 0, None)}
+    assert known_of(by_offset, J, T, x) == {LOOP_INDEX}, "numbers that a loop adds up may be large"
+    assert known_of(by_place, J, T, x) == {LOOP_INDEX, ("content", 0, None), ("axis", 0, 0)}
 
 
 def by_offset(k, J, T, x):
     p = J[k]
     while p < J[k + 1]:
-        x[k] += T[(p + 1) * 2 - 2 + k] if T[p] < 0.0 else T[p]
+        x[k] += T[p]
         p += 1
+
+
+def by_place(k, J, T, x):
+    best = 0
+    for i, j in enumerate(J):
+        for _ in range(2):
+            if T[j] > T[i + best]:
+                best = j
+    x[k] += T[best]
 
 
 # Compiled integers wrap around, as NumPy's do.
@@ -245,12 +255,28 @@ def long_range(k, J, T, x):
         x[k] += T[(i * 7) % len(T)]
 
 
+def counted_too_far(k, J, T, x):
+    i = J[k] * 0 + 3
+    for _ in range(479615345916448342):  # which takes no time: 1000 * that is 26 * 2 ** 64 - 16
+        i += 1000
+    if i < 0:
+        x[k] += T[i]
+
+
 def picked_from_a_tuple(k, J, T, x):
     x[k] += (1, 2.5, 3)[PLACES[1]] + T[PLACES[1]]
 
 
 PLACES = 0, 1
-_OVERFLOWING = [linear_congruential, hashed_index, hashed_text, added_before_multiplied, added_in_a_loop, long_range]
+_OVERFLOWING = [
+    linear_congruential,
+    hashed_index,
+    hashed_text,
+    added_before_multiplied,
+    added_in_a_loop,
+    long_range,
+    counted_too_far,
+]
 
 
 @pytest.mark.parametrize("body", [*_OVERFLOWING, picked_from_a_tuple])
@@ -295,3 +321,13 @@ def leaf(k, T, x):
 def test_a_function_that_calls_another_one_of_the_same_code():
     body = body_calling(body_calling(leaf))
     assert run_or_refuse(50, body, strads.dvector(np.arange(101.0)), strads.dvector.zeros(2)) is None
+
+
+def by_tuple(k, J, x):
+    place = (J[k],)
+    x[place] += 1.0
+
+
+def test_a_tuple_of_one_index():
+    J = strads.dvector(np.arange(20) % 7 - 3)
+    assert run_or_refuse(20, by_tuple, J, strads.dvector(np.zeros(7))) is None

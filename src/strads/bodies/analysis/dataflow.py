@@ -4,6 +4,7 @@ A value depends on its operands, and on the branches that determine whether, and
 variable that is live after a loop depends on the loop's exit condition. Anything that no rule covers is `OPAQUE`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join,
 from strads.bodies.compile_errors import compile_error
 
 _MOST_PASSES = 200
+_MOST_GROWTHS = 4  # of what is assigned in nested loops
 
 
 class Dataflow:
@@ -61,6 +63,7 @@ class Dataflow:
         self._given_turn = given_turn
         self._turns = Turns(self.cfg, blocks)
         self._values: dict[str, Value] = {}
+        self._growths: Counter[str] = Counter()  # of magnitudes of φ nodes
         self._expressions = Expressions(arguments, self.value, memory, numbers)
         self._branches = controlling_branches(self.cfg)
         self._control: dict[int, Sources] = dict.fromkeys(self.blocks, NOTHING)
@@ -175,12 +178,21 @@ class Dataflow:
             found = join(found, self._seen_from(block, variable.name))
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
         found = found or Value()
-        before = magnitude(self._values[name]) if name in self._values else None
-        if found.magnitude is not None and before is not None:
-            found = replace(found, magnitude=found.magnitude.widened(before))
+        found = self._widened(found, name)
         if ir.UNDEFINED in node.incoming_values:  # assigned in a loop that may not have run at all
             found = replace(found, below=None, magnitude=None, size=None, sizes=())
         return self._expressions.renamed(found, name).with_sources(sources)
+
+    def _widened(self, value: Value, name: str) -> Value:
+        """Return the value of a φ node without its magnitude if that grows in each turn of a loop.
+
+        However long that takes to overflow: LLVM computes what a loop adds up without running it.
+        """
+        before = magnitude(self._values[name]) if name in self._values else None
+        if before is None or value.magnitude is None or value.magnitude.bits <= before.bits:
+            return value
+        self._growths[name] += 1
+        return replace(value, magnitude=None) if self._growths[name] > _MOST_GROWTHS else value
 
     def _arrival(self, block: int) -> Sources:
         """What determines from which predecessor the current block is reached."""

@@ -12,12 +12,10 @@ from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
-    COUNTED_BITS,
     FLOAT,
     NOTHING,
     OPAQUE,
     ROUNDED,
-    SMALL_STEP,
     UNKNOWN,
     Local,
     Magnitude,
@@ -135,17 +133,11 @@ def _magnitude_of_result(function: Any, operands: list[Value]) -> Magnitude | No
     if function is operator.floordiv or (function is operator.rshift and _is_shift(operands[1].constant)):
         return replace(both, bits=left.bits, natural=left.natural) if right.natural else None
     if function is operator.add or function is operator.sub:
-        counts = both.bits == COUNTED_BITS and any(map(_is_step, operands))
         is_natural = both.natural and function is operator.add
-        grows = not counts and (is_natural or not both.natural)
-        return both.of_bits(both.bits + grows, natural=is_natural)
+        return both.of_bits(both.bits + (is_natural or not both.natural), natural=is_natural)
     if function is operator.mul:
         return both.of_bits(left.bits + right.bits, natural=both.natural)
     return None
-
-
-def _is_step(value: Value) -> bool:
-    return type(value.constant) is int and abs(value.constant) <= SMALL_STEP
 
 
 def _is_shift(places: Any) -> bool:

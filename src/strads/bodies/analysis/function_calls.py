@@ -10,7 +10,6 @@ from strads.bodies.analysis import calls
 from strads.bodies.analysis.calls import Effect
 from strads.bodies.analysis.evaluation import Evaluation, identity
 from strads.bodies.analysis.values import (
-    COUNTED_BITS,
     FLOAT,
     MOST_BITS,
     NOT_CONSTANT,
@@ -30,6 +29,7 @@ from strads.bodies.analysis.values import (
 )
 
 _FEW = 4096  # elements of an array for which there is certainly memory
+_OF_A_PRODUCT = 48  # bits of what may be more than a sum of a few numbers of 31 bits and constants
 
 
 class FunctionCalls(Evaluation):
@@ -58,7 +58,7 @@ class FunctionCalls(Evaluation):
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             if effect is Effect.ENUMERATE:
                 below = memory.size(arguments[0]) if len(everything) == 1 else None
-                place = Magnitude(bits=COUNTED_BITS) if len(everything) == 1 else None
+                place = magnitude_below(below) if len(everything) == 1 else None
                 elements = (Value(sources=sources, below=below, magnitude=place), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
         if effect is Effect.ITERATE:
@@ -186,7 +186,7 @@ def _is_small(shape: tuple[Size | None, ...]) -> bool:
 def stop_of(arguments: list[Value]) -> Size | None:
     """Return the upper bound of the numbers of a range, if they are not negative."""
     start = _start_of(arguments)
-    if start is None or start.bits >= COUNTED_BITS:  # whether a product overflows is not looked up
+    if start is None or start.bits >= _OF_A_PRODUCT:  # whether that overflows is not looked up
         return None
     stop = arguments[min(len(arguments), 2) - 1]
     found = stop.size or largest(stop)
@@ -194,6 +194,12 @@ def stop_of(arguments: list[Value]) -> Size | None:
     numbers = start.given | start.limits
     others = {given for given in numbers if found is None or given[1:] != found[1:] or found[0] != "largest"}
     return None if others else found
+
+
+def magnitude_below(size: Size | None) -> Magnitude:
+    """Return the magnitude of a number that is not negative and below a size, if it is known."""
+    found = None if size is None else natural(Value(size=size))
+    return Magnitude(bits=MOST_BITS) if found is None else Magnitude(bits=found.bits, limits=found.given)
 
 
 def magnitude_in_range(arguments: list[Value]) -> Magnitude | None:

@@ -4,16 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from strads.bodies.analysis import calls
-from strads.bodies.analysis.function_calls import FunctionCalls, magnitude_in_range, stop_of
+from strads.bodies.analysis.function_calls import FunctionCalls, magnitude_below, magnitude_in_range, stop_of
 from strads.bodies.analysis.values import (
-    COUNTED_BITS,
     FLOAT,
     NOT_CONSTANT,
     OPAQUE,
     ROUNDED,
     UNKNOWN,
     Local,
-    Magnitude,
     Sources,
     Value,
     is_random,
@@ -125,8 +123,8 @@ class MethodCalls(FunctionCalls):
         for value in operands[1:]:
             memory.escape(value)
         sources = memory.draw(owner) | {OPAQUE}
-        row = Magnitude(bits=COUNTED_BITS)
-        return Value(sources=sources, below=memory.size(arguments[0]), magnitude=row, near=table)
+        rows = memory.size(arguments[0])
+        return Value(sources=sources, below=rows, magnitude=magnitude_below(rows), near=table)
 
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""

@@ -56,8 +56,6 @@ Reference = Part | Local
 
 SMALL = 1 << 31  # what a loop is given is looked up before a run: whether it is in `0..SMALL - 1`
 MOST_BITS = 63
-COUNTED_BITS = 48  # no loop counts further by small steps, in years
-SMALL_STEP = 1024
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,6 @@ class Magnitude:
     def of_bits(self, bits: int, *, natural: bool) -> "Magnitude | None":
         """Return the magnitude of a number of so many bits that is computed from this one; None for too many."""
         return None if bits > MOST_BITS else Magnitude(self.given | self.limits, bits, natural)
-
-    def widened(self, before: "Magnitude | None") -> "Magnitude | None":
-        """Return the magnitude of a variable that a loop changes, which had another one `before`, in fewer turns."""
-        if before is None or self.bits <= before.bits:
-            return self
-        return replace(self, bits=COUNTED_BITS) if self.bits <= COUNTED_BITS else None
 
 
 @dataclass(frozen=True)

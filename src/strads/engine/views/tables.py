@@ -176,6 +176,12 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, (CheckedType, GuardedType, GhostType, GhostRowType, ScratchType)):
         return None
     if isinstance(index, types.BaseTuple):
+        if len(index) == 1:
+
+            def of_one(view, index, value):  # type: ignore[no-untyped-def]
+                view[index[0]] = value
+
+            return of_one
         if isinstance(view, LIVE) and isinstance(view.member("checks"), types.NoneType):
 
             def unchecked(view, index, value):  # type: ignore[no-untyped-def]

@@ -6,7 +6,6 @@ indices have none. Only the index is converted, where it is used: LLVM learns no
 which it could conclude that other results, which may overflow, are not negative.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -48,58 +47,46 @@ def unsigned_indices(variables: frozenset[Variable]) -> type[FunctionPass]:
             function_ir, code = state.func_ir, state.func_id.func.__code__
             names = {name for of, name in variables if of == code}
             for block in function_ir.blocks.values():
-                block.body = list(_converted(block, names))
+                block.body = _converted(block, names)
             return bool(names)
 
     return register_pass(mutates_CFG=False, analysis_only=False)(UnsignedIndices)
 
 
-def _converted(block: Any, names: set[str]) -> Iterator[Any]:
-    """Yield the statements of a block with conversions before those that index."""
+def _converted(block: Any, names: set[str]) -> list[Any]:
+    """Return the statements of a block with conversions before those that index."""
+    converted = list[Any]()
     tuples = dict[str, list[Any]]()  # variables → items of the tuples that they hold
     for statement in block.body:
-        indexed = _indexed(statement)
-        if indexed is not None:
-            holder, container = indexed
-            items = tuples.get(holder.index.name)
-            if items is None and holder.index.name in names:
-                yield from _conversion(block, holder, container, statement.loc)
-            elif items is not None and any(item.name in names for item in items):
-                yield from _conversion_of_items(block, holder, container, items, names, statement.loc)
-        yield statement
+        (holder, container), loc = _indexed(statement), statement.loc
+        items = None if holder is None else tuples.get(holder.index.name)
+        if items is not None and any(item.name in names for item in items):
+            parts = [_as_unsigned(block, converted, container, i, loc) if i.name in names else i for i in items]
+            index = block.scope.redefine("$strads_indices", loc)
+            converted.append(ir.Assign(ir.Expr.build_tuple(parts, loc), index, loc))
+            holder.index = index
+        elif items is None and holder is not None and holder.index.name in names:
+            holder.index = _as_unsigned(block, converted, container, holder.index, loc)
+        converted.append(statement)
         if isinstance(statement, ir.Assign):
             name, value = statement.target.name, statement.value
             tuples = {of: items for of, items in tuples.items() if of != name and all(i.name != name for i in items)}
             if isinstance(value, ir.Expr) and value.op == "build_tuple":
                 tuples[name] = value.items
+    return converted
 
 
-def _indexed(statement: Any) -> tuple[Any, Any] | None:
-    """Return what has the index of a statement, and the container; None for other statements."""
+def _indexed(statement: Any) -> tuple[Any, Any]:
+    """Return what has the index of a statement, and the container; None twice for other statements."""
     if isinstance(statement, ir.SetItem):
         return statement, statement.target
     value = statement.value if isinstance(statement, ir.Assign) else None
-    return (value, value.value) if isinstance(value, ir.Expr) and value.op == "getitem" else None
+    return (value, value.value) if isinstance(value, ir.Expr) and value.op == "getitem" else (None, None)
 
 
-def _conversion(block: Any, holder: Any, container: Any, loc: Any) -> Iterator[Any]:
-    """Yield statements that convert an index, and use the result instead."""
-    converted, function = (block.scope.redefine(name, loc) for name in ("$strads_index", "$strads_unsigned"))
-    yield ir.Assign(ir.FreeVar(0, "unsigned_index", unsigned_index, loc), function, loc)
-    yield ir.Assign(ir.Expr.call(function, (container, holder.index), (), loc), converted, loc)
-    holder.index = converted
-
-
-def _conversion_of_items(
-    block: Any, holder: Any, container: Any, items: list[Any], names: set[str], loc: Any
-) -> Iterator[Any]:
-    """The same for items of a tuple that some `names` hold."""
-    converted = list[Any]()
-    for item in items:
-        part = ir.Expr.getitem(container, item, loc)
-        if item.name in names:
-            yield from _conversion(block, part, container, loc)
-        converted.append(part.index)
-    index = block.scope.redefine("$strads_indices", loc)
-    yield ir.Assign(ir.Expr.build_tuple(converted, loc), index, loc)
-    holder.index = index
+def _as_unsigned(block: Any, statements: list[Any], container: Any, index: Any, loc: Any) -> Any:
+    """Append statements that convert an index, and return the variable with the result."""
+    result, function = (block.scope.redefine(name, loc) for name in ("$strads_index", "$strads_unsigned"))
+    statements.append(ir.Assign(ir.FreeVar(0, "unsigned_index", unsigned_index, loc), function, loc))
+    statements.append(ir.Assign(ir.Expr.call(function, (container, index), (), loc), result, loc))
+    return result

@@ -9,11 +9,9 @@ pytestmark = needs_mpi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("processes", "every"), [(2, 8), *(pytest.param(processes, 1, marks=pytest.mark.slow) for processes in (1, 2, 3))]
-)
+@pytest.mark.parametrize(("processes", "every"), [(2, 8), (1, 1), (2, 1), (3, 1)])
 def test_the_node_tests_pass(processes, every):
-    """Of each file every eighth test, and as a slow test all of them."""
+    """Of each file every eighth test, or all of them."""
     which = "nodes and (not slow or more)" if every == 1 else "nodes and not slow"
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-m", which, "--every", str(every)]
     where = ["--backend", "mpi", "--nodes", str(processes), "tests"]

@@ -95,9 +95,9 @@ def wait_for_ever(node: Node) -> None:
     "tests",
     [
         ["--every", "5", "tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
-        pytest.param(["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"], marks=pytest.mark.slow),
-        # Engines and loops reach the backend by what is tested above; `mpiexec` runs these each time.
-        pytest.param(["tests/loops", "tests/models", "tests/ps"], marks=pytest.mark.slow),
+        ["tests/cluster", "tests/dds", "tests/schmp", "tests/ps/test_tables.py"],
+        # Engines and loops reach the backend by what is tested above.
+        ["tests/loops", "tests/models", "tests/ps"],
     ],
     ids=["each fifth below", "below", "above"],
 )

@@ -48,7 +48,7 @@ def finished(folder, program, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rank"), [("loops", 0), pytest.param("lda", 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "rank"), [("loops", 0), ("lda", 1)])
 def test_a_killed_actor_is_replaced(name, rank, tmp_path):
     done = finished(tmp_path, PROGRAM, name, str(tmp_path / "checkpoint"), str(rank))
     assert "The nodes are replaced" in done.stderr

@@ -9,6 +9,9 @@ import weakref
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import Flag, auto
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,14 @@ from strads.schedule.strategies.dealing import DEAL_EVERY, Deal
 _MAX_KEPT = 8
 
 
+class _Failed(Flag):
+    """How calls of a loop have failed that were then run in another way."""
+
+    NEVER = 0
+    LEFT_ROWS = auto()  # tasks have left the rows that were recorded for them
+    ROUNDED = auto()  # they have, or met indices out of range, as sums that choose rows were reordered
+
+
 @dataclass(eq=False)
 class _KeptLoop:
     """A loop that is prepared on the nodes, and the arguments that it was prepared for."""
@@ -49,7 +60,7 @@ class _KeptLoop:
     tables: "tuple[weakref.ref[dvector], ...]"
     facts: LoopFacts
     contents: dict[int, Hashable]
-    wanders: bool  # whether tasks left their recorded rows in an earlier call
+    failed: _Failed  # how an earlier call has failed
     changes: bool  # whether the data that determine the rows changed since the previous call
     deal: Deal  # how rows are dealt to blocks
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
@@ -62,7 +73,7 @@ class _KeptLoop:
             and self.key == call.key
             and not self.facts.is_put_off
             and not (self.facts.is_volatile and not call.remembers)
-            and not (self.facts.is_volatile and self.wanders and not _runs_alone(call))
+            and not (self.facts.is_volatile and _Failed.LEFT_ROWS in self.failed and not _runs_alone(call))
             and self.indices == call.indices
             and self._holds_for(call.contents(self.facts.deciding))
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
@@ -146,11 +157,14 @@ def _run_call(call: _Call) -> LoopStatistics:
     with _prepared(call) as (kept, is_new):
         try:
             return _execute(call, kept, is_new)
-        except AccessPatternError:
-            if call.options.interpreted or (is_new and not _runs_alone(call)):
+        except (AccessPatternError, BodyIndexError, BodyKeyError) as error:
+            failed = _Failed.ROUNDED if kept.facts.guards_roundings else _Failed.LEFT_ROWS
+            may_go_on = not call.options.interpreted and (not is_new or _runs_alone(call))
+            if failed is _Failed.LEFT_ROWS and not (isinstance(error, AccessPatternError) and may_go_on):
                 raise
     # Tables are restored. The rows may have been those of an earlier call: record again, or let one job own all rows.
-    with _prepared(call, wanders=True) as (kept, is_new):
+    # Or sums in another order chose others: keep theirs.
+    with _prepared(call, failed) as (kept, is_new):
         return _execute(call, kept, is_new)
 
 
@@ -187,18 +201,18 @@ def _order(facts: LoopFacts, indices: LoopIndices, results: list[NodeResult]) ->
 
 
 @contextmanager
-def _prepared(call: _Call, *, wanders: bool = False) -> Iterator[tuple[_KeptLoop, bool]]:
+def _prepared(call: _Call, failed: _Failed = _Failed.NEVER) -> Iterator[tuple[_KeptLoop, bool]]:
     """Yield the prepared loop and whether it is new: it is prepared again if anything that determines it has changed.
 
-    With `wanders` it is always prepared again: tasks have left the rows that were recorded in an earlier call.
+    A loop that has just `failed` is prepared again in any case.
     """
     for dead in [kept for kept in _kept.copy() if kept.cluster.closed]:
         _drop(dead)
-    kept = None if wanders else _find(call)
+    kept = None if failed else _find(call)
     is_new = kept is None
     if kept is None:
-        did_before = call.remembers and any(other.wanders for other in _kept.copy() if other.key == call.key)
-        kept = _prepare(call, wanders=wanders or did_before)
+        earlier = [other.failed for other in _kept.copy() if other.key == call.key and call.remembers]
+        kept = _prepare(call, reduce(or_, earlier, failed))
     try:
         if kept.facts.is_dealt and kept.deal != call.deal:
             _deal_anew(call, kept)
@@ -222,7 +236,7 @@ def _find(call: _Call) -> _KeptLoop | None:
     return None
 
 
-def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
+def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
@@ -232,7 +246,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         # reconnaissance worthwhile.
         changes = outdated.contents != call.contents(outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
-    leaves_rows = wanders and _runs_alone(call)
+    leaves_rows = _Failed.LEFT_ROWS in failed and _runs_alone(call)
     alone = "so it ran before its rows changed" if in_sequence else ""
     spec = LoopSpec(
         cluster.new_name(),
@@ -242,8 +256,9 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         call.overlaps,
         contents={position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None},
         alone="a task has left the rows that were recorded for it" if leaves_rows else alone,
+        in_order_of_sums=_Failed.ROUNDED in failed,
         leaves_rows=leaves_rows,
-        is_first=call.remembers and outdated is None and not wanders,
+        is_first=call.remembers and outdated is None and not failed,
         changes=changes,
         deal=call.deal,
         replaces=None if outdated is None else outdated.name,
@@ -257,7 +272,7 @@ def _prepare(call: _Call, *, wanders: bool) -> _KeptLoop:
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    found = facts, call.contents(facts.deciding), wanders, changes, call.deal
+    found = facts, call.contents(facts.deciding), failed, changes, call.deal
     kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, users=1)
     with _keeping:
         _kept.append(kept)

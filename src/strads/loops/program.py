@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
 
@@ -40,6 +41,13 @@ _RECORDED: Any = {"error_model": "numpy", "boundscheck": True}  # how bodies are
 Program = TypeVar("Program", bound="LoopProgram")
 
 
+class Variant(Enum):
+    """Another way to record a loop and to check its runs."""
+
+    OUTCOMES = auto()  # reconnaissance chooses the outcomes of undecided branches
+    GUARDS = auto()  # sums that choose rows may be reordered: runs check these rows
+
+
 class LoopProgram:
     """Everything that is compiled for a body; tables and plans come with each call."""
 
@@ -52,9 +60,11 @@ class LoopProgram:
         *,
         fastmath: bool,
         facts: BodyAnalysis | None = None,
+        variant: Variant | None = None,
         by_element: bool = False,
     ):
         self.body = body
+        self.variant = variant
         self._fingerprint = fingerprint(body)
         self.compile_seconds = 0.0  # spent on analysis and compilation so far
         self.used = False  # whether a call has reported what was spent before its own compilation
@@ -66,7 +76,7 @@ class LoopProgram:
         self._codes: dict[tuple[Any, ...], Any] = {}
         self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}
         self._live_bodies: dict[tuple[bool, bool, frozenset[Given]], Any] = {}
-        self._with_outcomes: LoopProgram | None = None
+        self._variants: dict[Variant, LoopProgram] = {}
         self._by_element: LoopProgram | None = None
 
     @contextmanager
@@ -119,12 +129,14 @@ class LoopProgram:
             integers=bound.integer_scalars(),
         )
 
-    def with_outcomes(self, bound: BoundArguments) -> "LoopProgram | None":
-        """Return the program whose reconnaissance chooses outcomes of undecided branches; None if that is no use."""
-        if self._with_outcomes is None and self.facts.with_outcomes is not None:
-            facts = self.facts.with_outcomes
-            self._with_outcomes = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts)
-        return self._with_outcomes
+    def as_variant(self, kind: Variant, bound: BoundArguments) -> "LoopProgram | None":
+        """Return a variant of the program; None if it is no use."""
+        facts = self.facts.with_outcomes if kind is Variant.OUTCOMES else self.facts.with_guards
+        if facts is None or (kind is Variant.GUARDS and not self._may_reorder):
+            return None
+        if kind not in self._variants:
+            self._variants[kind] = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts, variant=kind)
+        return self._variants[kind]
 
     def by_element(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance distinguishes the elements of rows; None if that is no use."""
@@ -162,7 +174,7 @@ class LoopProgram:
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
         seen = {p: a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed}
-        decided = (self.is_certain(bound) or self.facts.outcomes) and self.facts.arrays.isdisjoint(seen)
+        decided = (self.is_certain(bound) or self.variant) and self.facts.arrays.isdisjoint(seen)
         return bool(decided) and all(argument.can_be_ghost for argument in seen.values())
 
     def compile_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
@@ -361,7 +373,11 @@ class LoopProgram:
         """
         rows = [bound.tables()[position].storage for position in self.facts.checked_in_loops]
         are_long = all(storage.nbytes >= _LONG_ROW * len(storage) for storage in rows)
-        return not self.checks_parts(bound, Checking.ALL) and are_long and self.written_bytes(bound) <= _LINE * tasks
+        return not self.checks_parts(bound, Checking.ALL) and are_long and self.writes_little(bound, tasks)
+
+    def writes_little(self, bound: BoundArguments, tasks: int) -> bool:
+        """Whether a copy of the written tables is negligible beside the tasks."""
+        return self.written_bytes(bound) <= _LINE * tasks
 
     def written_bytes(self, bound: BoundArguments) -> int:
         """Size of the tables that the loop writes."""

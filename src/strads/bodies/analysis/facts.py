@@ -88,8 +88,12 @@ class BodyAnalysis:
     nonnegative
         Variables of the source that, as indices, are certainly not negative if the given numbers are
         in `0..SMALL - 1`: the loop index, tables, which the body does not write, and scalars.
+    guards_roundings
+        Whether the facts are about a run that may reorder sums which choose rows: it checks accesses to these rows.
     with_outcomes
         The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
+    with_guards
+        The facts for such a run, if reordered sums may be faster and everything that they choose can be checked.
     """
 
     written: frozenset[int]
@@ -124,4 +128,6 @@ class BodyAnalysis:
     near: Mapping[int, int] = field(default_factory=dict)
     weights: Mapping[int, int] = field(default_factory=dict)
     nonnegative: Mapping[Variable, frozenset[Given]] = field(default_factory=dict)
+    guards_roundings: bool = False
     with_outcomes: "BodyAnalysis | None" = None
+    with_guards: "BodyAnalysis | None" = None

@@ -107,6 +107,11 @@ def analyse_body(
         facts = replace(facts, nonnegative=_nonnegative(inlined, flow, facts.written))
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
+    if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
+        guarded = _spread(_Proofs(body, kinds, flow, random, held, guards_roundings=True).facts(), same)
+        if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
+            guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
+            facts = replace(facts, with_guards=guarded)
     unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
         other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, held, inlined.branches)
@@ -168,8 +173,11 @@ class _Proofs:
         dataflow: Dataflow,
         random: Collection[int],
         only_read: Collection[tuple[int, int]],
+        *,
+        guards_roundings: bool = False,
     ):
         self.body = body
+        self._guards_roundings = guards_roundings
         self._only_read_rows = only_read
         self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
@@ -181,6 +189,8 @@ class _Proofs:
         self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
         self.conflicting = {position for position in self.written if not self.kinds[position].relaxed}
         self.changing = self.written | {OPAQUE}
+        if guards_roundings:  # which then differ from run to run, like values that the loop changes
+            self.changing |= {ROUNDED}
         # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
         # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
         self.undecided = self.changing | set(random)
@@ -230,7 +240,7 @@ class _Proofs:
             parts=any(inner.fits is None for inner in effects.inner),
             fits=_all_fits(effects.inner),
             reads_count_as_writes=frozenset(covered_by_reads),
-            rounding_decides=self._rounding_decides(),
+            rounding_decides=not self._guards_roundings and self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
             is_short=self._is_short(),
@@ -248,6 +258,7 @@ class _Proofs:
             drawn=frozenset(a.argument for a in logged if a.sources & self.random),
             near=self.near,
             weights=self.weights,
+            guards_roundings=self._guards_roundings,
         )
 
     def _with_lasting_fits(self, place: AnyAccess) -> AnyAccess:

@@ -10,7 +10,7 @@ from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dv
 from strads.dds.shard import Shard
 from strads.loops.arguments import BoundArguments, bind_arguments
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
-from strads.loops.program import LoopProgram, find_program
+from strads.loops.program import LoopProgram, Variant, find_program
 
 # Logical nodes share one process: the first compiles, the others reuse its code.
 COMPILING = threading.RLock()
@@ -22,18 +22,17 @@ def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
 
 
 def bind(
-    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], *, outcomes: bool = False
+    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], variant: Variant | None = None
 ) -> tuple[BoundArguments, LoopProgram]:
     """Bind the body to this node's tables, whose address space covers all rows under their global numbers.
 
-    With `outcomes`, the program is the one whose reconnaissance chooses outcomes of branches.
+    The program is a `variant`, if one is given.
     """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
     bound = replace(bound, has_values=not any(isinstance(argument, TableRef) for argument in arguments))
     with COMPILING:
         program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
-        chosen = program.with_outcomes(bound) if outcomes else None
-        return bound, chosen or program
+        return bound, (variant and program.as_variant(variant, bound)) or program
 
 
 def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any, float]:

@@ -29,7 +29,7 @@ def deal_anew(
         facts = loop.facts
         assert loop.records is not None
         assert facts is not None
-        tasks = NodeTasks.of(node, loop.spec, arguments, team, outcomes=loop.outcomes)
+        tasks = NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant)
         plan = _dealt_plan(loop, tasks, facts.plan, deal)
         near = pools_of(tasks, loop.records, plan)
         filled, found = np.diff(plan.offsets) > 0, facts

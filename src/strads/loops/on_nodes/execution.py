@@ -26,7 +26,7 @@ from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
-from strads.loops.program import LoopProgram
+from strads.loops.program import LoopProgram, Variant
 from strads.loops.python_mode import run_checked
 
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
@@ -60,7 +60,7 @@ def run(
     loop: NodeLoop = node.store[name]
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))
     loop.run, loop.before, loop.arrived = node.comm.run, None, None
-    call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, outcomes=loop.outcomes))
+    call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant))
     copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
     execution, traffic = call.execute(record_order)
@@ -93,14 +93,14 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     """Execute a prepared loop in the interpreter, on one thread, with every access checked."""
     start = time.perf_counter()
     loop: NodeLoop = node.store[name]
-    bound, program = bind(node, loop.spec, arguments, outcomes=loop.outcomes)
+    bound, program = bind(node, loop.spec, arguments, variant=loop.variant)
     before = _snapshot(bound, program, {})
     # Separate sums: an error also leaves accumulators unchanged.
     sums = {position: argument.empty() for position, argument in bound.sums().items()}
     plan = loop.part.plan
     try:
         checked = program.body, bound.exchanged(sums), program.cast, loop.spec.indices, plan, loop.records, loop.pools
-        run_checked(*checked, exact=not loop.outcomes)
+        run_checked(*checked, exact=loop.variant is not Variant.OUTCOMES)
     except BaseException:
         restore(before)
         raise

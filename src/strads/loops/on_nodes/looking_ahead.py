@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds.shard import complete
-from strads.engine.views.roles import Role
+from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.binding import COMPILING, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
+from strads.loops.program import Variant
 from strads.partition import even_bounds
 from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
 from strads.schedule.passes.streaming import empty_lines
@@ -84,11 +85,24 @@ class Ahead:
 def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
     """Record a loop if it is to be planned; otherwise only check its indices, or leave that to the run.
 
-    If outcomes of branches can be chosen, they are, as long as no task fails.
+    If outcomes of branches can be chosen, they are, as long as no task fails. Sums that choose rows may be reordered if
+    the run can check these rows, for which it keeps a copy of what it writes, in little time.
     """
-    chosen = whole.program.with_outcomes(whole.bound)
-    found = None if chosen is None else _look_ahead(spec, replace(whole, program=chosen), is_trial=True)
-    found = found or _look_ahead(spec, whole)
+    program, bound = whole.program, whole.bound
+    outcomes, guards = (program.as_variant(kind, bound) for kind in (Variant.OUTCOMES, Variant.GUARDS))
+    if guards is not None and (
+        spec.in_order_of_sums
+        or spec.options.interpreted
+        or guards.checks_parts(bound, Checking.OWNERS)
+        or not guards.writes_little(bound, len(spec.indices))
+    ):
+        guards = None
+    for chosen in (outcomes, guards):
+        if chosen is not None:
+            found = _look_ahead(spec, replace(whole, program=chosen), is_trial=True)
+            if found is not None:
+                return found
+    found = _look_ahead(spec, whole)
     assert found is not None
     return found
 
@@ -130,9 +144,9 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         alone = Alone(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
-        if not in_order and not is_trial and _feeds_by_element(tasks, middle):
+        if not in_order and not program.facts.outcomes and _feeds_by_element(tasks, middle):
             del middle
-            kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole)
+            kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole, is_trial=is_trial)
             return kept and replace(kept, keeps_order=True)
         foresight = Foresight(middle, loop, tasks.record_spread)
         one_thread |= is_single and foresight.keeps_order

@@ -111,5 +111,8 @@ def _notes(spec: LoopSpec, ahead: Ahead) -> tuple[str, ...]:
         notes.append("checked in the run: every access, as nothing was recorded")
     elif guarded:
         where = describe(plain_function(program.body).__code__.co_filename, facts.volatile_line)
-        notes.append(f"checked in the run: rows of {guarded}, chosen by values that the loop changes at {where}")
+        what = "sums that the run may reorder" if facts.guards_roundings else "values that the loop changes"
+        notes.append(f"checked in the run: rows of {guarded}, chosen by {what} at {where}")
+    if spec.in_order_of_sums:
+        notes.append("sums are not reordered: in another order, they chose other rows than the recorded ones")
     return tuple(notes)

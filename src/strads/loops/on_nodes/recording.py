@@ -14,7 +14,7 @@ from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, bind, shards_of
 from strads.loops.on_nodes.specs import LoopSpec
-from strads.loops.program import LoopProgram
+from strads.loops.program import LoopProgram, Variant
 from strads.loops.reconnaissance import Reconnaissance
 from strads.loops.recorder import Recorder, TaskFailed
 from strads.schedule.choice import middle_of, spread
@@ -61,10 +61,10 @@ class NodeTasks:
         arguments: tuple[Any, ...],
         team: ThreadTeam | None = None,
         *,
-        outcomes: bool = False,
+        variant: Variant | None = None,
     ) -> "NodeTasks":
         """Bind a loop to a node; see `bind`."""
-        bound, program = bind(node, spec, arguments, outcomes=outcomes)
+        bound, program = bind(node, spec, arguments, variant)
         return cls(node, team or node.team, program, bound, shards_of(node, arguments), spec.indices)
 
     def over(self, indices: LoopIndices) -> "NodeTasks":

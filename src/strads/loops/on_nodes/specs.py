@@ -15,6 +15,7 @@ from strads.engine.statistics import NodeStatistics
 from strads.engine.views.roles import Checking
 from strads.errors import StradsError
 from strads.loops.indices import LoopIndices
+from strads.loops.program import Variant
 from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
@@ -70,6 +71,7 @@ class LoopSpec:
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
     alone: str = ""  # why it has to run in order as one job, else empty
+    in_order_of_sums: bool = False  # whether sums that choose rows keep their order
     leaves_rows: bool = False  # whether tasks touch rows that cannot be recorded for them: `alone` says why
     is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
     changes: bool = False  # whether the data that determine its rows have changed since the last call
@@ -92,8 +94,8 @@ class LoopFacts:
         Layout of the others when the loop was planned.
     written, aligned, deciding
         Tables that the loop writes; that it reads in plan order; arguments that determine its rows.
-    is_volatile
-        Whether values that the loop changes select rows.
+    is_volatile, guards_roundings
+        Whether values that the loop changes select rows, or sums whose order a run may change.
     checks_all
         Whether nothing was recorded, and the run checks every access.
     is_put_off
@@ -113,6 +115,7 @@ class LoopFacts:
     aligned: frozenset[int]
     deciding: frozenset[int]
     is_volatile: bool
+    guards_roundings: bool
     checks_all: bool
     is_put_off: bool
     stays_in_sequence: bool
@@ -168,7 +171,7 @@ class NodeLoop:
     executable: ExecutablePlan  # that part, as workers need it
     pools: tuple[Pools, ...]  # of each group of tables that `near` draws from
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
-    outcomes: bool = False  # whether it was recorded with chosen outcomes of branches
+    variant: Variant | None = None  # in which way it was recorded and its runs are checked, if not in the usual one
     checking: Checking = Checking.OWNERS  # which checks a run makes before each access
     nonnegative: frozenset[Given] | None = None  # see `nonnegative_numbers`; None: not known yet
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real

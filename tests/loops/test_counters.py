@@ -9,6 +9,7 @@ from serial import run_or_refuse
 import strads
 from strads import async_for
 from strads.bodies.analysis import Field, TableKind, analyse_body
+from strads.schedule.foresight import PlanningCost
 
 INTEGERS, FLOATS = TableKind(1, integer=True), TableKind(1, floating=True)
 GRID = TableKind(2, integer=True)
@@ -275,23 +276,36 @@ def test_large_counters_have_copies_where_nothing_else_is_parallel():
     assert T.to_numpy().sum() == 4 * len(D)
 
 
-def test_a_counter_of_all_tasks_does_not_serialize_a_loop():
-    def step(k, D, X, steps):
-        i, j = D[k, 0], D[k, 1]
-        change = 0.1 * (X[i, 0] - X[j, 1])
-        for f in range(4):
-            X[i, f] += change
-            X[j, f] -= change
-        if change > 0:
-            steps[0] += 1
+def meet(k, D, X, steps):
+    i, j = D[k, 0], D[k, 1]
+    change = 0.1 * (X[i, 0] - X[j, 1])
+    for f in range(4):
+        X[i, f] += change
+        X[j, f] -= change
+    if change > 0:
+        steps[0] += 1
 
+
+def who_meet():
     rng = np.random.default_rng(0)
     D = strads.dvector(rng.integers(0, 20_000, (60_000, 2)))
-    X, steps = strads.dvector(rng.normal(size=(20_000, 4))), strads.dvector.zeros(1, "i8")
-    stats = async_for(len(D), step, D, X, steps, threads=2)
+    return D, strads.dvector(rng.normal(size=(20_000, 4))), strads.dvector.zeros(1, "i8")
+
+
+def test_a_counter_of_all_tasks_does_not_serialize_a_loop():
+    D, X, steps = who_meet()
+    stats = async_for(len(D), meet, D, X, steps, threads=2)
     assert stats.strategy not in ("sequential", "locked"), stats.plan.explain()
     assert stats.parallelism > 1.5
     assert 0 < steps[0] < len(D)
+
+
+def test_a_loop_with_a_counter_that_was_put_off_is_planned_in_the_second_call(monkeypatch):
+    monkeypatch.setattr(PlanningCost, "exceeds_first_call", True)
+    D, X, steps = who_meet()
+    first, second = (async_for(len(D), meet, D, X, steps, threads=2) for _ in range(2))
+    assert first.strategy == "sequential"
+    assert second.strategy not in ("sequential", "locked"), second.plan.explain()
 
 
 def test_counters_are_not_copied_if_one_thread_runs_the_loop_anyway():

@@ -41,7 +41,10 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     final = _prepare(node, apart, arguments, time.perf_counter())
     if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
         node.store[spec.name] = first  # copies of the counters would only add a barrier
-        return None if final is None or facts is None else facts.after(final)
+        if final is None or facts is None:
+            return None
+        known = facts.after(final)
+        return replace(known, is_put_off=final.is_put_off, stays_in_sequence=final.stays_in_sequence)
     return None if final is None or facts is None else final.after(facts)
 
 

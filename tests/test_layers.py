@@ -16,6 +16,7 @@ PACKAGE = Path(strads.__file__).parent
 
 # Each layer with those that it may import from, besides itself and those of `ANYWHERE`.
 LAYERS: dict[str, set[str]] = {
+    "code_names": set(),
     "partition": set(),
     "rng": set(),
     "progress": set(),
@@ -32,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"errors", "partition", "rng", "signals"}
+ANYWHERE = {"code_names", "errors", "partition", "rng", "signals"}
 EXEMPT = {"__init__", "_kernel_cache", "_starting", "errors"}  # the package itself: it exports the public names
 
 

@@ -393,6 +393,19 @@ def test_changed_globals_compile_again(monkeypatch):
     assert x.to_list() == [4, 15, 15, 15, 15]
 
 
+def add_shifts(k, records, x):
+    x[k] += records[k].shift  # an attribute, which the module's variable of that name has nothing to do with
+
+
+def test_attributes_are_no_globals(monkeypatch):
+    records, x = strads.dvector(np.ones(4, [("shift", "f8")])), strads.dvector(np.zeros(4))
+    async_for(4, add_shifts, records, x)
+    for value in (7.0, object()):
+        monkeypatch.setitem(globals(), "shift", value)
+        assert async_for(4, add_shifts, records, x).compile_seconds == 0
+    np.testing.assert_array_equal(x.to_numpy(), np.full(4, 3.0))
+
+
 package = types.ModuleType("package")
 package.module = types.ModuleType("package.module")
 package.module.package = package  # modules may refer to each other

@@ -16,6 +16,7 @@ import xxhash
 from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.trees import attributes_of, is_plain
+from strads.code_names import all_names, global_names
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
@@ -150,18 +151,12 @@ def _described_code(value: Any) -> tuple[str, tuple[Any, ...]] | None:
 
 def _globals_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield what a function uses of its module, and of other modules that are not installed."""
-    names = _names_in(function.__code__)
-    for name in sorted(names & function.__globals__.keys()):
+    names = all_names(function.__code__)
+    for name in sorted(global_names(function.__code__) & function.__globals__.keys()):
         value = function.__globals__[name]
         yield name, value
         if isinstance(value, types.ModuleType) and not _is_installed(value.__name__):
             yield from ((member, vars(value)[member]) for member in sorted(names & vars(value).keys()))
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    """Return the names that code and the functions inside of it use."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*map(_names_in, inner))
 
 
 def _is_of_python(name: str, item: Any) -> bool:

@@ -14,7 +14,8 @@ import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from strads.cluster import Cluster
-from strads.dds.user_functions import Function, all_names, cell_value, plain_function
+from strads.code_names import all_names, global_names
+from strads.dds.user_functions import Function, cell_value, plain_function
 
 _OF_A_MODULE = ("__name__", "__package__", "__file__")
 _INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -87,7 +88,8 @@ class _Carrier:
             for attribute in ("__module__", "__qualname__", "__doc__", "__kwdefaults__"):
                 setattr(copy, attribute, getattr(function, attribute))
             names = all_names(code)
-            scope |= {name: self.carried(globals_[name], names) for name in sorted(names & globals_.keys())}
+            used = sorted(global_names(code) & globals_.keys())
+            scope |= {name: self.carried(globals_[name], names) for name in used}
             for new, cell in zip(cells, old, strict=True):
                 if new is not cell:
                     new.cell_contents = self.carried(cell.cell_contents, names)

@@ -7,13 +7,14 @@ second time, is not recompiled, but one whose globals have changed is.
 import hashlib
 import types
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
+
+from strads.code_names import all_names, global_names
 
 Function = Callable[..., Any]
 _OWN_MODULES = ("numpy", "numba", "math", "builtins")
@@ -63,7 +64,7 @@ def _fingerprint(function: types.FunctionType, active: frozenset[Any]) -> tuple[
         return ("recursion", function.__name__)
     active |= {function}
     names, scope = all_names(function.__code__), function.__globals__
-    referenced = [(name, scope[name]) for name in sorted(names & scope.keys())]
+    referenced = [(name, scope[name]) for name in sorted(global_names(function.__code__) & scope.keys())]
     referenced += zip(function.__code__.co_freevars, map(cell_value, function.__closure__ or ()), strict=True)
     values = tuple((name, _value_key(value, names, active)) for name, value in referenced)
     given = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
@@ -108,13 +109,6 @@ class ById:
         return id(self.value)
 
 
-@lru_cache(1024)
-def all_names(code: types.CodeType) -> frozenset[str]:
-    """Return the names that a function and its nested functions use."""
-    nested = (all_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return frozenset(code.co_names).union(*nested)
-
-
 def cell_value(cell: types.CellType) -> Any:
     """Return what a name of a closure stands for; None if it is not bound yet."""
     try:
@@ -149,7 +143,7 @@ class _Specializer:
             self.done[function] = njit(**self.options)(rewritten)
             # Filled afterwards, as a helper may refer back to this function.
             names = all_names(function.__code__)
-            used = sorted(names & function.__globals__.keys())
+            used = sorted(global_names(function.__code__) & function.__globals__.keys())
             scope |= {name: self._replace(function.__globals__[name], names) for name in used}
             for cell in cells:
                 cell.cell_contents = self._replace(cell.cell_contents, names)

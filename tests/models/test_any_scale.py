@@ -11,13 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from strads.errors import InputError
 from strads.models import (
+    ElasticNet,
     Lasso,
     LinearSVC,
     LogisticRegression,
     MultinomialLogisticRegression,
+    PoissonRegressor,
     alpha_max,
     l1_min_c,
 )
@@ -142,3 +147,41 @@ def test_some_problems(model):
 @pytest.mark.parametrize("model", MODELS)
 def test_three_hundred_problems(model):
     assert [seed for seed in range(300) if not is_at_the_minimum_or_said(model(seed))] == []
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(None), MultinomialLogisticRegression(None), PoissonRegressor(0.0), Lasso(0.0)]
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_without_a_penalty_the_units_of_columns_do_not_matter(model, form):
+    rng = np.random.default_rng(0)
+    X, units = rng.normal(size=(60, 5)), 2.0 ** np.array([-20, 30, 0, 10, -10])
+    z = X[:, 0] - X[:, 1]
+    classes = np.digitize(z + rng.normal(size=60), [-1, 1])
+    y = {PoissonRegressor: rng.poisson(np.exp(z)), Lasso: z + rng.normal(size=60)}.get(type(model), classes)
+    expected, found = clone(model).fit(form(X), y), clone(model).fit(form(X * units), y)
+    np.testing.assert_allclose(found.coef_ * units, expected.coef_, rtol=1e-7, atol=1e-9)
+    assert found.n_iter_ == expected.n_iter_
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge"), ElasticNet(1e-9, l1_ratio=0.0), Lasso(0.0)])
+def test_rounding_to_single_precision_is_said(model):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(60, 6))
+    X = (Z + np.array([1e5, 3e6, 1e6, 1e7, 6e5, 0])).astype(np.float32)
+    y = Z @ [1, -1, 1, 0, 0, 0] + 0.3 * rng.normal(size=60)
+    y = np.sign(y) if isinstance(model, LinearSVC) else y
+    with pytest.warns(ConvergenceWarning, match="rounding the coefficients to float32"):
+        clone(model).set_params(tol=1e-6).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).fit(Z.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("weight", [1e-310, 1e-160, 1e150, 1e308])
+@pytest.mark.parametrize("model", [Lasso(0.1), Lasso(0.0), LogisticRegression(), LinearSVC(), PoissonRegressor(0.1)])
+def test_weights_of_no_ordinary_size_are_refused(model, weight):
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    with pytest.raises(InputError, match="sample_weight: the weights sum to"):
+        clone(model).fit(rng.normal(size=(20, 3)), y, sample_weight=np.full(20, weight))

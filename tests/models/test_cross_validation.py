@@ -199,3 +199,11 @@ def test_bad_scores():
 )
 def test_scikit_learns_own_checks(model):  # which compare fits to 1e-7: further than the default `tol` goes
     check_estimator(model)
+
+
+def test_all_folds_count_alike():
+    folds = [(np.setdiff1d(np.arange(90), test), test) for test in np.split(np.arange(90), [10, 25])]
+    options = {"alphas": np.geomspace(1, 1e-3, 20), "cv": folds, "tol": 1e-10}
+    for seed in range(4):
+        y = X[:, 0] + 3.0 * np.random.default_rng(seed).normal(size=90)
+        assert LassoCV(**options).fit(X, y).alpha_ == peers.LassoCV(**options, max_iter=10**5).fit(X, y).alpha_

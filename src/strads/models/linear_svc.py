@@ -1,7 +1,7 @@
 """Linear support vector machines: Newton's method on the primal, coordinate descent on the dual, or working sets."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive, check_whole_numbers, recorded_seed
 from strads.models._warnings import warn
 from strads.models.arrays import Array
+from strads.models.regression.centring import warn_of_rounding
 from strads.models.regression.inputs import (
     as_class_factors,
     as_classes,
@@ -137,6 +138,7 @@ class LinearSVC(LinearClassifier):
             seconds = time.perf_counter() - start
             data = data_digest(X, codes, [strength for _, strength in strengths])
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
+            self._warn_of_rounding(problems, run.learnt()[0], X.dtype)
         if not stopped and not self._verdict["converged"]:
             missed = self._verdict["relative_gap"]
             warn(
@@ -144,6 +146,23 @@ class LinearSVC(LinearClassifier):
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
                 ConvergenceWarning,
             )
+
+    def _warn_of_rounding(
+        self, problems: Sequence[DualProblem | Problem], found: list[DualSolution], dtype: np.dtype[Any]
+    ) -> None:
+        if dtype == np.float64:
+            return
+        lost = 0.0
+        for problem, solution, coef, intercept in zip(problems, found, self.coef_, self.intercept_, strict=True):
+            weights, constant = coef.astype(np.float64), float(intercept)
+            if isinstance(problem, DualProblem):
+                objective = problem.primal(weights, constant)
+            else:
+                if self._constant:
+                    weights = np.append(weights, constant / self._constant)
+                objective = problem.objective(problem.design.predict(weights), weights)
+            lost = max(lost, (objective - solution.progress.objective) / problem.null_objective)
+        warn_of_rounding(self, lost, dtype)
 
     def _smooth(
         self, X: Any, codes: NDArray[np.int64], strengths: list[tuple[int, Array]]

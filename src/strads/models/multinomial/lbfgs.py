@@ -20,6 +20,8 @@ _NOISE = {True: 1e-7, False: 1e-14}  # of the objective, relative, in single and
 class PreconditionedLbfgs(Solver):
     """Minimizes to a relative duality gap of `tol`, in double precision; without a ridge, to a relative gradient.
 
+    Elements of a gradient are divided by the largest possible ones: these depend on the features' units as they do.
+
     Used within `one_blas_thread`. An epoch is a step of L-BFGS.
 
     Attributes
@@ -45,8 +47,9 @@ class PreconditionedLbfgs(Solver):
             if is_finite and not (self._single and self._is_level()):
                 break
         refuse_overflow(self._start.gradient)
-        of_what = problem.largest_gradient if self._is_level() else np.abs(self._start.gradient)
-        self._steepest = max(float(of_what.max()), 1e-300)
+        self._units = np.where(problem.largest_gradient > 0.0, problem.largest_gradient, 1.0)
+        steepest = np.abs(self._start.gradient / self._units).max()
+        self._steepest = 1.0 if self._is_level() else max(float(steepest), 1e-300)
         self._map = precondition(problem)
         self._slope = self._map.gradient(self._point.gradient)
         self._gap = problem.gap(self._point, self._start)
@@ -118,7 +121,7 @@ class PreconditionedLbfgs(Solver):
     def _distance(self) -> float:
         """Return what the tolerance is compared with, if the intercepts are optimal: then ‖∇‖²/(2 ridge) is the gap."""
         if not self._problem.ridge:
-            return float(np.abs(self._point.gradient).max()) / self._steepest
+            return float(np.abs(self._point.gradient / self._units).max()) / self._steepest
         slope = self._point.gradient[:-1]
         return 0.5 * float(np.vdot(slope, slope)) / (self._problem.ridge * self._problem.null_objective)
 
@@ -133,7 +136,7 @@ class PreconditionedLbfgs(Solver):
         rate = float(np.vdot(self._slope, descent))
         if not rate < 0.0:
             return False
-        direction = self._map.coefficients(descent).astype(np.float64)
+        direction = self._map.coefficients(descent)
         begin, length, low, high = self._point, 1.0, 0.0, np.inf
         slack = _NOISE[self._single] * abs(begin.objective)
         for _ in range(_TRIALS):

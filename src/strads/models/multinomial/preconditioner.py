@@ -14,7 +14,7 @@ from strads.models.multinomial.row_blocks import in_slabs
 
 _MOST_FEATURES = 4096  # of which a factorization is affordable
 _ROWS_A_FEATURE = 4, 32  # of the sample from which the Hessian is estimated
-_JITTER = 1e-6  # relative to the trace, and so to the largest eigenvalue: products are in single precision
+_JITTER = 1e-6  # of the trace, and so of the largest eigenvalue: products are in single precision
 
 Array32 = NDArray[np.float32]
 
@@ -27,7 +27,7 @@ class Preconditioner(ABC):
         """Return T g, for g of shape (features + 1, classes)."""
 
     @abstractmethod
-    def coefficients(self, v: Array32) -> Array32:
+    def coefficients(self, v: Array32) -> Array:
         """Return Tᵀ v."""
 
 
@@ -35,21 +35,22 @@ class DiagonalPreconditioner(Preconditioner):
     """T = diag(1 / √h_j), with h the Hessian's diagonal."""
 
     def __init__(self, diagonal: Array):
-        self._scale = (1.0 / np.sqrt(diagonal)).astype(np.float32)[:, None]
+        self._scale = (1.0 / np.sqrt(diagonal))[:, None]
 
     def gradient(self, g: Array) -> Array32:
         """Return T g."""
-        return self._scale * g.astype(np.float32)
+        return (self._scale * g).astype(np.float32)
 
-    def coefficients(self, v: Array32) -> Array32:
+    def coefficients(self, v: Array32) -> Array:
         """Return Tᵀ v."""
         return self._scale * v
 
 
 class FactorPreconditioner(Preconditioner):
-    """T = L⁻¹, where L Lᵀ is the Hessian of the features."""
+    """T = L⁻¹ diag(1 / √h_j), where L Lᵀ is the Hessian of the features, each divided by √h_j."""
 
-    def __init__(self, hessian: Array, team: ThreadTeam):
+    def __init__(self, hessian: Array, diagonal: Array, team: ThreadTeam):
+        self._scale = (1.0 / np.sqrt(diagonal))[:, None]
         factor, failed = scipy.linalg.lapack.dpotrf(hessian.T, lower=False, overwrite_a=True)  # Lᵀ in Fortran order
         if failed:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
@@ -59,11 +60,11 @@ class FactorPreconditioner(Preconditioner):
 
     def gradient(self, g: Array) -> Array32:
         """Return T g."""
-        return self._in_slabs(g.astype(np.float32), transposed=False)
+        return self._in_slabs((self._scale * g).astype(np.float32), transposed=False)
 
-    def coefficients(self, v: Array32) -> Array32:
+    def coefficients(self, v: Array32) -> Array:
         """Return Tᵀ v."""
-        return self._in_slabs(v, transposed=True)
+        return self._scale * self._in_slabs(v, transposed=True)
 
     def _in_slabs(self, x: Array32, *, transposed: bool) -> Array32:
         T, out = self._inverse, np.empty_like(x)
@@ -83,28 +84,27 @@ def precondition(problem: RidgeProblem) -> Preconditioner:
 
     There it is ((I − 11ᵀ/K) / K) ⊗ (X̃ᵀ diag(c) X̃) + ridge, where X̃ has a column of ones for the intercepts: for
     coefficients that sum to 0 over the classes, as those of all iterates do, the same matrix for every class. Böhning
-    (1992) has a bound on the Hessian of this form. It is estimated from a sample of the rows. With many features, or if
-    the sample shows no correlations of them, it is replaced by its diagonal.
+    (1992) has a bound on the Hessian of this form. It is estimated from a sample of the rows, except for its diagonal,
+    by which features are scaled first, so that their units don't matter. With many features, or if the sample shows no
+    correlations of them, it is replaced by the diagonal.
 
     Raises
     ------
     InputError
         If it overflows.
     """
-    blocks = problem.blocks
+    blocks, diagonal = problem.blocks, _diagonal(problem)
     if blocks.features + 1 > _MOST_FEATURES:
-        return DiagonalPreconditioner(_regular(_diagonal(problem), problem))
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows, scale = _sample(problem)
-        hessian = blocks.gram(rows).astype(np.float64)
-        hessian *= scale
-        is_noise = len(rows) < blocks.samples and _noise_share(hessian, len(rows)) > 0.5
-    if is_noise:
-        return DiagonalPreconditioner(_regular(_diagonal(problem), problem))
-    diagonal = np.einsum("jj->j", hessian)
-    diagonal[:] = _regular(diagonal.copy(), problem)
+        return DiagonalPreconditioner(diagonal)
+    rows, factor = _sample(problem, diagonal)
+    hessian = blocks.gram(rows).astype(np.float64)
+    hessian *= factor
+    if len(rows) < blocks.samples and _noise_share(hessian, len(rows)) > 0.5:
+        return DiagonalPreconditioner(diagonal)
+    scaled = np.einsum("jj->j", hessian)
+    scaled[:] = np.maximum(scaled, 1.0) + _JITTER * len(scaled)  # the sample may lack rare features
     try:
-        return FactorPreconditioner(hessian, blocks.team)
+        return FactorPreconditioner(hessian, diagonal, blocks.team)
     except np.linalg.LinAlgError:
         return DiagonalPreconditioner(diagonal)
 
@@ -127,18 +127,10 @@ def _noise_share(covariance: Array, samples: int) -> float:
     return noise / ((samples + 1.0 - 2.0 / p) * max(squares - p, 1e-300))
 
 
-def _regular(diagonal: Array, problem: RidgeProblem) -> Array:
-    """Add the ridge, and what keeps the matrix positive definite in single precision."""
-    refuse_overflow(diagonal)
-    diagonal[:-1] += problem.ridge
-    if not problem.fit_intercept:
-        diagonal[-1] = 1.0
-    return diagonal + max(_JITTER * float(diagonal.sum()), 1e-30)
-
-
-def _sample(problem: RidgeProblem) -> tuple[Array32, float]:
+def _sample(problem: RidgeProblem, diagonal: Array) -> tuple[Array32, float]:
     """Return evenly spaced rows times the roots of their weights, and the factor from their products to the Hessian.
 
+    Features are divided by the root of the Hessian's diagonal.
     Their products take as long as an evaluation, within limits.
     """
     blocks = problem.blocks
@@ -147,16 +139,18 @@ def _sample(problem: RidgeProblem) -> tuple[Array32, float]:
     step = max(1, blocks.samples // (rows_a_feature * blocks.features))
     chosen, weights = blocks.X[::step], blocks.weights[::step]
     dense = chosen.toarray() if sp.issparse(chosen) else chosen
-    roots = np.sqrt(weights).astype(np.float32)[:, None]
+    scale = 1.0 / np.sqrt(diagonal)
     rows = np.empty((len(weights), blocks.features + 1), np.float32)
-    np.multiply(dense, roots, out=rows[:, :-1], casting="same_kind")
-    rows[:, -1:] = roots if problem.fit_intercept else 0.0
+    np.multiply(dense, scale[:-1], out=rows[:, :-1], casting="same_kind")
+    rows[:, -1] = scale[-1] * problem.fit_intercept
+    rows *= np.sqrt(weights).astype(np.float32)[:, None]
     taken = float(weights.sum())
     share = float(blocks.weights.sum()) / taken if taken > 0.0 else 1.0
     return rows, share / blocks.classes
 
 
 def _diagonal(problem: RidgeProblem) -> Array:
+    """Return the Hessian's diagonal; 1 for a column of zeros that is not penalized."""
     blocks = problem.blocks
     X = blocks.X
     if sp.issparse(X):
@@ -164,4 +158,9 @@ def _diagonal(problem: RidgeProblem) -> Array:
         squares = np.bincount(X.indices, each, minlength=blocks.features)
     else:
         squares = np.einsum("i,ij,ij->j", blocks.weights, X, X)
-    return np.append(squares, blocks.weights.sum()) / blocks.classes
+    diagonal = np.append(squares, blocks.weights.sum()) / blocks.classes
+    refuse_overflow(diagonal)
+    diagonal[:-1] += problem.ridge
+    diagonal[-1:] *= problem.fit_intercept
+    diagonal[diagonal == 0.0] = 1.0
+    return diagonal

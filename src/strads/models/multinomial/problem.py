@@ -28,7 +28,7 @@ class Minimum:
         Upper bound on the suboptimality; infinite without a penalty.
     reached
         What is compared with the tolerance: the gap relative to the null objective; without a penalty the largest
-        element of the gradient, relative to that at the start, or to the largest possible if that is 0.
+        element of the gradient, each divided by the largest possible one, relative to that at the start unless it is 0.
     """
 
     coef: NDArray[np.floating]

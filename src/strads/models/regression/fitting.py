@@ -69,8 +69,7 @@ class Regression:
     def rounding(self, solution: Solution) -> float:
         """Return the largest share of the objective at w = 0 that rounding coefficients to the dtype of X may cost."""
         error = self.shift.rounding(solution.coef, self.design.dtype)
-        loss = 0.5 * self.datafit.curvature_bound * float(self.datafit.weights.sum()) * error**2
-        return loss / solution.null_objective if solution.null_objective > 0.0 else 0.0
+        return lost_by_error(self.datafit, error, solution.null_objective)
 
     def largest_strength(self) -> float:
         """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0.
@@ -83,6 +82,12 @@ class Regression:
         correlations, thresholds = problem.pulls(self.design.correlate(u)), problem.l1
         counted = thresholds > 0.0
         return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
+
+
+def lost_by_error(loss: Datafit, error: float, null_objective: float) -> float:
+    """Return the largest share of the objective at w = 0 that an error of each predictor may cost."""
+    lost = 0.5 * loss.curvature_bound * float(loss.weights.sum()) * error**2
+    return lost / null_objective if null_objective > 0.0 else 0.0
 
 
 def standard_deviations(design: Design, weights: Array) -> Array:

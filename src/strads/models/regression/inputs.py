@@ -25,6 +25,7 @@ from strads.models.regression.local_design import DenseDesign, LocalDesign, Spar
 _DTYPES = [np.float64, np.float32]
 _ROWS_AT_ONCE = 4096
 _LARGEST = 1e140  # sums of squares of larger numbers may overflow
+_HEAVIEST = 1e100  # sum of weights whose squares, times those of X, still leave room
 
 
 def as_features(estimator: Any, X: Any) -> Any:
@@ -253,8 +254,14 @@ def as_sample_weights(weights: ArrayLike | None, samples: int) -> Array:
     _refuse_first(
         ~(np.isfinite(array) & (array >= 0.0)), array, "sample_weight", "is negative or not finite: give 0 or more"
     )
-    if not array.any():
+    total = float(array.sum())
+    if total == 0.0:
         raise InputError("sample_weight: all weights are zero, nothing is left to fit to: give positive ones")
+    if not 1.0 / _HEAVIEST <= total <= _HEAVIEST:
+        raise InputError(
+            f"sample_weight: the weights sum to {total:g}, too {'much' if total > 1.0 else 'little'} to compute with: "
+            "multiply them by a factor"
+        )
     return array
 
 

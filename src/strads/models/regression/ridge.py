@@ -46,7 +46,7 @@ class RidgeFit(Solver):
         Of an iterative solver.
     """
 
-    checkpointed = ("_coef", "_intercept", "_gap", "_reached")
+    checkpointed = ("_coef", "_intercept", "_gap", "_reached", "_null")
 
     def __init__(
         self, X: Any, loss: Datafit, l2: float, *, fit_intercept: bool, positive: bool, goal: float, max_iter: int
@@ -55,12 +55,18 @@ class RidgeFit(Solver):
         self._goal, self._max_iter = goal, max_iter
         self._total = float(loss.weights.sum())
         self._coef, self._intercept = np.zeros(X.shape[1]), 0.0
-        self._gap = self._reached = np.inf
+        self._gap = self._reached = self._null = np.inf
 
     def run_epoch(self, number: int) -> Epoch:
-        """Solve the problem."""
-        X = self._X.astype(np.float64)
+        """Solve the problem; without a penalty in units of the columns' own, on which the solution does not depend."""
+        X, units = self._X.astype(np.float64), np.ones(self._X.shape[1])
+        if not self._l2:
+            squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+            units = np.sqrt(np.asarray(self._loss.weights @ squares).ravel() / self._total)
+            units[units == 0.0] = 1.0
+            X = X @ sp.diags_array(1.0 / units) if sp.issparse(X) else X / units
         objective = self._minimize(X)
+        self._coef = self._coef / units
         figures = {
             "gap": self._gap / self._total,
             "relative_gap" if self._l2 else "relative_gradient": self._reached,
@@ -78,7 +84,7 @@ class RidgeFit(Solver):
 
     def verdict(self) -> dict[str, Any]:
         """Return whether the goal was reached, and what was."""
-        return {"is_converged": self._reached <= self._goal, "reached": self._reached}
+        return {"is_converged": self._reached <= self._goal, "reached": self._reached, "null_objective": self._null}
 
 
 class LeastSquaresRidgeFit(RidgeFit):
@@ -102,7 +108,7 @@ class LeastSquaresRidgeFit(RidgeFit):
         y, weights = self._loss.y, self._loss.weights
         mean = float(weights @ y) / float(weights.sum()) if self._fit_intercept else 0.0
         centred = y - mean
-        null = 0.5 * float(weights @ centred**2)
+        self._null = null = 0.5 * float(weights @ centred**2)
         u = weights * residual
         pull = np.asarray(X.T @ u).ravel()
         pull = np.maximum(pull, 0.0) if self._positive else pull
@@ -126,6 +132,7 @@ class PoissonRidgeFit(RidgeFit):
         constant = float(np.log(weights @ y / self._total)) if self._fit_intercept else 0.0
         null = np.full(len(y), constant)
         start, worst = self._gradient(X, null, np.zeros(X.shape[1])), float(total_loss(self._loss, null))
+        self._null = worst
         largest = float(np.abs(start).max(initial=0.0))
         enough = self._goal * largest
         if self._l2:  # the objective is within ‖∇‖²/(2 l2) of the minimum

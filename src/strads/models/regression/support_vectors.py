@@ -98,11 +98,17 @@ class DualProblem:
     def objectives(self, w: Array, variables: Array) -> tuple[float, float]:
         """Return the primal and the dual objective."""
         offset, a = self.constant * float(variables.sum()), self.labels * variables
-        losses = np.maximum(1.0 - self.labels * (self.design.correlate(w) + self.constant * offset), 0.0)
+        norm = 0.5 * (float(w @ w) + offset**2)
+        dual = float(a.sum()) - 0.5 * float(self.box.ridge @ a**2) - norm
+        return self.primal(w, self.constant * offset), dual
+
+    def primal(self, w: Array, intercept: float) -> float:
+        """Return the primal objective; the intercept is the weight of the constant feature times its value."""
+        losses = np.maximum(1.0 - self.labels * (self.design.correlate(w) + intercept), 0.0)
         if self.is_squared:
             losses **= 2
-        norm = 0.5 * (float(w @ w) + offset**2)
-        return norm + float(self.strengths @ losses), float(a.sum()) - 0.5 * float(self.box.ridge @ a**2) - norm
+        offset = intercept / self.constant if self.constant else 0.0
+        return 0.5 * (float(w @ w) + offset**2) + float(self.strengths @ losses)
 
 
 @dataclass(frozen=True, eq=False)

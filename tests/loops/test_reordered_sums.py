@@ -110,13 +110,13 @@ def test_the_result_is_that_of_the_loop(body):
 
 @pytest.mark.nodes
 @pytest.mark.parametrize("body", [nearest, last_improvement])
-def test_the_result_on_nodes_is_that_of_the_loop(body):
+def test_the_result_on_nodes_is_that_of_the_loop(runtime, body):
     check_result(body)
 
 
 @pytest.mark.nodes
 @pytest.mark.parametrize("body", [nearest, last_improvement])
-def test_ties_that_rounding_decides(body):
+def test_ties_that_rounding_decides(runtime, body):
     x, centres = tied()
     tables = sums_and_counts() if body is nearest else labels()
     arguments = dvector(x), dvector(centres), *tables

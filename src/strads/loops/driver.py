@@ -45,7 +45,7 @@ class _Failed(Flag):
     """How calls of a loop have failed that were then run in another way."""
 
     NEVER = 0
-    LEFT_ROWS = auto()  # tasks have left the rows that were recorded for them
+    LEFT_ROWS = auto()  # tasks have left the rows that were recorded for them, or would have
     ROUNDED = auto()  # they have, or met indices out of range, as sums that choose rows were reordered
 
 
@@ -171,6 +171,8 @@ def _run_call(call: _Call) -> LoopStatistics:
 def _execute(call: _Call, kept: _KeptLoop, is_new: bool) -> LoopStatistics:
     facts, options = kept.facts, call.options
     results = _run(call, kept)
+    if any(result.has_moved for result in results):
+        kept.failed |= _Failed.LEFT_ROWS
     add_sums(call.arguments, facts.plan.jobs, results)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
     return LoopStatistics(

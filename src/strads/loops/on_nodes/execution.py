@@ -28,6 +28,7 @@ from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram, Variant
 from strads.loops.python_mode import run_checked
+from strads.schedule.records.access import AccessRecords, same_rows
 
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
@@ -63,7 +64,9 @@ def run(
     call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant))
     copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
+    before = call.look() if loop.is_first_look else None
     execution, traffic = call.execute(record_order)
+    has_moved = loop.is_first_look and not same_rows(before, call.look())
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],
@@ -86,6 +89,7 @@ def run(
         execution.seconds,
         copy_seconds,
         compile_seconds,
+        has_moved,
     )
 
 
@@ -174,6 +178,11 @@ class _Call:
         make = lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
+
+    def look(self) -> AccessRecords | None:
+        """Record a sample of the tasks with the rows as they are now (a collective); None if one fails."""
+        self.tasks.complete()
+        return self.tasks.sample()
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
         """Execute the plan; also returns the traffic."""

@@ -13,7 +13,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.on_nodes.binding import COMPILING, compiling
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
-from strads.loops.program import Variant
+from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
 from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
 from strads.schedule.passes.streaming import empty_lines
@@ -36,6 +36,9 @@ class Alone:
 ONE_THREAD = Alone("one thread could only follow its order", lasts=False)
 FIRST_CALL = Alone("a first call, which takes less time than a plan would; a second one makes a plan", lasts=False)
 CHANGING = Alone("its rows or indices change from call to call, and a plan for one call would not pay", lasts=False)
+FIRST_LOOK = Alone(
+    "a first call, which shows whether tasks keep to their rows; a second one may make a plan", lasts=False
+)
 TOO_EARLY = Alone("tasks may need rows that only earlier tasks make possible")
 _ALL_ROWS = Alone("its order counts, and rng.near draws from all rows")
 
@@ -129,6 +132,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
     if spec.leaves_rows and not is_local:  # one node gets all rows
         return Ahead(tasks, {}, seconds, nothing, alone, checks_all=True)
+    if spec.is_first and not alone and _may_leave_rows(spec, program):
+        return Ahead(tasks, {}, seconds, nothing, FIRST_LOOK, checks_all=True)
     if in_order and program.cast.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
@@ -183,6 +188,13 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         if error.is_certain or not may_be_alone:  # then the driver asks for one job, of one node
             raise
         return known(nothing, TOO_EARLY, checks_all=True, failure=error)
+
+
+def _may_leave_rows(spec: LoopSpec, program: LoopProgram) -> bool:
+    """Whether a plan, which takes many times as long as such a loop, fails if the values that choose rows do change."""
+    is_volatile = bool(program.facts.volatile) and not program.facts.guards_roundings and not program.cast.near
+    may_be_put_off = spec.options.strategy == "auto" and not spec.options.interpreted
+    return is_volatile and may_be_put_off and len(spec.indices) >= SHORT
 
 
 def unplanned(spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool) -> Alone | None:

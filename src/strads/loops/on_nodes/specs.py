@@ -150,6 +150,7 @@ class NodeResult:
     seconds: float  # of the execution alone
     copy_seconds: float  # spent on copying tables into plan order
     compile_seconds: float  # spent on compiling the worker
+    has_moved: bool = False  # whether tasks touch other rows after a first look than before it
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ class NodeLoop:
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     variant: Variant | None = None  # in which way it was recorded and its runs are checked, if not in the usual one
     checking: Checking = Checking.OWNERS  # which checks a run makes before each access
+    is_first_look: bool = False  # whether its run shows if tasks keep to the rows that they would touch at its start
     nonnegative: frozenset[Given] | None = None  # see `nonnegative_numbers`; None: not known yet
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew

@@ -333,3 +333,12 @@ def test_a_corpus_with_empty_documents_and_words_that_never_occur():
     assert mixtures.shape == (3, 2)
     np.testing.assert_allclose(mixtures[[0, 2]], 0.5)
     assert model.topic_word_counts_[[1]].sum() == 0
+
+
+def test_a_document_has_the_same_topics_whatever_comes_with_it():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(0.2, 1.0, (60, 50)))
+    model = LatentDirichletAllocation(4, max_iter=20).fit(X)
+    expected = model.transform(X)
+    np.testing.assert_array_equal(model.transform(X[::-1])[::-1], expected)
+    np.testing.assert_array_equal(model.transform(X[7:9]), expected[7:9])

@@ -18,6 +18,7 @@ def explain_failed_run(
     changed = "tables are as before the call" if restored else "tables keep the updates so far"
     body = plain_function(program.body)
     where = describe(body.__code__.co_filename, program.facts.volatile_line or body.__code__.co_firstlineno)
+    hint = "" if program.facts.volatile else f". {how}"  # the interpreter refuses to run such a loop
     if isinstance(error, RuntimeError) and error.args == (INTERRUPTED,):
         return BodyError(f"{where}\n  the loop was interrupted; {changed}")
     if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
@@ -29,10 +30,10 @@ def explain_failed_run(
     if isinstance(error, IndexError) and str(error) in (INDEX_ERROR, _NUMBA_INDEX_ERROR):
         return BodyIndexError(
             f"{where}\n  an index that depends on values that the loop changes is out of range ({error}); "
-            f"{changed}. {how}"
+            f"{changed}{hint}"
         )
     if isinstance(error, KeyError) and error.args == (NO_SUCH_KEY,):
         return BodyKeyError(
-            f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}. {how}"
+            f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}{hint}"
         )
     return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

@@ -17,7 +17,7 @@ KEY = job_key(7, 0, 0, 0)
 
 def csr(corpus):
     documents, words = np.nonzero(corpus)
-    return np.searchsorted(documents, np.arange(len(corpus) + 1)), words, corpus[documents, words]
+    return np.searchsorted(documents, np.arange(len(corpus) + 1)), words, corpus[documents, words], words
 
 
 def padded_phi(phi):

@@ -1,7 +1,7 @@
 """Topics of unseen documents: Gibbs sampling with the topics' word distributions held fixed.
 
-p(z = k | rest) ∝ (n_dk + α_k) · φ_wk. Documents are independent, and each has its own random stream: the result is
-bitwise identical for any split over threads.
+p(z = k | rest) ∝ (n_dk + α_k) · φ_wk. Documents are independent, and the random stream of each is a function of its
+words: the result is bitwise identical for any split over threads, and whichever other documents there are.
 """
 
 from typing import Any
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_draw import pick
-from strads.models.kernels.lda_random import random_bits, uniform
+from strads.models.kernels.lda_random import uniform
 from strads.models.kernels.lda_tables import Prior
+from strads.rng.splitmix import GAMMA, mix
 
 
 @njit(nogil=True, cache=True)
@@ -65,23 +66,24 @@ def _draw(counts, phi, word, prior, running, place):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta):  # type: ignore[no-untyped-def]
+def _infer(indptr, indices, repeats, words, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta):  # type: ignore[no-untyped-def]
     """Sample as described at `infer_documents`, with the same arguments.
 
-    Those are `indptr`, `indices`, `repeats`, `first`, `last`, `phi`, `prior`, `sweeps`, `burn_in`, `key` and `theta`;
-    `counts` and `running` are scratch memory, aligned float32 arrays of shape (K padded,).
+    Those are `indptr`, `indices`, `repeats`, `words`, `first`, `last`, `phi`, `prior`, `sweeps`, `burn_in`, `key` and
+    `theta`; `counts` and `running` are scratch memory, aligned float32 arrays of shape (K padded,).
     """
     one = np.float32(1.0)
     topics = np.empty(0, np.uint16)
     for document in range(first, last):
-        length = 0
+        length, stream = 0, key
         for entry in range(indptr[document], indptr[document + 1]):
             length += repeats[entry]
+            stream = mix((stream ^ np.uint64(words[entry])) + GAMMA)
+            stream = mix((stream ^ np.uint64(repeats[entry])) + GAMMA)
         if length > len(topics):
             topics = np.empty(2 * length, np.uint16)
         counts[:] = 0.0
         theta[document] = 0.0
-        stream = random_bits(key, document)
         drawn = 0
         for sweep in range(sweeps + 1):  # the first sweep draws each token given the previous ones
             token = 0
@@ -109,6 +111,7 @@ def infer_documents(
     indptr: NDArray[Any],
     indices: NDArray[Any],
     repeats: NDArray[Any],
+    words: NDArray[Any],
     first: int,
     last: int,
     phi: NDArray[np.float32],
@@ -125,6 +128,8 @@ def infer_documents(
     indptr, indices, repeats : integer arrays
         Documents in the form of a CSR matrix: `indices` are the rows of `phi` of their words, `repeats` the words'
         counts.
+    words : integer array
+        Numbers of the same words that are the same in all calls: a document's random stream comes from them.
     phi : float32 array of shape (words, K padded)
         From `fill_phi`; may hold only the words that occur. C-contiguous.
     sweeps, burn_in : int
@@ -138,7 +143,7 @@ def infer_documents(
         raise ValueError(f"burn_in must be from 0 to sweeps - 1, got {burn_in} of {sweeps} sweeps")
     counts = aligned_zeros(phi.shape[1], np.float32)
     running = aligned_zeros(phi.shape[1], np.float32)
-    _infer(indptr, indices, repeats, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta)
+    _infer(indptr, indices, repeats, words, first, last, phi, prior, sweeps, burn_in, key, counts, running, theta)
 
 
 @njit(nogil=True, cache=True, fastmath=True)

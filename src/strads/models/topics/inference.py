@@ -29,7 +29,8 @@ def infer_topics(
 ) -> NDArray[np.float32]:
     """Return the mean of θ over draws of the documents' topics, shape (documents, K), float32.
 
-    Every document has its own random stream: the result is the same for any number of threads.
+    Every document has a random stream of its own, by its words: the result is the same for any number of threads, and
+    does not depend on the other documents.
     """
     prior = make_prior(priors.alpha, priors.beta, counts.by_word.shape[0])
     phi, rows = _phi_of(corpus, counts, prior)
@@ -39,7 +40,7 @@ def infer_topics(
     def work(chunk: int) -> None:
         first = chunk * _CHUNK
         last = min(first + _CHUNK, len(corpus))
-        documents = corpus.offsets, rows, corpus.counts
+        documents = corpus.offsets, rows, corpus.counts, corpus.words
         infer_documents(*documents, first, last, phi, prior, _SWEEPS, _BURN_IN, key, mixtures)
 
     team.for_each(work, -(-len(corpus) // _CHUNK))

@@ -243,11 +243,13 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
     changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
+    looks = False
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
         changes = outdated.contents != call.contents(outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
+        looks = outdated.facts.looks_next
     leaves_rows = _Failed.LEFT_ROWS in failed and _runs_alone(call)
     alone = "so it ran before its rows changed" if in_sequence else ""
     spec = LoopSpec(
@@ -261,6 +263,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         in_order_of_sums=_Failed.ROUNDED in failed,
         leaves_rows=leaves_rows,
         is_first=call.remembers and outdated is None and not failed,
+        looks=looks,
         changes=changes,
         deal=call.deal,
         replaces=None if outdated is None else outdated.name,

@@ -36,9 +36,8 @@ class Alone:
 ONE_THREAD = Alone("one thread could only follow its order", lasts=False)
 FIRST_CALL = Alone("a first call, which takes less time than a plan would; a second one makes a plan", lasts=False)
 CHANGING = Alone("its rows or indices change from call to call, and a plan for one call would not pay", lasts=False)
-FIRST_LOOK = Alone(
-    "a first call, which shows whether tasks keep to their rows; a second one may make a plan", lasts=False
-)
+BEFORE_LOOK = Alone("a first call; the second shows whether tasks keep to rows that written values choose", lasts=False)
+FIRST_LOOK = Alone("this call shows whether tasks keep to their rows; the next one may make a plan", lasts=False)
 TOO_EARLY = Alone("tasks may need rows that only earlier tasks make possible")
 _ALL_ROWS = Alone("its order counts, and rng.near draws from all rows")
 
@@ -119,20 +118,22 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     if in_order and is_local and not bound.sums_floats:
         whole = _by_element(whole)
     program = whole.program
+    share = _share(whole)
+    whole.bring_what_is_read()
+    tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
+    nothing = nothing_recorded(tasks.tables, len(tasks.indices))
+    if spec.is_first and not spec.alone and _may_leave_rows(spec, program):
+        return Ahead(tasks, {}, 0.0, nothing, BEFORE_LOOK, checks_all=True)
     try:
         _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     except CompileError:
         if is_trial:
             return None
         raise
-    share = _share(whole)
-    whole.bring_what_is_read()
-    tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
-    nothing = nothing_recorded(tasks.tables, len(tasks.indices))
     alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
     if spec.leaves_rows and not is_local:  # one node gets all rows
         return Ahead(tasks, {}, seconds, nothing, alone, checks_all=True)
-    if spec.is_first and not alone and _may_leave_rows(spec, program):
+    if spec.looks and not alone:
         return Ahead(tasks, {}, seconds, nothing, FIRST_LOOK, checks_all=True)
     if in_order and program.cast.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
@@ -191,7 +192,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
 
 
 def _may_leave_rows(spec: LoopSpec, program: LoopProgram) -> bool:
-    """Whether a plan, which takes many times as long as such a loop, fails if the values that choose rows do change."""
+    """Whether a plan is made in vain if values that choose rows change: it takes many times as long as such a loop."""
     is_volatile = bool(program.facts.volatile) and not program.facts.guards_roundings and not program.cast.near
     may_be_put_off = spec.options.strategy == "auto" and not spec.options.interpreted
     return is_volatile and may_be_put_off and len(spec.indices) >= SHORT

@@ -9,7 +9,15 @@ from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
 from strads.loops.on_nodes.counting import able_counters, are_best_apart, hold_all_up
-from strads.loops.on_nodes.looking_ahead import CHANGING, FIRST_CALL, FIRST_LOOK, Ahead, largest, look_ahead
+from strads.loops.on_nodes.looking_ahead import (
+    BEFORE_LOOK,
+    CHANGING,
+    FIRST_CALL,
+    FIRST_LOOK,
+    Ahead,
+    largest,
+    look_ahead,
+)
 from strads.loops.on_nodes.placing import check_near, executable_plan
 from strads.loops.on_nodes.planning import plan_loop
 from strads.loops.on_nodes.recording import NodeTasks
@@ -89,7 +97,8 @@ def _prepare(
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
             checks_all=ahead.checks_all,
-            is_put_off=alone in (FIRST_CALL, FIRST_LOOK) or (alone == CHANGING and not ahead.checks_all),
+            looks_next=alone == BEFORE_LOOK,
+            is_put_off=alone in (FIRST_CALL, BEFORE_LOOK, FIRST_LOOK) or (alone == CHANGING and not ahead.checks_all),
             stays_in_sequence=plan.strategy == "sequential" and (alone is None or alone.lasts),
             crowds_apart=crowds_apart,
             compile_seconds=ahead.compile_seconds,

@@ -74,6 +74,7 @@ class LoopSpec:
     in_order_of_sums: bool = False  # whether sums that choose rows keep their order
     leaves_rows: bool = False  # whether tasks touch rows that cannot be recorded for them: `alone` says why
     is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
+    looks: bool = False  # whether this call is to show if tasks keep to the rows that they would touch at its start
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
@@ -98,6 +99,8 @@ class LoopFacts:
         Whether values that the loop changes select rows, or sums whose order a run may change.
     checks_all
         Whether nothing was recorded, and the run checks every access.
+    looks_next
+        Whether the next call is to show if tasks keep to the rows that they would touch at its start.
     is_put_off
         Whether this call runs in sequence only because planning takes longer: the next one is prepared anew.
     stays_in_sequence
@@ -117,6 +120,7 @@ class LoopFacts:
     is_volatile: bool
     guards_roundings: bool
     checks_all: bool
+    looks_next: bool
     is_put_off: bool
     stays_in_sequence: bool
     crowds_apart: bool
@@ -174,7 +178,7 @@ class NodeLoop:
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     variant: Variant | None = None  # in which way it was recorded and its runs are checked, if not in the usual one
     checking: Checking = Checking.OWNERS  # which checks a run makes before each access
-    is_first_look: bool = False  # whether its run shows if tasks keep to the rows that they would touch at its start
+    is_first_look: bool = False  # whether its run shows if tasks keep to their rows
     nonnegative: frozenset[Given] | None = None  # see `nonnegative_numbers`; None: not known yet
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew

@@ -142,7 +142,12 @@ class LoopProgram:
         """Return the program whose reconnaissance distinguishes the elements of rows; None if that is no use."""
         if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
             self._by_element = LoopProgram(
-                self.body, bound, fastmath=self._may_reorder, facts=self.facts, by_element=True
+                self.body,
+                bound,
+                fastmath=self._may_reorder,
+                facts=self.facts,
+                variant=self.variant,
+                by_element=True,
             )
         return self._by_element
 

@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# The tests start hundreds of processes: they share the package's bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all fuzz fuzz-loops fuzz-files replicas seeds peers crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml

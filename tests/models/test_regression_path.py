@@ -37,6 +37,9 @@ def test_each_step_is_what_an_estimator_finds():
         assert path.intercepts[step] == pytest.approx(model.intercept_)
     assert path.sparse_coefs.shape == (30, 3)
     assert path.n_iters.min() >= 1
+    assert len(path) == 3
+    assert np.array_equal(path[1], path.coefs)
+    assert np.array_equal(path[-1], path.dual_gaps)
 
 
 def test_logistic_path():

@@ -31,7 +31,7 @@ OnStep = Callable[[Any], object]
 
 @dataclass(frozen=True, eq=False)
 class RegularizationPath:
-    """Solutions for many penalty strengths; can be unpacked into `values, coefs, dual_gaps`.
+    """Solutions for many penalty strengths; also a sequence of `values, coefs, dual_gaps`.
 
     Attributes
     ----------
@@ -60,6 +60,12 @@ class RegularizationPath:
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.values, self.coefs, self.dual_gaps))
+
+    def __getitem__(self, place: int) -> Array:
+        return tuple(self)[place]
+
+    def __len__(self) -> int:
+        return 3
 
 
 def lasso_path(

@@ -19,6 +19,21 @@ def test_columns_that_the_training_data_lack_are_left_out(tmp_path: Path) -> Non
     assert test.X.toarray().tolist() == [[0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]
 
 
+@pytest.mark.parametrize(
+    ("text", "categorical", "message"),
+    [
+        ("col,col=red,y\nb,1,1\nred,2,2\n", "col", "'red' of column 'col' becomes .*, which also is a column"),
+        ("a,a=b,y\nb=c,c,1\n", "a,a=b", "'c' of column 'a=b' becomes .*, which also could be 'b=c' of column 'a'"),
+        ("a=b,a,y\nc,3,1\n", "a=b", "'c' of column 'a=b' becomes .*, which also could be 'b=c' of column 'a'"),
+    ],
+)
+def test_names_that_could_be_of_two_features(tmp_path: Path, text: str, categorical: str, message: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"data\.csv:1: {message}: rename one of the columns"):
+        read_samples(path, DesignOptions(target="y", categorical=categorical))
+
+
 def test_libsvm_is_recognised_after_samples_without_features(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("# two of three\n-1\n\n1 2:0.5\n")
     samples = read_samples(tmp_path / "train.txt", DesignOptions())

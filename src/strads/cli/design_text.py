@@ -197,6 +197,7 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
             raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has a NUL character, which no label has")
     if features is None:
         features = features_of(table, columns, categorical)
+        _refuse_ambiguous_names(features, header, where)
     X, note = matrix_of(table, features)
     y = np.empty(0, "U1")
     if target is not None:
@@ -215,6 +216,20 @@ def _features_wanted(wanted: Columns, header: list[str], where: str) -> list[Fea
     if lost is not None:
         raise InputError(f"{where}: there is no column {lost!r}, which the training data have")
     return [feature for _, feature in found if feature is not None]
+
+
+def _refuse_ambiguous_names(features: Sequence[Feature], header: list[str], where: str) -> None:
+    """Raise InputError for a name that stands for another feature: models find features by their names."""
+    for feature in features:
+        name = name_of(feature)
+        other = feature_of(name, header)
+        if other is not None and other != feature:
+            column, category = feature
+            rest = "is a column" if other[1] is None else f"could be {other[1]!r} of column {other[0]!r}"
+            raise InputError(
+                f"{where}: {category!r} of column {column!r} becomes the feature {name!r}, which also {rest}: rename "
+                "one of the columns"
+            )
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,22 @@ def test_columns_that_are_not_there(strads: Strads, tmp_path: Path) -> None:
 
 
 def test_out_that_is_a_file(strads: Strads, tmp_path: Path) -> None:
-    file = tmp_path / "ratings.csv"
+    file, out = tmp_path / "ratings.csv", tmp_path / "out"
     file.write_text(GOOD)
-    done = strads("train", "mf", "--data", file, "--out", file)
+    out.write_text("kept")
+    done = strads("train", "mf", "--data", file, "--out", out)
     assert done.returncode == 2
-    assert "is a file" in done.stderr
+    assert "is a file: give a directory" in done.stderr
+    assert out.read_text() == "kept"
+
+
+def test_data_in_a_directory_that_is_replaced(strads: Strads, tmp_path: Path) -> None:
+    file = tmp_path / "out" / "topics.txt"
+    file.parent.mkdir()
+    file.write_text(GOOD)
+    done = strads("train", "mf", "--data", file, "--out", file.parent, "--overwrite")
+    assert done.returncode == 2
+    assert f"{file}: is a file that this command reads, and --out {file.parent} would replace it" in done.stderr
     assert file.read_text() == GOOD
 
 

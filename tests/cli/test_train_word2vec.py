@@ -85,11 +85,18 @@ def test_nodes_give_the_same_model(trained: tuple[Path, str], reviews: Path, tmp
         (b"a b\n", ["--min-count", "1", "--window", "300"], "--window"),
         (b"a b\n", ["--min-count", "1", "--vectors", "/nowhere/vectors.bin"], "no such folder"),
         (b"a b\n", ["--min-count", "1", "--pairs", "/nowhere.tsv"], "no such file"),
+        (b"a b\n", ["--vectors", "text"], "text: is a file that this command reads, and --vectors text would replace"),
     ],
 )
 def test_what_cannot_be_used_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, options: list[str], message: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    content: bytes,
+    options: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_bytes(content)
     where = ["--data", str(tmp_path / "text"), "--out", str(tmp_path / "out")]
     assert run(["train", "word2vec", *where, *options]) == 2

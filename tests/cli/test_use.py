@@ -148,6 +148,8 @@ def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Pa
         (("predict", "mf", "--data", "nowhere.csv"), "no such file"),
         (("evaluate", "mf", "--data", "test.csv", "--at-least", "9"), "no score is 9.0 or more"),
         (("evaluate", "mf", "--data", "train.csv"), "none of the"),
+        (("predict", "mf", "--data", "test.csv", "--out", "mf/../test.csv", "--overwrite"), "test.csv: is a file that"),
+        (("similar", "mf", "--items", "words.txt", "--out", "words.txt"), "would replace it: choose another --out"),
     ],
 )
 def test_what_is_refused(strads: Strads, folder: Path, arguments: tuple[str, ...], message: str) -> None:

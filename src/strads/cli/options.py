@@ -1,16 +1,19 @@
 """Groups of options that several commands share: declared once, as the fields of a dataclass."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Any
 
+from strads.cli.run_directory import FILES
 from strads.errors import ArgumentError, InputError
 
 _MOST = 2**31 - 1
 _MOST_OF = {"seed": 2**63 - 1}
+_WRITTEN = ("out", "vectors")  # options that name what a command writes: every other path is read
 
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +31,7 @@ def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(**given: Any) -> Any:
         for option in shown:
             _check_size(option, given.get(option.name))
+        _refuse_replacing(shown, given)
         for name, options in groups.items():
             given[name] = kinds[name](**{option.name: given.pop(option.name) for option in options})
         try:
@@ -50,6 +54,23 @@ def _check_size(option: Parameter, value: Any) -> None:
     if isinstance(value, int) and value > most:
         shown = str(value) if len(str(value)) <= 25 else f"{str(value)[:25]}…"
         raise ArgumentError(f"{_flag(option)} {shown}: {most} is the largest number here")
+
+
+def _refuse_replacing(options: list[Parameter], given: Mapping[str, Any]) -> None:
+    """Reject an output that would replace a file which the command reads, whatever `--overwrite` says."""
+    paths = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+    read = [each for name, some in paths.items() if name not in _WRITTEN for each in some if isinstance(each, Path)]
+    for option in options:
+        out = given.get(option.name)
+        if option.name not in _WRITTEN or out is None:
+            continue
+        for written in (out, *(out / name for name in FILES)):
+            for path in read:
+                if path.is_file() and written.exists() and path.samefile(written):
+                    raise InputError(
+                        f"{path}: is a file that this command reads, and {_flag(option)} {out} would replace it: "
+                        f"choose another {_flag(option)}"
+                    )
 
 
 def _flag(option: Parameter) -> str:

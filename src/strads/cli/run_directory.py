@@ -14,6 +14,7 @@ RUN, METRICS, MODEL = "run.json", "metrics.jsonl", "model.npz"
 TOPICS, COEFFICIENTS = "topics.txt", "coefficients.tsv"
 _ROOM = b"\n" * 4096  # of the record of a run that has begun, for what is added when it ends
 _TEXTS = (TOPICS, COEFFICIENTS)  # files that runs of any model may have written
+FILES = (RUN, METRICS, MODEL, *_TEXTS)
 
 
 class RunDirectory:

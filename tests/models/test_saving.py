@@ -1,6 +1,8 @@
 """Files that replace others: whole or not at all, with the permissions that the umask gives."""
 
+import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +13,15 @@ import pytest
 
 from strads.cli.run_directory import RunDirectory
 from strads.errors import InputError
-from strads.models import LatentDirichletAllocation, LinearSVC, LogisticRegression, MultinomialLogisticRegression
+from strads.models import (
+    Lasso,
+    LatentDirichletAllocation,
+    LinearSVC,
+    LogisticRegression,
+    MatrixFactorization,
+    MultinomialLogisticRegression,
+    MultiTaskLasso,
+)
 from strads.models.array_files import read_npy, read_npz
 from strads.models.model_files import load_model, replacing, save_model
 
@@ -121,6 +131,52 @@ def test_parameters_of_a_file_are_checked_as_fit_checks_them(tmp_path):
     rewrite(path, header=np.array(header.replace('"max_iter": ', '"max_iter": -')))
     with pytest.raises(InputError, match="max_iter=-"):
         LogisticRegression.load(path)
+
+
+def test_numbers_of_a_file_have_64_bits(tmp_path):
+    path, damaged = tmp_path / "model.npz", tmp_path / "damaged.npz"
+    rng = np.random.default_rng(0)
+    MatrixFactorization(2, max_iter=1).fit(tuple(rng.integers(0, 9, (2, 50))), rng.random(50)).save(path)
+    with np.load(path) as file:
+        text = str(file["header"])
+    header = json.loads(text)["parameters"]
+    assert header["calls"] == 1
+    shutil.copy(path, damaged)
+    for name, there in [("calls", "1"), ("n_jobs", "null"), ("max_iter", "1"), ("rank", "2"), ("seed", "0")]:
+        changed = text.replace(f'"{name}": {there}', f'"{name}": {2**70}')
+        assert changed != text
+        rewrite(damaged, header=np.array(changed))
+        with pytest.raises(InputError, match=rf"{name}.* {2**70}|{name}={2**70}"):
+            MatrixFactorization.load(damaged)
+
+
+@pytest.mark.parametrize("kind", [Lasso, LogisticRegression, MultiTaskLasso])
+def test_coefficients_are_as_many_as_the_features(tmp_path, kind):
+    path = tmp_path / "model.npz"
+    y = [[0, 1], [1, 0]] * 2 if kind is MultiTaskLasso else [0, 1, 0, 1]
+    model = kind().fit(np.eye(4), y)
+    model.save(path)
+    rewrite(path, coef=model.coef_[..., :3])
+    with pytest.raises(InputError, match=r"coef: it has the shape .*3.*, where others have 4 features"):
+        kind.load(path)
+
+
+def test_names_are_as_many_as_the_features(tmp_path):
+    path = tmp_path / "model.npz"
+    Lasso().fit(np.eye(4), [0, 1, 0, 1]).save(path)
+    rewrite(path, feature_names_in=np.array(["a", "b", "c"]))
+    with pytest.raises(InputError, match=r"feature_names_in: it has the shape \(3,\), where others have 4 features"):
+        Lasso.load(path)
+
+
+def test_topics_without_their_words_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    LatentDirichletAllocation(2, max_iter=1).fit(["a cat", "a dog"]).save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file if name != "vocabulary"}
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match="the vocabulary is missing"):
+        LatentDirichletAllocation.load(path)
 
 
 @pytest.mark.parametrize("kind", [LinearSVC, LogisticRegression, MultinomialLogisticRegression])

@@ -21,7 +21,7 @@ from strads.rng.philox import mixed_key
 
 _MOST_RECORDS = 1000
 CALLS = Number(whole=True, least=1)  # of what model files hold
-SEED = Number(whole=True, least=0, most=2**63 - 1)
+SEED = Number(whole=True, least=0)
 _CALL = 0xCA11  # purpose of random numbers
 
 

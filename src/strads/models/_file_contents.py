@@ -12,6 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from strads.models._parameters import MOST
+
 Lengths = dict[str, int]
 
 
@@ -93,26 +95,31 @@ class Number:
     whole
         Whether it is an integer; it then also is the length of that symbol, if a table has it.
     least, most
-        Its limits.
+        Its limits; those of an integer are 64 bits at most.
     finite
         Whether infinity and NaN are excluded.
+    optional
+        Whether it may be missing.
     """
 
     whole: bool = False
     least: float = -math.inf
     most: float = math.inf
     finite: bool = True
+    optional: bool = False
 
     def check(self, value: Any) -> None:
         """Raise ValueError for anything else."""
         kind = numbers.Integral if self.whole else numbers.Real
         if isinstance(value, bool) or not isinstance(value, kind):
             raise ValueError(f"it is {value!r:.60}")
+        number: Any = value  # as mypy knows no order of numbers.Real
+        most = min(self.most, MOST) if self.whole else self.most
         if not self.whole and not math.isfinite(value):
             if self.finite:
                 raise ValueError(f"it is {value}")
-        elif not self.least <= float(value) <= self.most:
-            raise ValueError(f"it is {value}, outside {self.least} … {self.most}")
+        elif not self.least <= number <= most:
+            raise ValueError(f"it is {value!r:.60}, outside {self.least} … {most}")
 
 
 Contents = Mapping[str, Table | Offsets | Number]
@@ -128,11 +135,13 @@ def check_contents(declared: Contents, parameters: Mapping[str, Any], arrays: Ma
     """
     lengths: Lengths = {}
     for name, each in declared.items():
+        if name not in (parameters if isinstance(each, Number) else arrays) and each.optional:
+            continue
         if isinstance(each, Number):
             _named(name, lambda each=each, name=name: each.check(parameters[name]))  # type: ignore[misc]
             if each.whole:
                 lengths[name] = parameters[name]
-        elif name in arrays or not each.optional:
+        else:
             _named(name, lambda each=each, name=name: each.check(arrays[name], lengths))  # type: ignore[misc]
 
 

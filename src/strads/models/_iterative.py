@@ -19,7 +19,7 @@ from strads.checkpoints import Data, Load, Operator, Save, Tree, current_session
 from strads.cluster import ThreadTeam
 from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
-from strads.models._file_contents import Contents, Number, check_contents
+from strads.models._file_contents import Contents, Number, Table, check_contents
 from strads.models._parameters import check_n_jobs, check_seed, check_verbose
 from strads.models._patience import Patience
 from strads.models._stopping import Stopping
@@ -31,6 +31,7 @@ IterationRecord = dict[str, Any]
 OnIteration = Callable[[IterationRecord], object]
 
 _ITERATIONS = Number(whole=True, least=0)
+_NAMES = {"feature_names_in": Table(dtypes="U", shape=("features",), optional=True)}
 
 
 @dataclass(frozen=True)
@@ -454,7 +455,7 @@ class IterativeEstimator(BaseEstimator, ABC):
         """
         parameters, arrays = load_model(path, cls.__name__)
         try:
-            check_contents({"n_iter": _ITERATIONS} | dict(cls._contents), parameters, arrays)
+            check_contents({"n_iter": _ITERATIONS} | dict(cls._contents) | _NAMES, parameters, arrays)
             model = cls(**restored(parameters["params"], cls._parameter_classes))
             model._check_parameters()
             model._iterations, model.history_ = parameters["n_iter"], _checked_history(parameters["history"])

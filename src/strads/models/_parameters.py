@@ -12,13 +12,17 @@ from sklearn.utils import check_random_state
 from strads.checkpoints import Operator, perform
 from strads.errors import ArgumentError
 
+MOST = 2**63 - 1  # of whole numbers, which compiled code has in 64 bits
 MOST_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
+_MOST_THREADS = 1 << 16
 
 
 def check_whole_number(name: str, value: Any, *, least: int = 1, what: str = "a whole number") -> None:
-    """Reject an argument that is not an integer of at least `least`."""
+    """Reject an argument that is not an integer of at least `least`, and of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ArgumentError(f"{name}={value!r}: give {what}, {least} or more")
+    if int(value) > MOST:
+        raise ArgumentError(f"{name}={value!r:.60}: give a number below 2**63")
 
 
 def check_whole_numbers(estimator: Any, *names: str, least: int = 1, or_none: bool = False) -> None:
@@ -77,12 +81,14 @@ def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Reject a number of threads that is neither None, -1 (all cores), nor 1 or more."""
+    """Reject a number of threads that is neither None, -1 (all cores), nor possible."""
     if n_jobs is None:
         return
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not whole or not (n_jobs >= 1 or n_jobs == -1):
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
+    if n_jobs > _MOST_THREADS:
+        raise ArgumentError(f"n_jobs={n_jobs!r:.60}: {_MOST_THREADS} threads are possible")
 
 
 def check_verbose(estimator: Any) -> None:
@@ -96,8 +102,6 @@ def check_seed(estimator: Any) -> None:
     if estimator.random_state is None or isinstance(estimator.random_state, np.random.RandomState):
         return
     check_whole_numbers(estimator, "random_state", least=0)
-    if estimator.random_state >= 1 << 63:
-        raise ArgumentError(f"random_state={estimator.random_state}: give a number below 2**63")
 
 
 def seed_of(random_state: Any) -> int:

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
-from strads.models._file_contents import Number, Table
+from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
 from strads.models._warnings import warn
@@ -114,10 +114,9 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
 
     _without_effect = (*PenalizedLinearModel._without_effect, "precompute", "copy_X", "selection", "random_state")
 
-    _contents: ClassVar = {
+    _contents: ClassVar = PenalizedLinearModel._contents | {
         "coef": Table(dtypes="f4 f8", shape=("features",)),
         "intercept": Table(dtypes="f4 f8", shape=("outputs",)),
-        "dual_gap": Number(finite=False),
     }
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -430,12 +430,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         }
         if self.vocabulary_ is not None:
             arrays["vocabulary"] = packed_words(self.vocabulary_)
-        return {"beta": self._priors.beta, "n_words": self.n_features_in_} | self._saved_call(), arrays
+        numbers = {"beta": self._priors.beta, "n_words": self.n_features_in_, "named": self.vocabulary_ is not None}
+        return numbers | self._saved_call(), arrays
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.n_features_in_ = int(parameters["n_words"])
         self.vocabulary_, self._numbers = None, None
         self._restore_call(parameters)
+        if parameters.get("named", "vocabulary" in arrays) != ("vocabulary" in arrays):
+            raise ValueError("the vocabulary is missing, or one of other words")
         if "vocabulary" in arrays:
             self.vocabulary_ = unpacked_words(arrays["vocabulary"])
             if len(self.vocabulary_) != self.n_features_in_:

@@ -26,6 +26,7 @@ class LinearEstimator(IterativeEstimator):
     """
 
     _contents: ClassVar = {
+        "features": Number(whole=True, least=0, optional=True),  # earlier files lack it
         "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
         "intercept": Table(dtypes="f4 f8", shape=("rows",)),
         "dual_gap": Number(finite=False),
@@ -92,7 +93,8 @@ class LinearEstimator(IterativeEstimator):
         return tags
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"dual_gap": self.dual_gap_}, {"coef": dense(self.coef_), "intercept": self.intercept_}
+        numbers = {"dual_gap": self.dual_gap_, "features": int(self.n_features_in_)}
+        return numbers, {"coef": dense(self.coef_), "intercept": self.intercept_}
 
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.coef_, self.intercept_ = arrays["coef"], arrays["intercept"]

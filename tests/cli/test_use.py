@@ -102,7 +102,55 @@ def test_predict(strads: Strads, folder: Path, tmp_path: Path) -> None:
     assert len(rows(done.stdout)) == 1 + len(given)
     done = strads("predict", folder / "mf", "--data", folder / "test.csv", "--unknown", "error")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "user id 'stranger' was not in the training data" in done.stderr
+    assert f"test.csv:{len(given)}: item id 1 was not in the training data" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def numbered(strads: Strads, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run "mf" whose users and items are numbers."""
+    folder = tmp_path_factory.mktemp("numbered")
+    lines = [f"{k % 7},{k * k % 11},{k % 5 + 1}" for k in range(60)]
+    (folder / "train.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
+    done = strads("train", "mf", "--data", folder / "train.csv", "--out", folder / "mf", "--epochs", 2)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_text_among_numbers_is_unknown(strads: Strads, numbered: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("\nuser,item\n1,4\n\nabc,1\n2,1\n")
+    predict = ("predict", numbered / "mf", "--data", pairs)
+    done = strads(*predict, "--out", tmp_path / "p.parquet")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 3 pairs are left out" in done.stderr
+    assert f"the first is user abc, item 1 ({pairs}:5; --unknown mean" in done.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "p.parquet").to_pydict()
+    assert (table["user"], table["item"]) == ([1, 2], [4, 1])
+    done = strads(*predict, "--unknown", "error")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{pairs}:5: user id 'abc' was not in the training data: --unknown skip leaves" in done.stderr
+    done = strads(*predict, "--unknown", "mean")
+    assert [row[:2] for row in rows(done.stdout)[1:]] == [["1", "4"], ["abc", "1"], ["2", "1"]]
+    pairs.write_text("user,item,rating\n1,4,3\nabc,1,3\n")
+    assert strads("evaluate", *predict[1:]).stderr.startswith("strads: error: none of the 2 held-out pairs")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("user,item,rating\n1,4,\n2,1,?\n", ()),
+        ("user,item,rating,stars\n1,4,,\n2,1,,\n", ()),
+        ("1,4,?\n2,1,?\n", ("--no-header",)),
+        ("user,item\n1,4\n2,1\n", ("--columns", "user,item,rating")),
+    ],
+)
+def test_scores_are_not_needed_for_predictions(
+    strads: Strads, numbered: Path, tmp_path: Path, text: str, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "pairs.csv").write_text(text)
+    done = strads("predict", numbered / "mf", "--data", tmp_path / "pairs.csv", *options)
+    assert done.returncode == 0, done.stderr
+    assert [row[:2] for row in rows(done.stdout)[1:]] == [["1", "4"], ["2", "1"]]
 
 
 @pytest.mark.parametrize("model", ["mf", "bpr"])

@@ -1,6 +1,6 @@
 """Users, items and scores from any supported kind of file: choice of columns, ids as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,13 @@ class FileContent:
         In the order of the file.
     columns : dict
         The file's column of each role: its name, or its position from 1 without a header.
+    where : function
+        Returns the file and line (or row) of a pair, for errors.
     """
 
     interactions: Interactions
     columns: dict[str, str]
+    where: Callable[[int], str]
 
     def distinct(self, role: str) -> int:
         """Number of distinct users or items."""
@@ -71,15 +74,17 @@ class FileContent:
         return ["columns: " + ", ".join([first, *(text.replace(" is the", " the") for text in rest)])]
 
 
-def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool = False) -> FileContent:
+def read_interactions(path: Path, form: FileFormat, *, scored: bool | None, timed: bool = False) -> FileContent:
     """Read users, items and, if there are any, scores from delimited text or Parquet.
 
     Parameters
     ----------
     path : Path
         The file; its kind and compression are recognised by its content.
-    scored, timed : bool
-        Whether a column of scores, and one of timestamps, is needed.
+    scored : bool or None
+        Whether a column of scores is needed; None: it is not read even if there is one.
+    timed : bool
+        Whether a column of timestamps is needed.
 
     Raises
     ------
@@ -87,25 +92,26 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool, timed: bool
         For any invalid input; names file and line (or row).
     """
     name = check_file(path)
+    wanted = {role: column for role, column in form.named.items() if role != "score" or scored is not None}
     if _is_parquet(name):
         if form.delimiter is not None:
             raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
-        chosen = _choose(f"{name}: ", _parquet_columns(name), form.named, scored, timed)
-        return FileContent(_read_parquet(name, chosen), chosen)
+        chosen = _choose(f"{name}: ", _parquet_columns(name), wanted, scored, timed)
+        return FileContent(_read_parquet(name, chosen), chosen, lambda row: f"{name}: row {row}")
     _check_kind(path)
     first = _first_line(name, form.delimiter)
     is_header = first.is_header(form.named) if form.header is None else form.header
     if is_header:
-        chosen = _choose_of_header(first, form, scored, timed)
+        chosen = _choose_of_header(first, wanted, form.header, scored, timed)
         places = {role: first.fields.index(column) for role, column in chosen.items()}
     else:
-        places = _positions(first, form.named, scored, timed)
+        places = _positions(first, wanted, scored, timed)
         if form.header is None:
             first.refuse_doubtful_ids(places)
         chosen = {role: str(place + 1) for role, place in places.items()}
     dialect = Dialect(first.delimiter)
     columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header)
-    return FileContent(_of_text(columns), chosen)
+    return FileContent(_of_text(columns), chosen, lambda row: f"{name}:{columns.line_of(row)}")
 
 
 # -- text --------------------------------------------------------------------------------------------------
@@ -173,12 +179,14 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
     raise InputError(f"{name}: there are no lines: give a file with users and items")
 
 
-def _choose_of_header(first: _FirstLine, form: FileFormat, scored: bool, timed: bool) -> dict[str, str]:
+def _choose_of_header(
+    first: _FirstLine, wanted: Mapping[str, str], header: bool | None, scored: bool | None, timed: bool
+) -> dict[str, str]:
     """Return the names of columns; a line that may be no header is told from one that lacks them."""
     try:
-        return _choose(first.place, first.fields, form.named, scored, timed)
+        return _choose(first.place, first.fields, wanted, scored, timed)
     except InputError as error:
-        if form.header is None and (first.known < 2 or first.has_number):
+        if header is None and (first.known < 2 or first.has_number):
             raise InputError(f"{error}; if the line is no header, give --no-header") from error
         raise
 
@@ -189,7 +197,7 @@ def _sniff(lines: list[str]) -> str:
     return found if len(Dialect(found).split(lines[0].rstrip("\r"))) > 2 else sniff_delimiter(lines, 1)
 
 
-def _positions(first: _FirstLine, wanted: Mapping[str, str], scored: bool, timed: bool) -> dict[str, int]:
+def _positions(first: _FirstLine, wanted: Mapping[str, str], scored: bool | None, timed: bool) -> dict[str, int]:
     """Return the places of columns in lines without a header."""
     width = len(first.fields)
     if wanted:
@@ -214,7 +222,8 @@ def _positions(first: _FirstLine, wanted: Mapping[str, str], scored: bool, timed
             f"{first.place}{needed} but there are {width}: {', '.join(map(repr, first.fields))}; if lines are cut "
             "wrongly, give --delimiter"
         )
-    return {role: place for place, role in enumerate(_POSITIONS[: 4 if timed else 3]) if place < width}
+    count = 4 if timed else 2 if scored is None else 3
+    return {role: place for place, role in enumerate(_POSITIONS[:count]) if place < width}
 
 
 def _of_text(columns: TextColumns) -> Interactions:
@@ -290,7 +299,9 @@ def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str,
     return values
 
 
-def _choose(place: str, found: list[str], wanted: Mapping[str, str], scored: bool, timed: bool) -> dict[str, str]:
+def _choose(
+    place: str, found: list[str], wanted: Mapping[str, str], scored: bool | None, timed: bool
+) -> dict[str, str]:
     """Return the names of columns among those found; `place` begins messages."""
     chosen = choose(found, scored=scored, given=wanted, where=place, advice=_ADVICE)
     if timed and "timestamp" not in chosen:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from strads.dds.csv_dialect import Dialect
 from strads.dds.csv_parse import RecordFormat, arrow_table, parse_fields
 from strads.dds.files import Part, part_blocks
 from strads.errors import InputError
+from strads.models.corpora.documents import read_lines
 
 _BLOCK_BYTES = 4 << 20
 _IDS = ("user", "item")
@@ -53,6 +55,11 @@ class TextColumns:
         record = np.dtype([(role, _DTYPES[role]) for role in names])
         places = tuple(self.places[role] for role in names)
         return RecordFormat(self.name, self.dialect, record, places, self.width, self.first_line)
+
+    def line_of(self, row: int) -> int:
+        """Return the line of a row, for errors."""
+        filled = (number for number, line in enumerate(read_lines(self.name), 1) if not self.dialect.is_skipped(line))
+        return next(islice(filled, row + self.is_header, None))
 
 
 def read_columns(columns: TextColumns) -> dict[str, Any]:

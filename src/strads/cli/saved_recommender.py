@@ -1,6 +1,7 @@
 """A saved model of users and items, and the ids that a user of the command line gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,35 @@ from strads.models.interactions.interactions import Interactions
 _SHOWN = 5
 
 
-def read_pairs(path: Path, form: FileFormat, model: Any, *, scored: bool = False) -> Interactions:
+@dataclass(frozen=True)
+class Pairs:
+    """Users and items in a file.
+
+    Attributes
+    ----------
+    given : Interactions
+        With all ids of the file; whole numbers are texts if the model's ids are.
+    known : Interactions
+        The same with ids of the type that the model has: an unknown number stands for a text that is none.
+    where : function
+        Returns the file and line of a pair, for errors.
+    """
+
+    given: Interactions
+    known: Interactions
+    where: Callable[[int], str]
+
+
+def read_pairs(path: Path, form: FileFormat, model: Any, *, scored: bool | None = False) -> Pairs:
     """Read users, items and perhaps scores, with ids as the model has them: "7" is 7 if its ids are numbers."""
-    found = read_interactions(path, form, scored=scored).interactions
+    content = read_interactions(path, form, scored=scored)
+    found = content.interactions
+    if model.user_ids_.dtype == object:
+        found = replace(found, users=found.users.with_texts())
+    if model.item_ids_.dtype == object:
+        found = replace(found, items=found.items.with_texts())
     users, items = _like(found.users, model.user_ids_), _like(found.items, model.item_ids_)
-    return Interactions(users, items, found.scores)
+    return Pairs(found, replace(found, users=users, items=items), content.where)
 
 
 def ids_of(texts: Sequence[str], known: NDArray[Any], kind: str) -> NDArray[Any]:
@@ -63,4 +88,9 @@ def only_known(ids: NDArray[Any], is_known: NDArray[np.bool_], kind: str, notes:
 
 
 def _like(column: IdColumn, known: NDArray[Any]) -> IdColumn:
-    return column.with_texts() if known.dtype == object else column
+    if known.dtype == object or column.distinct is None or not column.are_texts:
+        return column
+    taken = set(known.tolist())
+    unknown = next(number for number in range(len(taken) + 1) if number not in taken)
+    numbers = [int(text) if is_whole_number(text) else unknown for text in column.distinct.tolist()]
+    return IdColumn(np.array(numbers, np.int64)[column.codes])

@@ -13,7 +13,7 @@ from rich.console import Console
 from strads.cli.interactions_options import FileFormat
 from strads.cli.samples_options import DesignOptions, LabelsOption, TargetOption
 from strads.cli.saved_model import LINEAR, OF_SEVERAL_OUTPUTS, RECOMMENDERS, TOPICS, kind_of_model, load_model
-from strads.cli.saved_recommender import ids_of, only_known, read_ids, read_pairs
+from strads.cli.saved_recommender import Pairs, ids_of, only_known, read_ids, read_pairs
 from strads.cli.saved_topics import quality_of_topics, read_known_documents
 from strads.cli.table_output import Output
 from strads.cli.use_samples import predictions, quality
@@ -64,11 +64,11 @@ def predict(
         output.write(table, "predictions")
         return
     loaded = load_model(model, RECOMMENDERS)
-    pairs = read_pairs(data, reading, loaded)
-    if unknown == "skip":
-        pairs = _known_pairs(loaded, pairs)
-    found = loaded.predict(pairs, unknown="mean" if unknown == "mean" else "error", clip=clip)
-    output.write({"user": _ids(pairs.users), "item": _ids(pairs.items), "prediction": found}, "predictions")
+    read = read_pairs(data, reading, loaded, scored=None)
+    pairs = read.known if unknown == "mean" else _known_pairs(loaded, read, skip=unknown == "skip")
+    found = loaded.predict(pairs, unknown="mean", clip=clip)
+    shown = read.given if unknown == "mean" else pairs
+    output.write({"user": _ids(shown.users), "item": _ids(shown.items), "prediction": found}, "predictions")
 
 
 def recommend(
@@ -167,7 +167,7 @@ def evaluate(
 
 def _ranking(model: Any, data: Path, form: FileFormat, at_least: float | None, count: int) -> dict[str, float]:
     """Return the figures of a model of users and items."""
-    pairs = read_pairs(data, form, model, scored=at_least is not None)
+    pairs = read_pairs(data, form, model, scored=at_least is not None).known
     relevant = pairs
     if at_least is not None and pairs.scores is not None:
         relevant = pairs[pairs.scores >= at_least]
@@ -192,18 +192,26 @@ def _tell(note: str) -> None:
         _notes().print(note, soft_wrap=True, markup=False)
 
 
-def _known_pairs(model: Any, pairs: Interactions) -> Interactions:
-    known = model.has_users(pairs.users) & model.has_items(pairs.items)
+def _known_pairs(model: Any, pairs: Pairs, *, skip: bool) -> Interactions:
+    """Return the pairs whose user and item the model knows, and say that the others are left out, or refuse them."""
+    has_user = model.has_users(pairs.known.users)
+    known = has_user & model.has_items(pairs.known.items)
     if not known.all():
         lost = int((~known).sum())
         first = int(np.argmax(~known))
+        if not skip:
+            kind, ids = ("item", pairs.given.items) if has_user[first] else ("user", pairs.given.users)
+            raise InputError(
+                f"{pairs.where(first)}: {kind} id {ids.id_of(first)!r} was not in the training data: --unknown skip "
+                "leaves such pairs out, --unknown mean predicts them"
+            )
         _notes().print(
-            f"{lost:,} of {len(pairs):,} pairs are left out, whose user or item was not in the training data; the "
-            f"first is {pairs.pair(first)} (--unknown mean predicts them)",
+            f"{lost:,} of {len(known):,} pairs are left out, whose user or item was not in the training data; the "
+            f"first is {pairs.given.pair(first)} ({pairs.where(first)}; --unknown mean predicts them)",
             soft_wrap=True,
             markup=False,
         )
-    return pairs[known]
+    return pairs.known[known]
 
 
 def _chosen(model: Any, kind: str, named: list[str] | None, file: Path | None) -> NDArray[Any]:

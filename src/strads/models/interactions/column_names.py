@@ -24,7 +24,12 @@ def role_of(name: str) -> str | None:
 
 
 def choose(
-    found: Sequence[str], *, scored: bool, given: Mapping[str, str] | None = None, where: str = "", advice: str
+    found: Sequence[str],
+    *,
+    scored: bool | None,
+    given: Mapping[str, str] | None = None,
+    where: str = "",
+    advice: str,
 ) -> dict[str, str]:
     """Return the column of each role.
 
@@ -32,8 +37,8 @@ def choose(
     ----------
     found : sequence of str
         The columns that there are.
-    scored : bool
-        Whether a column of scores is needed.
+    scored : bool or None
+        Whether a column of scores is needed; None: none is chosen.
     given : mapping, optional
         Columns that the user has named, by role.
     where, advice : str
@@ -58,7 +63,7 @@ def choose(
         raise InputError(f"{where}several columns are called {twice[0]!r}: rename them")
     chosen = given
     for role in ROLES:
-        if role in given:
+        if role in given or (role == "score" and scored is None):
             continue
         columns = [name for name in found if name not in given.values() and role_of(name) == role]
         columns = [role] if role in columns else columns

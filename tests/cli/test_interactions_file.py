@@ -17,6 +17,12 @@ def rows_of(path: Path, **options: str) -> list[tuple[int | str, int | str, floa
     return [(found.users.id_of(row), found.items.id_of(row), float(found.scores[row])) for row in places]
 
 
+def test_ids_may_begin_with_a_number_sign(tmp_path: Path) -> None:
+    path = tmp_path / "tags.csv"
+    path.write_text("#a,7,1\n#b,8,2\n")
+    assert rows_of(path) == [("#a", 7, 1.0), ("#b", 8, 2.0)]
+
+
 @pytest.mark.parametrize(
     "text",
     [

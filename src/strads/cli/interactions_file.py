@@ -170,6 +170,7 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
         if filled:
             line = skipped + lines.index(filled[0]) + 1
             try:
+                _refuse_comment(filled, delimiter)
                 delimiter = delimiter or _sniff(filled)
                 fields = Dialect(delimiter).split(filled[0].rstrip("\r"))
                 return _FirstLine(name, line, fields, delimiter, filled[1:])
@@ -177,6 +178,15 @@ def _first_line(name: str, delimiter: str | None) -> _FirstLine:
                 raise InputError(f"{name}:{line}: {error}") from error
         skipped += text.count("\n")
     raise InputError(f"{name}: there are no lines: give a file with users and items")
+
+
+def _refuse_comment(lines: list[str], delimiter: str | None) -> None:
+    """Raise InputError if the first line seems to be a comment; ids and names may begin with # as well."""
+    first, *following = lines
+    if first.startswith("#") and following:
+        dialect = Dialect(delimiter or _sniff(following))
+        if len(try_split(dialect, first)) != len(try_split(dialect, following[0])):
+            raise InputError(f"{first!r:.60} seems to be a comment, which is not skipped: remove the line")
 
 
 def _choose_of_header(

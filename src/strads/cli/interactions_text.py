@@ -54,7 +54,7 @@ class TextColumns:
         names = [role for role in self.places if role not in _IDS]
         record = np.dtype([(role, _DTYPES[role]) for role in names])
         places = tuple(self.places[role] for role in names)
-        return RecordFormat(self.name, self.dialect, record, places, self.width, self.first_line)
+        return RecordFormat(self.name, self.dialect, record, places, self.width, self.first_line, is_declared=False)
 
     def line_of(self, row: int) -> int:
         """Return the line of a row, for errors."""

@@ -34,6 +34,8 @@ class RecordFormat:
         Number of fields that every line must have.
     first_line : int
         The line that determined `width`.
+    is_declared : bool
+        Whether the user declares the columns, and so can declare others.
     """
 
     name: str
@@ -42,6 +44,7 @@ class RecordFormat:
     places: tuple[int, ...]
     width: int
     first_line: int
+    is_declared: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -186,7 +189,9 @@ def _number(text: str, column: str, where: str, form: RecordFormat) -> float:
         raise InputError(f"{start}: {found}; correct or remove the line")
     if dtype.kind == "b":
         return _BOOLS[text.lower()]
-    return _check_integer(text, dtype, start, found) if dtype.kind in "iu" else _check_float(text, dtype, start, found)
+    if dtype.kind in "iu":
+        return _check_integer(text, dtype, start, found)
+    return _check_float(text, dtype, start, found, "declare the column as 'f8' or " if form.is_declared else "")
 
 
 def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:
@@ -203,14 +208,12 @@ def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:
     return value
 
 
-def _check_float(text: str, dtype: np.dtype, start: str, found: str) -> float:
+def _check_float(text: str, dtype: np.dtype, start: str, found: str, advice: str) -> float:
     value = float(text)
     if not np.isfinite(value):
         raise InputError(f"{start}: {found}, which is not finite; remove the line or fill in a number")
     if abs(value) > float(np.finfo(dtype).max):
-        raise InputError(
-            f"{start}: {found}, beyond {np.finfo(dtype).max}; declare the column as 'f8' or correct the line"
-        )
+        raise InputError(f"{start}: {found}, beyond {np.finfo(dtype).max}; {advice}correct the line")
     return value
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from strads.cli.interactions_file import read_interactions
@@ -15,6 +17,39 @@ def rows_of(path: Path, **options: str) -> list[tuple[int | str, int | str, floa
     found = read_interactions(path, FileFormat(**options), scored=True).interactions
     places = range(len(found.users))
     return [(found.users.id_of(row), found.items.id_of(row), float(found.scores[row])) for row in places]
+
+
+TIMES = ["2020-03-01", "2020-02-28T23:59:59.5", "2020-02-28 23:59:59"]
+ZONED = ["2020-03-01T00:30:00+01:00", "2020-02-29T23:30:00.000001Z", "2020-02-29T23:29:59-00:00"]
+
+
+@pytest.mark.parametrize("times", [TIMES, ZONED, [3, 2.5, 2]])
+@pytest.mark.parametrize("kind", ["header.csv", "lines.tsv", "table.parquet"])
+def test_times_are_numbers_or_iso_8601(tmp_path: Path, times: list[str], kind: str) -> None:
+    path = tmp_path / kind
+    rows = [f"u{row},i,{row},{time}" for row, time in enumerate(times)]
+    if kind == "table.parquet":
+        columns = {"user": ["a", "b", "c"], "item": ["i"] * 3, "rating": [1, 2, 3], "date": times}
+        pyarrow.parquet.write_table(pa.table(columns), path)
+    elif kind == "header.csv":
+        path.write_text("\n".join(["user,item,rating,date", *rows]) + "\n")
+    else:
+        path.write_text("\n".join(rows).replace(",", "\t") + "\n")
+    found = read_interactions(path, FileFormat(), scored=True, timed=True).interactions
+    assert found.times is not None
+    assert found.times.argsort().tolist() == ([2, 0, 1] if times is ZONED else [2, 1, 0])
+
+
+@pytest.mark.parametrize("times", [["2020-03-01", "01/03/2020"], ["2020-03-01T00:00:00Z", "2020-03-01"], ["today"] * 2])
+def test_other_times_are_refused(tmp_path: Path, times: list[str]) -> None:
+    text, table = tmp_path / "text.csv", tmp_path / "table.parquet"
+    text.write_text(f"user,item,rating,date\n1,2,3,{times[0]}\n\n1,3,3,{times[1]}\n")
+    columns = {"user": [1, 1], "item": [2, 3], "rating": [3, 3], "date": times}
+    pyarrow.parquet.write_table(pa.table(columns), table)
+    bad = int(times[0] != times[1])
+    for path, place in ((text, f"text.csv:{2 + 2 * bad}"), (table, f"table.parquet: column 'date': row {bad}")):
+        with pytest.raises(InputError, match=f"{place}: '{times[1]}' is no timestamp: give numbers, or dates or times"):
+            read_interactions(path, FileFormat(), scored=True, timed=True)
 
 
 def test_ids_may_begin_with_a_number_sign(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from strads.cli.interactions_options import FileFormat
 from strads.cli.interactions_text import TextColumns, read_columns
+from strads.dds.arrow_types import is_text
 from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter, try_split
 from strads.dds.files import check_file, line_blocks
 from strads.errors import ArgumentError, InputError
@@ -110,7 +112,8 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool | None, time
             first.refuse_doubtful_ids(places)
         chosen = {role: str(place + 1) for role, place in places.items()}
     dialect = Dialect(first.delimiter)
-    columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header)
+    dated = first.has_text(places.get("timestamp"), is_header)
+    columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header, dated)
     return FileContent(_of_text(columns), chosen, lambda row: f"{name}:{columns.line_of(row)}")
 
 
@@ -147,6 +150,13 @@ class _FirstLine:
     def has_number(self) -> bool:
         """Whether a field is a number, as few names are."""
         return any(map(is_number, self.fields))
+
+    def has_text(self, place: int | None, is_header: bool) -> bool:
+        """Whether a field of the first line, or the line after a header, is no number."""
+        fields = self.fields
+        if is_header:
+            fields = try_split(Dialect(self.delimiter), "".join(self.following[:1]))
+        return place is not None and place < len(fields) and not is_number(fields[place])
 
     def refuse_doubtful_ids(self, places: Mapping[str, int]) -> None:
         """Raise InputError for a text where the following lines have whole numbers: that is perhaps a name."""
@@ -241,14 +251,42 @@ def _of_text(columns: TextColumns) -> Interactions:
     ids = {role: _ids(role, found[role], columns.dialect) for role in ("user", "item")}
     if not len(ids["user"]):
         raise InputError(f"{columns.name}: there are no rows: give a file with users and items")
-    return Interactions(ids["user"], ids["item"], found.get("score"), found.get("timestamp"))
+    times = found.get("timestamp")
+    if columns.dated:
+        encoded = found["timestamp"]
+        texts, rows = _texts(encoded, columns.dialect), encoded.indices.to_numpy()
+        times = _times(texts, rows, lambda row: f"{columns.name}:{columns.line_of(row)}")
+    return Interactions(ids["user"], ids["item"], found.get("score"), times)
 
 
 def _ids(role: str, encoded: Any, dialect: Dialect) -> IdColumn:
+    return IdColumn.of_texts(role, encoded.indices.to_numpy(), _texts(encoded, dialect)).with_numbers()
+
+
+def _texts(encoded: Any, dialect: Dialect) -> list[str]:
     texts = [text.strip() for text in encoded.dictionary.to_pylist()]
-    if not dialect.quoted:
-        texts = [dialect.split(text)[0] if text[0] == '"' else text for text in texts]
-    return IdColumn.of_texts(role, encoded.indices.to_numpy(), texts).with_numbers()
+    return texts if dialect.quoted else [dialect.split(text)[0] if text[0] == '"' else text for text in texts]
+
+
+def _times(texts: list[str], rows: NDArray[np.integer], where: Callable[[int], str]) -> NDArray[np.float64]:
+    """Return the times `texts[row]`, in seconds since 1970; an error says where the first text is that is none."""
+    times = [_time(text) for text in texts]
+    zoned = times[0] is not None and times[0].tzinfo is not None
+    for place, time in enumerate(times):
+        if time is None or (time.tzinfo is not None) != zoned:
+            raise InputError(
+                f"{where(int(np.argmax(rows == place)))}: {texts[place]!r:.60} is no timestamp: give numbers, or dates "
+                "or times in ISO 8601, such as 2026-01-31 or 2026-01-31T12:30:00, with a time zone for all or none"
+            )
+    seconds = [time.timestamp() if zoned else time.replace(tzinfo=UTC).timestamp() for time in filter(None, times)]
+    return np.array(seconds)[rows]
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _check_kind(path: Path) -> None:
@@ -296,6 +334,10 @@ def _read_parquet(name: str, chosen: Mapping[str, str]) -> Interactions:
 def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str, str]) -> NDArray[np.float64]:
     column = table.column(chosen[role])
     where = f"{name}: column {chosen[role]!r}"
+    if role == "timestamp" and is_text(column.type) and not column.null_count and not is_number(column[0].as_py()):
+        encoded = pc.dictionary_encode(column).unify_dictionaries().combine_chunks()
+        texts, rows = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        return _times(texts, rows, lambda row: f"{where}: row {row}")
     if pa.types.is_temporal(column.type):
         column = pc.cast(column, pa.timestamp("us")) if not pa.types.is_timestamp(column.type) else column
         column = pc.cast(column, pa.int64())

@@ -17,7 +17,7 @@ from strads.models.corpora.documents import read_lines
 
 _BLOCK_BYTES = 4 << 20
 _IDS = ("user", "item")
-_ID = pa.dictionary(pa.int32(), pa.string())
+_TEXT = pa.dictionary(pa.int32(), pa.string())
 _DTYPES = {"score": np.float32, "timestamp": np.float64}
 
 
@@ -39,6 +39,8 @@ class TextColumns:
         Number of the first line that is not blank.
     is_header : bool
         Whether that line is a header.
+    dated : bool
+        Whether timestamps are texts, not numbers.
     """
 
     name: str
@@ -47,11 +49,17 @@ class TextColumns:
     width: int
     first_line: int
     is_header: bool
+    dated: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of texts."""
+        return (*_IDS, "timestamp") if self.dated else _IDS
 
     @property
     def numbers(self) -> RecordFormat:
         """The columns of numbers."""
-        names = [role for role in self.places if role not in _IDS]
+        names = [role for role in self.places if role not in self.texts]
         record = np.dtype([(role, _DTYPES[role]) for role in names])
         places = tuple(self.places[role] for role in names)
         return RecordFormat(self.name, self.dialect, record, places, self.width, self.first_line, is_declared=False)
@@ -63,7 +71,7 @@ class TextColumns:
 
 
 def read_columns(columns: TextColumns) -> dict[str, Any]:
-    """Return the columns: ids as dictionary arrays of Arrow, scores as float32, timestamps as float64.
+    """Return the columns: texts as dictionary arrays of Arrow, scores as float32, numeric timestamps as float64.
 
     Raises
     ------
@@ -76,10 +84,11 @@ def read_columns(columns: TextColumns) -> dict[str, Any]:
         for role, values in _read_block(_without_header(block, line, columns), line, columns).items():
             found[role].append(values)
         line += block.count(b"\n")
-    return {role: _joined_ids(parts) if role in _IDS else np.concatenate(parts) for role, parts in found.items()}
+    texts = columns.texts
+    return {role: _joined_texts(parts) if role in texts else np.concatenate(parts) for role, parts in found.items()}
 
 
-def _joined_ids(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+def _joined_texts(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
     return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
 
 
@@ -105,7 +114,7 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
         return None  # a quote that is not closed on its line
     if block.count(b"\r") != block.count(b"\r\n"):
         return None  # where Arrow would end a line
-    types = {role: _ID if role in _IDS else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}
+    types = {role: _TEXT if role in columns.texts else pa.from_numpy_dtype(_DTYPES[role]) for role in columns.places}
     try:
         wanted = {place: types[role] for role, place in columns.places.items()}
         table = arrow_table(block, dialect, columns.width, wanted, check_utf8=True)
@@ -113,7 +122,7 @@ def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | Non
         return None
     found = {role: table.column(f"{place}") for role, place in columns.places.items()}
     for role, values in found.items():
-        if role in _IDS:
+        if role in columns.texts:
             found[role] = values.unify_dictionaries().combine_chunks()
             texts = [text.strip() for text in found[role].dictionary.to_pylist()]
             if not all(text.strip('" ') for text in texts) or (
@@ -131,7 +140,7 @@ def _read_lines(block: bytes, first_line: int, columns: TextColumns) -> dict[str
     """Return the columns of a block, read in Python: slow, but the line of every field is known."""
     form = columns.numbers
     numbers: NDArray[np.void] = parse_fields(block, first_line, form)
-    ids: dict[str, list[str]] = {role: [] for role in _IDS}
+    texts: dict[str, list[str]] = {role: [] for role in columns.texts}
     for number, line in enumerate(block.split(b"\n"), first_line):
         where = f"{columns.name}:{number}"
         try:
@@ -141,9 +150,11 @@ def _read_lines(block: bytes, first_line: int, columns: TextColumns) -> dict[str
         if columns.dialect.is_skipped(text):
             continue
         fields = columns.dialect.split(text)
-        for role, found in ids.items():
+        for role, found in texts.items():
             field = fields[columns.places[role]]
             if not field:
                 raise InputError(f"{where}: the {role} is empty: fill it in or remove the line")
             found.append(field)
-    return {role: pa.array(texts, _ID) for role, texts in ids.items()} | {role: numbers[role] for role in form.columns}
+    return {role: pa.array(found, _TEXT) for role, found in texts.items()} | {
+        role: numbers[role] for role in form.columns
+    }

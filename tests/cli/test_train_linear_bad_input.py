@@ -100,6 +100,8 @@ def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
         ("lasso", ("--path", 1), "--path"),
         ("lasso", ("--tol", -1), "--tol"),
         ("lasso", ("--schedule", "fast"), "--schedule"),
+        ("lasso", ("--concurrency", 4), "--concurrency is not of the schedule working_set: leave it out, or give a"),
+        ("logistic", ("--concurrency", 8, "--schedule", "working_set"), "--concurrency is not of the schedule"),
         ("lasso", ("--target", "y"), "leave out --target"),
         ("lasso", ("--names", "names.txt"), "names.txt: has 2 names, but there are 3 columns"),
         ("lasso", ("--test", "nowhere.svm"), "nowhere.svm: no such file"),

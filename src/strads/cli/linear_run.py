@@ -30,6 +30,7 @@ from strads.progress import EpochProgress, Shown, format_figure
 _SHOWN = 5  # coefficients that are shown when training ends
 _PATH_TO = 1e-3  # of the largest strength
 _RATIO = 0.1
+_CONCURRENCY = 8
 _STEPS = 50  # of a path that cross-validation chooses from
 
 
@@ -86,8 +87,11 @@ class LinearRun(SamplesRun):
         model_option(help="Which coefficients are updated together; all but working_set run by the Dynamic Engine."),
     ] = "working_set"
     concurrency: Annotated[
-        int, model_option(min=1, help="How many coefficients are updated together; not of working_set.")
-    ] = 8
+        int | None,
+        model_option(
+            min=1, help=f"How many coefficients are updated together; by default {_CONCURRENCY}. Not of working_set."
+        ),
+    ] = None
 
     strength: ClassVar[str]
     score: ClassVar[str]
@@ -108,6 +112,10 @@ class LinearRun(SamplesRun):
             self.path = self.path or _STEPS
         elif not options:
             self.alpha_ratio = _RATIO
+        if self.schedule != "working_set":
+            self.concurrency = self.concurrency or _CONCURRENCY
+        elif self.concurrency is not None:
+            raise ArgumentError("--concurrency is not of the schedule working_set: leave it out, or give a --schedule")
 
     @abstractmethod
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
@@ -178,6 +186,7 @@ class LinearRun(SamplesRun):
         found = self.recorded_parameters()
         if self.schedule == "working_set":
             return found
+        assert self.concurrency is not None
         solver = CoordinateDescent(self.schedule, self.concurrency, random_state=self.common.seed)
         return found | {"solver": solver}
 

@@ -232,6 +232,15 @@ def test_warm_starts_go_on_from_the_coefficients(l1_ratio, classes, fit_intercep
             model.fit(far[:, 1:], labels)
 
 
+def test_a_warm_start_from_more_classes_is_refused():
+    features = X.shape[1]
+    message = f"had 3 classes and {features} features, but y has two classes and X has"
+    for wide in (X, np.hstack([X] * 3)):  # as many features as there were coefficients
+        model = LogisticRegression(warm_start=True).fit(X, np.digitize(Z, [-0.5, 0.5]))
+        with pytest.raises(strads.InputError, match=f"{message} {wide.shape[1]}: fit a new estimator"):
+            model.fit(wide, Y)
+
+
 def test_a_warm_start_that_is_worse_than_0():
     model = LogisticRegression(C=1.0, warm_start=True).fit(X, Y)
     far = model.fit(1e6 * X, Y)

@@ -159,14 +159,15 @@ class PenalizedLinearModel(LinearEstimator):
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
         start: tuple[Array | None, float] = None, 0.0
         if self.warm_start and hasattr(self, "coef_"):
-            coef = np.ravel(dense(self.coef_))
+            coefs = np.atleast_2d(dense(self.coef_))
+            coef = coefs[0]
             intercept = float(np.ravel(getattr(self, "intercept_", 0.0))[0])  # a user may have set the former alone
             features = regression.design.shape[1]
-            if len(coef) != features:
-                raise InputError(
-                    f"warm_start=True, and the earlier fit had {len(coef)} features, but X has {features}: "
-                    "fit a new estimator"
-                )
+            if coefs.shape != (1, features):
+                earlier, now = f"{len(coef)} features", f"X has {features}"
+                if len(coefs) > 1:
+                    earlier, now = f"{len(coefs)} classes and {earlier}", f"y has two classes and {now}"
+                raise InputError(f"warm_start=True, and the earlier fit had {earlier}, but {now}: fit a new estimator")
             intercept = float(regression.shift.inside(coef, intercept)) if self.fit_intercept else 0.0
             coef = coef.astype(np.float64)
             start = np.maximum(coef, 0.0) if self.positive else coef, intercept

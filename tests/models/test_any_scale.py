@@ -105,6 +105,19 @@ def hinge(seed: int) -> Problem:
     return support_vectors(seed, "hinge")
 
 
+def sparse_support_vectors(seed: int) -> Problem:
+    rng, X, z = draw(seed)
+    y = z > np.median(z)
+    options = {"C": 10.0 ** rng.uniform(-3, 2), "fit_intercept": rng.random() < 0.7, "max_iter": 30}
+
+    def objective(model: LinearSVC) -> Any:
+        w, b = model.coef_[0].astype(Long), Long(model.intercept_[0])
+        z = X.astype(Long) @ w + b
+        return np.abs(w).sum() + abs(b) + model.C * (np.maximum(1 - np.where(y, z, -z), 0) ** 2).sum()
+
+    return Problem(lambda tol: LinearSVC(penalty="l1", tol=tol, **options), X, y, objective, options["C"] * len(y))
+
+
 def multinomial(seed: int, penalty: str = "l2") -> Problem:
     rng, X, z = draw(seed)
     y = z > np.median(z)
@@ -124,7 +137,7 @@ def sparse_multinomial(seed: int) -> Problem:
     return multinomial(seed, "l1")
 
 
-MODELS = [lasso, logistic, support_vectors, hinge, multinomial, sparse_multinomial]
+MODELS = [lasso, logistic, support_vectors, hinge, sparse_support_vectors, multinomial, sparse_multinomial]
 
 
 def is_at_the_minimum_or_said(problem: Problem) -> bool:

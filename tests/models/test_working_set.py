@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.errors import ArgumentError
-from strads.models.kernels.datafits import Logistic, Quadratic
+from strads.models.kernels.datafits import Logistic, Quadratic, SquaredHinge
 from strads.models.regression.column_shards import ColumnShards
 from strads.models.regression.design import Design
 from strads.models.regression.local_design import DenseDesign, SparseDesign
@@ -85,6 +85,21 @@ def test_many_columns(kind, dtype, logistic):
     solution = WorkingSet().minimize(problem, tol=1e-9, max_iter=50)
     assert solution.converged
     assert _violation(problem, X.astype(np.float64), solution.coef, solution.intercept) < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["sparse", "columns"])
+@pytest.mark.parametrize("fit", [Quadratic, Logistic, SquaredHinge])
+@pytest.mark.parametrize("shape", [(60, 12), (20, 200)])
+def test_little_work_far_from_0(kind, fit, shape):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=shape) + 10.0 ** rng.uniform(2, 5, shape[1])
+    y = np.sign(X[:, 0] - X[:, 0].mean() + rng.normal(size=shape[0]))
+    problem = Problem(
+        _design(X, kind), fit(y, np.ones(shape[0])), np.ones(shape[1]), np.zeros(shape[1]), fit_intercept=False
+    )
+    solution = WorkingSet().minimize(problem, tol=1e-6, max_iter=30)
+    assert solution.converged
+    assert solution.progress.samples < 10_000 * X.size
 
 
 def test_warm_start_and_progress():

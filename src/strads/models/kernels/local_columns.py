@@ -140,3 +140,11 @@ def combine(columns, chosen, coefficients, rows):  # type: ignore[no-untyped-def
         if coefficients[k] != 0.0:
             column_add(columns, chosen[k], coefficients[k], out)
     return out
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def fill_dense(columns, chosen, out):  # type: ignore[no-untyped-def]
+    """Copy the `chosen` columns to `out`, a dense array of shape (rows, len(chosen))."""
+    out[:] = 0.0
+    for k in range(len(chosen)):
+        column_add(columns, chosen[k], 1.0, out[:, k])

@@ -17,6 +17,9 @@ _FEWEST_SWEEPS = 5
 _COVARIANCE_SWEEPS = 50  # with few samples, columns are correlated, and these sweeps are cheap
 _COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix processed in the time of one entry of X
 _RIDGE = 1e-11  # relative to the diagonal: keeps the system regular with more columns than samples
+_CRAWL = 8  # steps that do not halve the gap between them
+_ROOT_OF_RIDGE = 1e-13  # in a QR factorization, which has only the root to be above the rounding errors
+_MOST_FILLED = 1 << 20  # elements of sparse columns up to which they are made dense for it
 _CG_TOLERANCE = 0.1  # an inexact step is cheap, and the next one starts where it ended
 _CG_ITERATIONS = 60
 _IDLE = 1e-9  # of the gap: a decrease of the objective that leads nowhere
@@ -30,6 +33,11 @@ class LeastSquares:
     first signs change. On a support of dense columns both use its Gram matrix ("covariance updates", Friedman et al.
     2010, §2.2); sparse columns are swept over directly ("naive updates"), for as long as the conjugate gradients of
     the step take.
+
+    Columns far from 0 that cannot be centred are nearly multiples of each other. Sweeps crawl there, and a Gram matrix
+    does not tell the columns apart, as it holds the squares of the angles between them. So where little is gained,
+    steps are solved by a QR factorization of the columns, and repeated until no sign changes: a sweep in between would
+    only bring back what they have stopped at 0.
 
     Parameters
     ----------
@@ -63,7 +71,7 @@ class LeastSquares:
         total = 1.0 if e is None else float(e @ e)
         self._problem = kernels.Subproblem(columns, squares, means, total, l1, l2, positive)
         self._stored = residual.copy()
-        self._has_intercept = e is not None
+        self._e = e
         self._everything = np.arange(count)
         self._gram_matrix: GramMatrix | None = None
         if isinstance(columns, DenseColumns):
@@ -72,6 +80,7 @@ class LeastSquares:
         else:
             self._lengths = np.diff(columns.indptr).astype(np.int64)
         self._step_work = 0
+        self._crawls = False
         self.w = w.copy()
         self.shift = 0.0 if e is None else float(e @ residual) / total
         self.samples = 2 * int(self._lengths.sum())
@@ -79,9 +88,10 @@ class LeastSquares:
     def minimize(self, target: float, limit: int = 60) -> float:
         """Sweep and step until the duality gap is at most `target`, up to `limit` times; returns the gap.
 
-        Stops when only rounding errors are left: if neither the objective nor the gap decreases.
+        Stops when only rounding errors are left: if neither the objective nor the gap decreases, even with QR.
         """
-        gap = objective = np.inf
+        gap = objective = milestone = np.inf
+        steps = 0
         for _ in range(limit):
             before = objective, gap
             if self._gram_matrix is None:
@@ -89,8 +99,11 @@ class LeastSquares:
             else:
                 self._improve_by_covariances(self._gram_matrix)
             objective, gap = self.objective_and_gap()
-            if gap <= target or (objective >= before[0] - _IDLE * gap and gap >= before[1]):
+            is_idle = objective >= before[0] - _IDLE * gap and gap >= before[1]
+            if gap <= target or (is_idle and self._crawls):
                 break
+            milestone, steps = (gap, 0) if gap <= 0.5 * milestone else (milestone, steps + 1)
+            self._crawls |= is_idle or steps >= _CRAWL
         return gap
 
     def _improve_by_columns(self) -> None:
@@ -124,7 +137,7 @@ class LeastSquares:
         slopes = self._slopes(self._everything)
         w, l1, l2 = self.w, self._problem.l1, self._problem.l2
         square = float(self._stored @ self._stored)
-        if self._has_intercept:
+        if self._e is not None:
             square -= self.shift**2 * self._problem.total
         ridge = float(l2 @ w**2)
         objective = 0.5 * square + float(l1 @ np.abs(w)) + 0.5 * ridge
@@ -141,7 +154,7 @@ class LeastSquares:
         return out
 
     def _newton(self, support: NDArray[np.int64], slopes: Array, gram: Array | None) -> None:
-        """Take a Newton step to the minimum on the support, or to where signs change.
+        """Take a Newton step to the minimum on the support, or to where signs change; further ones if it is by QR.
 
         Parameters
         ----------
@@ -150,26 +163,31 @@ class LeastSquares:
         gram : array of shape (m, m)
             Gram matrix of the support; None for sparse columns.
         """
-        if len(support) == 0:
-            return
-        w = self.w[support]
-        signs = np.sign(w)
-        rhs = slopes - self._problem.l1[support] * signs
-        step, image = self._solve(support, rhs, gram)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            lengths = np.where(step * signs < 0.0, -w / step, np.inf)
-        first = float(lengths.min())
-        if first >= 1.0:
-            self._move(support, w + step, step, image)
-            return
-        # The longest step that keeps all signs, or the full step with coefficients stopped at 0: whichever gains more.
-        clipped = np.where(lengths < 1.0, -w, step)
-        clipped_image = self._image(support, clipped)
-        step, image = first * step, first * image
-        if self._gain(support, rhs, clipped, clipped_image) > self._gain(support, rhs, step, image):
-            self._move(support, np.where(lengths < 1.0, 0.0, w + clipped), clipped, clipped_image)
-        else:
-            self._move(support, np.where(lengths == first, 0.0, w + step), step, image)
+        factor: Array | None = None
+        while len(support):
+            w = self.w[support]
+            signs = np.sign(w)
+            rhs = slopes - self._problem.l1[support] * signs
+            step, image, factor = self._solve(support, rhs, gram, factor)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                lengths = np.where(step * signs < 0.0, -w / step, np.inf)
+            first = float(lengths.min())
+            if first >= 1.0:
+                self._move(support, w + step, step, image)
+                return
+            # The longest step that keeps all signs, or all of it with coefficients stopped at 0: whichever gains more.
+            clipped = np.where(lengths < 1.0, -w, step)
+            clipped_image = self._image(support, clipped)
+            step, image = first * step, first * image
+            if self._gain(support, rhs, clipped, clipped_image) > self._gain(support, rhs, step, image):
+                self._move(support, np.where(lengths < 1.0, 0.0, w + clipped), clipped, clipped_image)
+            else:
+                self._move(support, np.where(lengths == first, 0.0, w + step), step, image)
+            if factor is None:
+                return
+            left = np.flatnonzero(self.w[support])
+            support, factor = support[left], factor[:, left]
+            slopes = self._slopes(support)
 
     def _gain(self, support: NDArray[np.int64], rhs: Array, step: Array, image: Array) -> float:
         """Return the decrease of the objective by a step."""
@@ -187,15 +205,42 @@ class LeastSquares:
         self.samples += int(self._lengths[support].sum())
         return np.asarray(local_columns.combine(self._problem.columns, support, step, len(self._stored)))
 
-    def _solve(self, support: NDArray[np.int64], rhs: Array, gram: Array | None) -> tuple[Array, Array]:
-        """Return d with H d = rhs on the support, and X d."""
-        if gram is not None:
+    def _solve(
+        self, support: NDArray[np.int64], rhs: Array, gram: Array | None, factor: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Return d with H d = rhs on the support, X d, and R with RᵀR = H if QR was needed.
+
+        `factor` is R of a larger support, without the columns of the others, or None.
+        """
+        count = len(support)
+        if factor is None and not self._crawls and gram is not None:
             system = gram + np.diag(self._problem.l2[support] + _RIDGE * gram.diagonal())
-            self.samples += len(support) ** 2 * (1 + len(support) // (3 * _COVARIANCES_AN_ENTRY))
+            self.samples += count**2 * (1 + count // (3 * _COVARIANCES_AN_ENTRY))
             _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks take longer
             if not failed:
-                return step, self._image(support, step)
-        return self._solve_by_conjugate_gradients(support, rhs)
+                return step, self._image(support, step), None
+        if factor is None and gram is None and not (self._crawls and count * len(self._stored) <= _MOST_FILLED):
+            return *self._solve_by_conjugate_gradients(support, rhs), None
+        factor = self._rows(support) if factor is None else factor
+        self.samples += 2 * factor.size * count // _COVARIANCES_AN_ENTRY
+        factor = np.asarray(np.linalg.qr(factor, mode="r"))
+        half = scipy.linalg.solve_triangular(factor, rhs, trans="T", check_finite=False)
+        step = scipy.linalg.solve_triangular(factor, half, check_finite=False)
+        return step, self._image(support, step), factor
+
+    def _rows(self, support: NDArray[np.int64]) -> Array:
+        """Return the columns of the support, centred, and below them the roots of the ridge: A with AᵀA = H."""
+        problem = self._problem
+        values = np.empty((len(self._stored), len(support)), order="F")
+        local_columns.fill_dense(problem.columns, support, values)
+        if self._e is not None:
+            values -= np.outer(self._e, problem.means[support] / problem.total)
+        return np.vstack(
+            (
+                values,
+                np.diag(np.hypot(np.sqrt(problem.l2[support]), _ROOT_OF_RIDGE * np.sqrt(problem.squares[support]))),
+            )
+        )
 
     def _solve_by_conjugate_gradients(self, support: NDArray[np.int64], rhs: Array) -> tuple[Array, Array]:
         lengths = self._lengths[support]

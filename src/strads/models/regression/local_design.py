@@ -148,6 +148,11 @@ class SparseDesign(LocalDesign):
         )
         return sums, squares
 
+    def predict(self, coef: Array) -> Array:
+        """Return X · coef; no column has to be copied."""
+        support = np.flatnonzero(coef)
+        return np.asarray(kernels.combine(self.columns, support, coef[support], self.shape[0]))
+
     def gather(self, columns: NDArray[np.int64]) -> SparseColumns:
         """Return a copy of the given columns, in float64."""
         values, rows, indptr = self.columns

@@ -7,7 +7,7 @@ from strads.models.kernels.dual_sweeps import sweep
 from strads.models.regression.solver import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
-_FIRST_EPOCHS = 5  # before the first evaluation of the gap, which costs half an epoch
+_FIRST_EPOCHS = 10  # before the first evaluation of the gap, which costs half an epoch
 _EASE = 0.5  # share of the goal below which the sum of the gap's terms, each at its visit, is worth an evaluation
 
 

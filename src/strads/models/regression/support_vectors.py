@@ -104,7 +104,8 @@ class DualProblem:
 
     def primal(self, w: Array, intercept: float) -> float:
         """Return the primal objective; the intercept is the weight of the constant feature times its value."""
-        losses = np.maximum(1.0 - self.labels * (self.design.correlate(w) + intercept), 0.0)
+        predictors = (self.design.correlate(w) if w.any() else 0.0) + intercept  # a pass over X less at the start
+        losses = np.maximum(1.0 - self.labels * predictors, 0.0)
         if self.is_squared:
             losses **= 2
         offset = intercept / self.constant if self.constant else 0.0

@@ -564,12 +564,12 @@ def test_contents_spare_checks_as_long_as_they_prove_the_indices():
     tables = tables_of(columns_from_a_list)
     bound = replace(bind_arguments(columns_from_a_list, tables), has_values=True)
     program = LoopProgram(columns_from_a_list, bound, fastmath=True)
-    assert not program.checks_parts(bound, Checking.ALL)
+    assert not program.part_checks(bound, Checking.ALL)
     assert program.live_roles(bound, Checking.ALL)[2] is Role.READ
-    assert program.checks_parts(replace(bound, has_values=False), Checking.ALL), "on nodes, where only some rows are"
+    assert program.part_checks(replace(bound, has_values=False), Checking.ALL), "on nodes, where only some rows are"
     for position, listed, least in ((2, LISTS, 8), (2, LISTS, -1), (1, ENDS, 9)):
         tables[position][4] = least
-        assert program.checks_parts(bound, Checking.ALL) == (position == 2)
+        assert bool(program.part_checks(bound, Checking.ALL)) == (position == 2)
         assert (program.live_roles(bound, Checking.ALL)[2] is Role.CHECKED) == (position == 1)
         tables[position][4] = listed[4]
-        assert not program.checks_parts(bound, Checking.ALL)
+        assert not program.part_checks(bound, Checking.ALL)

@@ -15,10 +15,10 @@ from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.arrays_like_rows import ArraysLikeRows
 from strads.bodies.compile_errors import check_names
 from strads.bodies.held_rows import held_rows_of
+from strads.bodies.index_conversions import convert_indices
 from strads.bodies.literals import SingleLiterals
 from strads.bodies.powers import PowersOfConstants
 from strads.bodies.safety import RecordingSafety, Safety, safety_with
-from strads.bodies.unsigned_indices import unsigned_indices
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
@@ -35,6 +35,7 @@ def compile_function(
     outcomes: Outcomes = MappingProxyType({}),
     tables: frozenset[int] = frozenset(),
     unsigned: frozenset[Variable] = frozenset(),
+    checked: frozenset[Variable] = frozenset(),
     **options: Any,
 ) -> Dispatcher:
     """Return a Numba dispatcher for a function and for the Python functions that it calls by name.
@@ -54,8 +55,9 @@ def compile_function(
     tables
         Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
         read.
-    unsigned
-        Variables that are not negative where they are used as indices, see `unsigned_indices`.
+    unsigned, checked
+        Variables that are not negative where they are used as indices, and those that may not exist: see
+        `convert_indices`.
     options
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
@@ -68,8 +70,8 @@ def compile_function(
         passes.append(ArraysLikeRows)
     if tables:
         passes.append(held_rows_of(plain_function(function).__code__, tables))
-    if unsigned:
-        passes.append(unsigned_indices(unsigned))
+    if unsigned or checked:
+        passes.append(convert_indices(unsigned, checked))
     if float_dtype == np.float32:
         passes.append(SingleLiterals)
     if options.get("fastmath"):

@@ -15,7 +15,7 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError, StradsError
 from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
 from strads.loops.indices import LoopIndices
-from strads.loops.program import LoopProgram
+from strads.loops.program import LoopProgram, PartChecks
 from strads.loops.python_mode import explain_failure
 
 
@@ -52,11 +52,11 @@ class BatchProgram(LoopProgram):
         plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
         return tuple(plain.get(role, role) for role in self.cast.roles)
 
-    def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
-        """Whether rows are indexed by values that have not been checked."""
-        facts = self.facts
-        unfit = facts.volatile_parts or not bound.fit(facts.volatile_fits)
-        return bool(self._is_checkable is False or facts.volatile_reads or unfit)
+    def part_checks(self, bound: BoundArguments, checking: Checking) -> PartChecks:
+        """Return which indices a run checks, of rows too, whose views do not check them."""
+        if self._is_checkable is False or self.facts.volatile_reads:
+            return PartChecks(None, frozenset())
+        return super().part_checks(bound, checking)
 
     def may_stop_half_way(self, bound: BoundArguments) -> bool:
         """Whether something that was not checked beforehand may stop a run."""

@@ -1,15 +1,16 @@
 """A loop body compiled for one combination of argument types: its analysis, its recorder and its worker."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from strads.bodies.analysis import BodyAnalysis, TableKind, analyse_body
+from strads.bodies.analysis.facts import CheckedIndex
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.values import Given
 from strads.bodies.code_cache import keep_on_disk
@@ -48,6 +49,27 @@ class Variant(Enum):
     GUARDS = auto()  # sums that choose rows may be reordered: runs check these rows
 
 
+class PartChecks(NamedTuple):
+    """The indices within rows and local arrays that a run checks."""
+
+    variables: frozenset[Variable] | None  # of the source that are such indices; None: all indices are checked
+    tables: frozenset[int]  # arguments T of which it checks the indices after the first of T[i, j]
+
+    @classmethod
+    def of(cls, indices: Collection[CheckedIndex]) -> "PartChecks":
+        """Return the checks of some indices."""
+        variables = [index.variable for index in indices if index.variable is not None]
+        tables = frozenset(index.table for index in indices if index.table is not None)
+        return cls(frozenset(variables) if len(variables) == len(indices) else None, tables)
+
+    def __bool__(self) -> bool:
+        return self.variables is None or bool(self.variables)
+
+    def within(self, position: int) -> bool:
+        """Whether the indices after the first of T[i, j] are checked for the argument at a position."""
+        return self.variables is None or position in self.tables
+
+
 class LoopProgram:
     """Everything that is compiled for a body; tables and plans come with each call."""
 
@@ -75,7 +97,7 @@ class LoopProgram:
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
         self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}
-        self._live_bodies: dict[tuple[bool, bool, frozenset[Given]], Any] = {}
+        self._live_bodies: dict[tuple[frozenset[Variable] | None, bool, frozenset[Variable]], Any] = {}
         self._variants: dict[Variant, LoopProgram] = {}
         self._by_element: LoopProgram | None = None
 
@@ -266,11 +288,12 @@ class LoopProgram:
         """
         roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking, bound)
         unsigned = self._unsigned(nonnegative)
-        inputs = kind, roles, self.checks_parts(bound, checking), self.is_near(checking), unsigned
+        checks = self.part_checks(bound, checking)
+        inputs = kind, roles, checks, self.is_near(checking), unsigned
         key = *inputs, bool(fastmath)
         if key not in self._codes:
             with self._explaining(), self._compiling():
-                code = make(*self._live(bound, roles, checking, unsigned), fastmath)
+                code = make(*self._live(bound, roles, checking, checks, unsigned), fastmath)
                 self._keep_on_disk(code, bound, *inputs, fastmath)
                 compile_it(code)
             self._codes[key] = code
@@ -286,26 +309,27 @@ class LoopProgram:
         bound: BoundArguments,
         roles: tuple[Role, ...],
         checking: Checking,
+        checks: PartChecks,
         unsigned: frozenset[Variable],
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
-        checks_parts = self.checks_parts(bound, checking)
         fastmath = self._fastmath(checking, bound)
-        key = checks_parts, bool(fastmath), unsigned
+        key = checks.variables, bool(fastmath), unsigned
         if key not in self._live_bodies:
             body = compile_function(
                 self.body,
                 bound.float_dtype,
                 error_model="numpy",
                 fastmath=fastmath,
-                boundscheck=checks_parts or None,
+                boundscheck=checks.variables is None or None,
                 unsigned=unsigned,
+                checked=checks.variables or frozenset(),
             )
             self._live_bodies[key] = self._task(body)
         near = self.cast.near if self.is_near(checking) else {}
         arguments = enumerate(zip(roles, bound.arguments, strict=True))
         return self._live_bodies[key], tuple(
-            live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks_parts, near=position in near)
+            live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks.within(position), near=position in near)
             for position, (role, a) in arguments
         )
 
@@ -365,11 +389,10 @@ class LoopProgram:
             self._roles[key] = tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
         return self._roles[key]
 
-    def checks_parts(self, bound: BoundArguments, checking: Checking) -> bool:
-        """Whether rows are indexed by values that reconnaissance has not checked."""
-        if checking is Checking.ALL:
-            return self.facts.parts or not bound.fit(self.facts.fits)
-        return self.facts.volatile_parts or not bound.fit(self.facts.volatile_fits)
+    def part_checks(self, bound: BoundArguments, checking: Checking) -> PartChecks:
+        """Return which indices within rows and local arrays a run checks: those that reconnaissance has not checked."""
+        indices = self.facts.part_indices if checking is Checking.ALL else self.facts.volatile_indices
+        return PartChecks.of([index for index in indices if index.fits is None or not bound.fit(index.fits)])
 
     def checks_are_cheap(self, bound: BoundArguments, tasks: int) -> bool:
         """Whether a run that checks every access, and so keeps a copy of what it writes, is hardly slower for it.
@@ -378,7 +401,7 @@ class LoopProgram:
         """
         rows = [bound.tables()[position].storage for position in self.facts.checked_in_loops]
         are_long = all(storage.nbytes >= _LONG_ROW * len(storage) for storage in rows)
-        return not self.checks_parts(bound, Checking.ALL) and are_long and self.writes_little(bound, tasks)
+        return not self.part_checks(bound, Checking.ALL) and are_long and self.writes_little(bound, tasks)
 
     def writes_little(self, bound: BoundArguments, tasks: int) -> bool:
         """Whether a copy of the written tables is negligible beside the tasks."""

@@ -2,6 +2,6 @@
 
 from strads.bodies.analysis.facts import BodyAnalysis
 from strads.bodies.analysis.kinds import Field, TableKind
-from strads.bodies.analysis.proofs import analyse_body
+from strads.bodies.analysis.whole_body import analyse_body
 
 __all__ = ["BodyAnalysis", "Field", "TableKind", "analyse_body"]

@@ -70,6 +70,9 @@ class Decision:
     fits: Fits | None  # it succeeds if the first size of each pair is at most the second; None: unknown
     place: tuple[int, int]  # block and statement
     line: int  # in the user's file
+    is_index: bool = False  # whether bounds checks decide it: an index of an array that may not exist
+    by_array: bool = False  # whether that may be an array of indices
+    table: int | None = None  # that has further indices, as T[i, j] has, of which only those decide
 
 
 @dataclass

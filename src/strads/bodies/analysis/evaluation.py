@@ -99,7 +99,11 @@ class Evaluation:
         depths = [self._memory.depth(value) for value in operands]
         if all(depth == 0 for depth in depths):
             number = self._number(key, of=operands)
-            return Value(sources=sources, number=number, magnitude=_magnitude_of_result(function, operands))
+            size = operands[1].size if function is operator.mod else None
+            below = None if size is None else ("modulus", size)
+            return Value(
+                sources=sources, number=number, below=below, magnitude=_magnitude_of_result(function, operands)
+            )
         depth = None if None in depths else max(depth or 0 for depth in depths)
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
         arrays = [value for value in operands if value.is_memory]

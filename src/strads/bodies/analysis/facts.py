@@ -9,6 +9,15 @@ from strads.bodies.analysis.values import Fits, Given
 
 
 @dataclass(frozen=True)
+class CheckedIndex:
+    """An index within a row or a local array that may not exist."""
+
+    variable: Variable | None  # of the source; None if it cannot be checked alone
+    table: int | None  # that has further indices T[i, j], of which those after the first are meant
+    fits: Fits | None  # pairs of sizes: it exists if the first of each is at most the second; None: unknown
+
+
+@dataclass(frozen=True)
 class BodyAnalysis:
     """Facts about one body; arguments are numbered from 0, excluding the loop index.
 
@@ -45,8 +54,8 @@ class BodyAnalysis:
         Whether some index within a row or local container depends on such values, or is used only under a condition
         that does, and sizes do not prove that the index exists; and, where they do, pairs of sizes of which the first
         must not be the larger.
-    parts, fits
-        The same for all indices within rows and containers.
+    part_indices, volatile_indices
+        Indices within rows and local arrays that may not exist: all of them, and those of `volatile_parts`.
     reads_count_as_writes
         Written tables of scalars of which a fixed read covers a volatile write (`if new != x[j]: x[j] = new`):
         reconnaissance logs every access as a write.
@@ -108,8 +117,8 @@ class BodyAnalysis:
     volatile_reads: frozenset[int]
     volatile_parts: bool
     volatile_fits: Fits
-    parts: bool
-    fits: Fits
+    part_indices: frozenset[CheckedIndex]
+    volatile_indices: frozenset[CheckedIndex]
     reads_count_as_writes: frozenset[int]
     rounding_decides: bool
     is_certain: bool

@@ -46,12 +46,14 @@ class Inlined:
     """A function and its callees, in SSA form.
 
     `branches`: block → the branch at its end, for branches in the source. `indices`: variable → that of the source, for
-    variables that are used as indices. Both are empty if some function could not be inlined.
+    variables that are used as indices. Both are empty if some function could not be inlined. `has_closures`: whether
+    one has functions of its own, such as comprehensions, whose variables are then not those of their source.
     """
 
     ir: Any  # a `numba.core.ir.FunctionIR`
     branches: dict[int, Branch]
     indices: dict[str, Variable]
+    has_closures: bool
 
 
 def inlined_ssa(function: types.FunctionType) -> Inlined:
@@ -68,9 +70,11 @@ def inlined_ssa(function: types.FunctionType) -> Inlined:
     inliner = _Inliner(function_ir)
     inliner.run(function)
     if _calls_others(function_ir.blocks):
-        return Inlined(reconstruct_ssa(function_ir), {}, {})
+        return Inlined(reconstruct_ssa(function_ir), {}, {}, has_closures=True)
     branches, function_ir = inliner.branches(function), reconstruct_ssa(function_ir)
-    return Inlined(function_ir, branches, inliner.indices(function_ir.blocks, function))
+    codes = {function.__code__, *inliner.called}
+    has_closures = any(isinstance(constant, types.CodeType) for code in codes for constant in code.co_consts)
+    return Inlined(function_ir, branches, inliner.indices(function_ir.blocks, function), has_closures)
 
 
 def _frontend(function: types.FunctionType) -> Any:
@@ -173,12 +177,19 @@ def _adapted(statement: Any, parameters: list[str], arguments: Mapping[str, Any]
 
 def _indices_of(statement: Any) -> list[Any]:
     """Return the variables that a statement uses as an index, or puts into a tuple, which may be one."""
-    if isinstance(statement, ir.SetItem):
-        return [statement.index]
+    holder, _ = indexed(statement)
+    if holder is not None:
+        return [holder.index]
     value = statement.value if isinstance(statement, ir.Assign) else None
-    if isinstance(value, ir.Expr) and value.op == "getitem":
-        return [value.index]
     return list(value.items) if isinstance(value, ir.Expr) and value.op == "build_tuple" else []
+
+
+def indexed(statement: Any) -> tuple[Any, Any]:
+    """Return what has the index of a statement, and the container; None twice for other statements."""
+    if isinstance(statement, ir.SetItem):
+        return statement, statement.target
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    return (value, value.value) if isinstance(value, ir.Expr) and value.op == "getitem" else (None, None)
 
 
 def _names(blocks: Mapping[int, Any]) -> set[str]:

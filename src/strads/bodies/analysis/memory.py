@@ -221,7 +221,7 @@ class Memory:
                 found = join(found, item)
             return replace(found or Value(), number=None).with_sources(self.sources(index) | container.sources)
         if not container.is_memory:
-            self.decide(index)
+            self.decide(index, is_index=True)
             return Value(sources=self.sources(container) | self.sources(index))
         found = None
         for reference in container.references:
@@ -259,7 +259,7 @@ class Memory:
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:
             return Value(frozenset({UNKNOWN}), frozenset({OPAQUE}))
-        self.decide(index, self.length(container), container, self._fit(index, container))
+        self.decide(index, self.length(container), container, self._fit(index, container), is_index=True)
         taken, sliced, copied = _shape_of(index)
         sources = container.sources | self.sources(index)
         contents = self._contents.get(local.place, Value())
@@ -303,7 +303,7 @@ class Memory:
             fits = Fits() if row is not None and row == self.size(value) else None
             self.decide(Value(), self.length(value) | self.length(container), fits=fits)
         if locals_of(container):
-            self.decide(index, self.length(container), container, self._fit(index, container))
+            self.decide(index, self.length(container), container, self._fit(index, container), is_index=True)
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
     def overwrite(self, target: Value, sources: Sources) -> None:
@@ -316,7 +316,8 @@ class Memory:
     def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
         """Record an access to a table, or to a part of one of its rows."""
         if not part.whole:
-            self.decide(index, container.length | self._which(container), container, self._fit(index, container))
+            bound = container.length | self._which(container)
+            self.decide(index, bound, container, self._fit(index, container), is_index=True)
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
@@ -347,7 +348,8 @@ class Memory:
         if inner:
             of = self._row(container, row)
             rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
-            self.decide(rest, container.length | self.sources(row), of, self._fit(index, container, 1))
+            fits = self._fit(index, container, 1)
+            self.decide(rest, container.length | self.sources(row), of, fits, is_index=True, table=part.argument)
 
     def _is_element(self, part: Part, index: Value) -> bool:
         """Whether an index of a table selects a single number, with an integer for each axis."""
@@ -382,14 +384,24 @@ class Memory:
         bound: Sources = NOTHING,
         of: Value | None = None,
         fits: Fits | None = None,
+        *,
+        is_index: bool = False,
+        table: int | None = None,
     ) -> None:
-        """Record that an operation may fail, depending on an index or size; `of` is the array that is indexed."""
+        """Record that an operation may fail, depending on an index or size; `of` is the array that is indexed.
+
+        See `Decision` for the other parameters.
+        """
         sources = self.sources(index) | bound
         if of is None or of.number is None or index.number is None or index.is_slice:
             number = None
         else:
             number = of.number, index.number
-        self.effects.inner.add(Decision(sources, self.control, number, fits, self.place, self.line))
+        by_array = any(item.is_memory for item in index.items or (index,))
+        is_index = is_index and not (index.is_slice and index.items is None)
+        self.effects.inner.add(
+            Decision(sources, self.control, number, fits, self.place, self.line, is_index, by_array, table)
+        )
 
     # -- doubt ---------------------------------------------------------------------------------------------
 
@@ -414,7 +426,7 @@ class Memory:
         """Assume any access to the arguments of a user's function that cannot be inlined, such as a recursive one."""
         waiting = list(values)
         if any(value.is_memory or value.items or value.elements for value in waiting):
-            self.decide(Value(sources=frozenset({OPAQUE})))
+            self.decide(Value(sources=frozenset({OPAQUE})), is_index=True)
         while waiting:
             value = waiting.pop()
             waiting += [*(value.items or ()), *(inner for inner in (value.elements,) if inner)]

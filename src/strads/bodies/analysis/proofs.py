@@ -1,191 +1,61 @@
 """Proves facts about a body: which rows and branches are fixed, from what they depend on (`dataflow`)."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision, Effects
 from strads.bodies.analysis.facts import BodyAnalysis
-from strads.bodies.analysis.held_rows import only_read_rows
-from strads.bodies.analysis.inlining import Branch, Inlined, Variable, inlined_ssa
+from strads.bodies.analysis.inlining import Branch, Variable
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
-from strads.bodies.analysis.value_numbering import Numbers
-from strads.bodies.analysis.values import (
-    FLOAT,
-    LOOP_INDEX,
-    NOTHING,
-    OPAQUE,
-    ROUNDED,
-    Fits,
-    Given,
-    Magnitude,
-    Part,
-    Size,
-    Sources,
-    Value,
-    natural,
-    of_contents,
-)
+from strads.bodies.analysis.source_indices import checked_indices
+from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits, Size, of_contents
 from strads.errors import ArgumentError
 
 AnyAccess = TypeVar("AnyAccess", Access, Decision)
 
 
-def analyse_body(
-    body: Callable[..., Any],
-    kinds: Sequence[TableKind | None],
-    same: Sequence[int] | None = None,
-    floats: Collection[int] = (),
-    tuples: Mapping[int, Any] = MappingProxyType({}),
-    batch: TableKind | None = None,
-    random: Collection[int] = (),
-    integers: Collection[int] = (),
-) -> BodyAnalysis:
-    """Analyse a loop body.
+@dataclass(frozen=True)
+class LoopBody:
+    """What the proofs are about: a body and what it is called with.
 
-    Parameters
+    Attributes
     ----------
-    body
-        The function; its first parameter is the loop index, or a minibatch.
+    function
+        The body.
     kinds
-        The kind of table of each further parameter, or None (a scalar, an accumulator).
-    same
-        For each further parameter, the first one that is passed the same table; by default all differ.
-    floats
-        Further parameters that are scalars of a floating type.
-    tuples
-        Further parameters that are tuples of scalars → for each item None, or the same for a nested tuple.
-    batch
-        What the first parameter is a minibatch of; in the facts it is an additional last argument.
+        The kind of table of each argument without the loop index, None for others.
     random
-        Further parameters that are random numbers.
-    integers
-        Further parameters that are integers of at most 63 bits and a sign.
-
-    Raises
-    ------
-    ArgumentError
-        If the body certainly writes a table that was declared `readonly`, or its minibatch.
-    CompileError
-        For statements that loop bodies do not support.
-    numba.core.errors.NumbaError
-        If the bytecode is not supported.
+        Arguments that are random numbers.
+    only_read_rows
+        Places at which rows are held in variables and clearly only read.
+    indexing
+        Places that index, with the variable of the source that is the index: see `checkable_places`.
     """
-    same = list(range(len(kinds)) if same is None else same)
-    kinds = [*kinds, batch]
-    same.append(len(kinds) - 1)
-    inlined = inlined_ssa(body)  # type: ignore[arg-type]
 
-    def dataflow(*, given_turn: bool) -> Dataflow:
-        numbers = Numbers()
-        index = numbers.of("loop index")
-        tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
-        arguments = {
-            position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
-            for position, kind in enumerate(kinds[:-1])
-        }
-        arguments[0] = Value(number=index, magnitude=Magnitude(frozenset({LOOP_INDEX})))
-        if batch is not None:
-            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
-        memory = Memory(tables, index, numbers)
-        for position in random:
-            arguments[position + 1] = memory.random_numbers(position)
-        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
-        found.run()
-        return found
-
-    held = frozenset(only_read_rows(inlined.ir.blocks))
-    flow = dataflow(given_turn=False)
-    facts = _spread(_Proofs(body, kinds, flow, random, held).facts(), same)
-    if batch is None:
-        facts = replace(facts, nonnegative=_nonnegative(inlined, flow, facts.written))
-        tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
-        facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
-    if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
-        guarded = _spread(_Proofs(body, kinds, flow, random, held, guards_roundings=True).facts(), same)
-        if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
-            guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
-            facts = replace(facts, with_guards=guarded)
-    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
-    if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
-        other = _WithOutcomes(body, kinds, dataflow(given_turn=True), random, held, inlined.branches)
-        better = replace(_spread(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
-        is_exact = not better.volatile and not better.reads_count_as_writes
-        if (is_exact and unexact) or (
-            not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
-        ):
-            return replace(facts, with_outcomes=better)
-        return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
-    return facts
+    function: Callable[..., Any]
+    kinds: Sequence[TableKind | None]
+    random: frozenset[int]
+    only_read_rows: Collection[tuple[int, int]]
+    indexing: Mapping[tuple[int, int], Variable]
 
 
-def _nonnegative(inlined: Inlined, flow: Dataflow, written: frozenset[int]) -> dict[Variable, frozenset[Given]]:
-    """Return the indices that are not negative if what they are computed from is not: see `BodyAnalysis`."""
-    effects = flow.effects
-    fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.inner)) - written
-    of_places: dict[Variable, list[Magnitude | None]] = {}
-    for name, variable in inlined.indices.items():
-        value = flow.final(name)
-        is_literal = value.size is not None and value.size[0] == "constant"
-        reason = None if is_literal else natural(value)
-        if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
-            reason = None
-        of_places.setdefault(variable, []).append(reason)
-    found = dict[Variable, frozenset[Given]]()
-    for variable, reasons in of_places.items():
-        known = [reason.given for reason in reasons if reason is not None]
-        if len(known) == len(reasons):
-            found[variable] = frozenset().union(*known)
-    return found
-
-
-def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
-    if kind is None:
-        number = numbers.of(("argument", position))
-        sources = frozenset({position, FLOAT} if is_float else {position})
-        if form is not None:
-            return _tuple(form, sources, ("argument", position), numbers)
-        return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
-    number = numbers.of(("argument", table, kind.keyed))
-    return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
-
-
-def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Numbers) -> Value:
-    if form is None:
-        return Value(sources=sources, number=numbers.of(name))
-    items = tuple(_tuple(item, sources, (*name, place), numbers) for place, item in enumerate(form))
-    return Value(sources=sources, items=items, number=numbers.of(name))
-
-
-class _Proofs:
+class Proofs:
     """Derives the facts about a body from its effects."""
 
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        kinds: Sequence[TableKind | None],
-        dataflow: Dataflow,
-        random: Collection[int],
-        only_read: Collection[tuple[int, int]],
-        *,
-        guards_roundings: bool = False,
-    ):
+    def __init__(self, body: LoopBody, dataflow: Dataflow, *, guards_roundings: bool = False):
         self.body = body
         self._guards_roundings = guards_roundings
-        self._only_read_rows = only_read
-        self.kinds = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        self.kinds = {position: kind for position, kind in enumerate(body.kinds) if kind is not None}
         self.effects: Effects = dataflow.effects
         self.dominators = dataflow.cfg.dominators()
         self._loops = [frozenset(loop.body) for loop in dataflow.cfg.loops().values()]
         self._in_loops = frozenset().union(*self._loops)
         readonly = {position for position, kind in self.kinds.items() if kind.readonly}
-        _refuse_written_readonly(body, self.effects, readonly)
+        _refuse_written_readonly(body.function, self.effects, readonly)
         self.written = (set(self.effects.writes) | self.effects.doubtful) - readonly
         self.conflicting = {position for position in self.written if not self.kinds[position].relaxed}
         self.changing = self.written | {OPAQUE}
@@ -193,9 +63,8 @@ class _Proofs:
             self.changing |= {ROUNDED}
         # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
         # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
-        self.undecided = self.changing | set(random)
-        self.random = frozenset(random)
-        self.near, self.weights = near_groups(body, self.effects, self.conflicting, self.kinds)
+        self.undecided = self.changing | body.random
+        self.near, self.weights = near_groups(body.function, self.effects, self.conflicting, self.kinds)
         self.effects = replace(
             self.effects,
             accesses={self._with_lasting_fits(a) for a in self.effects.accesses if not self._is_near(a)},
@@ -237,8 +106,8 @@ class _Proofs:
             volatile_reads=frozenset(unchecked),
             volatile_parts=volatile_parts,
             volatile_fits=_all_fits(checked_in_run),
-            parts=any(inner.fits is None for inner in effects.inner),
-            fits=_all_fits(effects.inner),
+            part_indices=checked_indices(effects.inner, self.body.indexing),
+            volatile_indices=checked_indices(checked_in_run, self.body.indexing),
             reads_count_as_writes=frozenset(covered_by_reads),
             rounding_decides=not self._guards_roundings and self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
@@ -255,7 +124,7 @@ class _Proofs:
             ),
             volatile_line=min((access.line for access in volatile), default=0),
             repeats=any(self._is_volatile(access) for access in logged),
-            drawn=frozenset(a.argument for a in logged if a.sources & self.random),
+            drawn=frozenset(a.argument for a in logged if a.sources & self.body.random),
             near=self.near,
             weights=self.weights,
             guards_roundings=self._guards_roundings,
@@ -275,7 +144,7 @@ class _Proofs:
     def _as_logged(self, access: Access) -> Access:
         """Reconnaissance logs a row that is held in a variable as written, unless it is clearly only read."""
         kind = self.kinds[access.argument]
-        is_only_read = kind.depth == 2 and access.place in self._only_read_rows
+        is_only_read = kind.depth == 2 and access.place in self.body.only_read_rows
         is_held = kind.depth > 1 and not access.element and not is_only_read
         return replace(access, write=access.write or is_held or bool(kind.fields))
 
@@ -407,26 +276,18 @@ class _Proofs:
         return access.segment is not None or not {source for source in access.sources if source >= 0}
 
 
-class _WithOutcomes(_Proofs):
+class ProofsWithOutcomes(Proofs):
     """Derives the facts for a reconnaissance that runs each task with chosen outcomes of the undecided branches.
 
     An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.
     """
 
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        kinds: Sequence[TableKind | None],
-        dataflow: Dataflow,
-        random: Collection[int],
-        only_read: Collection[tuple[int, int]],
-        origins: Mapping[int, Branch],
-    ):
-        super().__init__(body, kinds, dataflow, random, only_read)
+    def __init__(self, body: LoopBody, dataflow: Dataflow, origins: Mapping[int, Branch]):
+        super().__init__(body, dataflow)
         self._dataflow = dataflow
         # With chosen outcomes, a task may draw more or fewer numbers than in the run.
         if dataflow.memory.drawing() & self.undecided:
-            self.changing |= set(random)
+            self.changing |= body.random
         branches = UndecidedBranches(dataflow.cfg, dataflow.blocks, origins, self._is_undecided)
         self._sets = OutcomeSets(branches)
         effects = self.effects
@@ -464,33 +325,6 @@ def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
 
 def _all_fits(decisions: Collection[Decision]) -> Fits:
     return frozenset().union(*(decision.fits or () for decision in decisions))
-
-
-def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
-    """Extend the facts to every parameter that was passed the same table."""
-
-    def all_with(chosen: frozenset[int]) -> frozenset[int]:
-        return frozenset(position for position, first in enumerate(same) if first in chosen)
-
-    return replace(
-        facts,
-        written=all_with(facts.written),
-        aligned=all_with(facts.aligned),
-        segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
-        offsets=all_with(facts.offsets),
-        by_element=all_with(facts.by_element),
-        arrays=all_with(facts.arrays),
-        scattered=all_with(facts.scattered),
-        streamed=all_with(facts.streamed),
-        deciding=all_with(facts.deciding),
-        volatile=all_with(facts.volatile),
-        volatile_reads=all_with(facts.volatile_reads),
-        rows_fit={p: facts.rows_fit[first] for p, first in enumerate(same) if first in facts.rows_fit},
-        checked_in_loops=all_with(facts.checked_in_loops),
-        reads_count_as_writes=all_with(facts.reads_count_as_writes),
-        drawn=all_with(facts.drawn),
-        near={p: facts.near[first] for p, first in enumerate(same) if first in facts.near},
-    )
 
 
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:

@@ -41,6 +41,9 @@ def all_fit(
             table = tables[of].table
             found = integer_range(table, *rest) if has_values and table is not None else None
             return unknown if found is None or found[0] < 0 else found[1] + (kind == "above")
+        if kind == "modulus":  # which is the bound only if it is positive
+            modulus = value_of(of, tables, scalars)
+            return unknown if modulus is None or modulus <= 0 else modulus
         value = value_of(size, tables, scalars)
         return unknown if value is None else value
 

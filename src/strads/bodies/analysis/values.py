@@ -13,7 +13,8 @@ NOT_CONSTANT = object()
 Sources = frozenset[int]
 # A size that is constant throughout a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
 # a table, axis); ("row", position of a ragged table), the length of its row k; ("largest", position of a table, field),
-# the largest of its integers if none is negative; and ("above", position of a table, field), one more than that.
+# the largest of its integers if none is negative; ("above", position of a table, field), one more than that; and
+# ("modulus", size), what remainders of a division by that size, if it is positive, are below.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
 # A number that a body is given: `LOOP_INDEX`, ("content", position of a table, field), or a size: an argument, an axis.

@@ -95,7 +95,7 @@ def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
     if guards is not None and (
         spec.in_order_of_sums
         or spec.options.interpreted
-        or guards.checks_parts(bound, Checking.OWNERS)
+        or guards.part_checks(bound, Checking.OWNERS)
         or not guards.writes_little(bound, len(spec.indices))
     ):
         guards = None

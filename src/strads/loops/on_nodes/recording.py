@@ -234,7 +234,7 @@ class NodeTasks:
         if accesses > _MANY_ACCESSES and program.checks_are_cheap(bound, tasks):
             return True
         row_bytes = [table.row_bytes for table in self.tables]
-        is_cheap = not program.checks_parts(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
+        is_cheap = not program.part_checks(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
         has_copies = run.recorder.scratch
         if has_copies and program.rounds_alike(bound) and program.written_bytes(bound) <= accesses * tasks:
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks

@@ -1,0 +1,158 @@
+"""The analysis of a whole body: its effects (`dataflow`), and the facts that these prove (`proofs`)."""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from strads.bodies.analysis.counters import counters
+from strads.bodies.analysis.dataflow import Dataflow
+from strads.bodies.analysis.facts import BodyAnalysis, CheckedIndex
+from strads.bodies.analysis.held_rows import only_read_rows
+from strads.bodies.analysis.inlining import inlined_ssa
+from strads.bodies.analysis.kinds import TableKind
+from strads.bodies.analysis.memory import Memory
+from strads.bodies.analysis.proofs import LoopBody, Proofs, ProofsWithOutcomes
+from strads.bodies.analysis.source_indices import checkable_places, nonnegative_variables
+from strads.bodies.analysis.value_numbering import Numbers
+from strads.bodies.analysis.values import FLOAT, LOOP_INDEX, ROUNDED, Magnitude, Part, Sources, Value
+
+
+def analyse_body(
+    body: Callable[..., Any],
+    kinds: Sequence[TableKind | None],
+    same: Sequence[int] | None = None,
+    floats: Collection[int] = (),
+    tuples: Mapping[int, Any] = MappingProxyType({}),
+    batch: TableKind | None = None,
+    random: Collection[int] = (),
+    integers: Collection[int] = (),
+) -> BodyAnalysis:
+    """Analyse a loop body.
+
+    Parameters
+    ----------
+    body
+        The function; its first parameter is the loop index, or a minibatch.
+    kinds
+        The kind of table of each further parameter, or None (a scalar, an accumulator).
+    same
+        For each further parameter, the first one that is passed the same table; by default all differ.
+    floats
+        Further parameters that are scalars of a floating type.
+    tuples
+        Further parameters that are tuples of scalars → for each item None, or the same for a nested tuple.
+    batch
+        What the first parameter is a minibatch of; in the facts it is an additional last argument.
+    random
+        Further parameters that are random numbers.
+    integers
+        Further parameters that are integers of at most 63 bits and a sign.
+
+    Raises
+    ------
+    ArgumentError
+        If the body certainly writes a table that was declared `readonly`, or its minibatch.
+    CompileError
+        For statements that loop bodies do not support.
+    numba.core.errors.NumbaError
+        If the bytecode is not supported.
+    """
+    same = list(range(len(kinds)) if same is None else same)
+    kinds = [*kinds, batch]
+    same.append(len(kinds) - 1)
+    inlined = inlined_ssa(body)  # type: ignore[arg-type]
+
+    def dataflow(*, given_turn: bool) -> Dataflow:
+        numbers = Numbers()
+        index = numbers.of("loop index")
+        tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+        arguments = {
+            position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
+            for position, kind in enumerate(kinds[:-1])
+        }
+        arguments[0] = Value(number=index, magnitude=Magnitude(frozenset({LOOP_INDEX})))
+        if batch is not None:
+            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
+        memory = Memory(tables, index, numbers)
+        for position in random:
+            arguments[position + 1] = memory.random_numbers(position)
+        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
+        found.run()
+        return found
+
+    held = frozenset(only_read_rows(inlined.ir.blocks))
+    flow = dataflow(given_turn=False)
+    of = LoopBody(body, kinds, frozenset(random), held, checkable_places(inlined, flow))
+    facts = _spread(Proofs(of, flow).facts(), same)
+    if batch is None:
+        facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))
+        tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
+        facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
+    if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
+        guarded = _spread(Proofs(of, flow, guards_roundings=True).facts(), same)
+        if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
+            guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
+            facts = replace(facts, with_guards=guarded)
+    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
+    if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
+        other = ProofsWithOutcomes(of, dataflow(given_turn=True), inlined.branches)
+        better = replace(_spread(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
+        is_exact = not better.volatile and not better.reads_count_as_writes
+        if (is_exact and unexact) or (
+            not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
+        ):
+            return replace(facts, with_outcomes=better)
+        return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
+    return facts
+
+
+def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
+    if kind is None:
+        number = numbers.of(("argument", position))
+        sources = frozenset({position, FLOAT} if is_float else {position})
+        if form is not None:
+            return _tuple(form, sources, ("argument", position), numbers)
+        return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
+    number = numbers.of(("argument", table, kind.keyed))
+    return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
+
+
+def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Numbers) -> Value:
+    if form is None:
+        return Value(sources=sources, number=numbers.of(name))
+    items = tuple(_tuple(item, sources, (*name, place), numbers) for place, item in enumerate(form))
+    return Value(sources=sources, items=items, number=numbers.of(name))
+
+
+def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
+    """Extend the facts to every parameter that was passed the same table."""
+
+    def all_with(chosen: frozenset[int]) -> frozenset[int]:
+        return frozenset(position for position, first in enumerate(same) if first in chosen)
+
+    def every(indices: frozenset[CheckedIndex]) -> frozenset[CheckedIndex]:
+        inner = {replace(i, table=p) for i in indices for p, first in enumerate(same) if first == i.table}
+        return indices | inner
+
+    return replace(
+        facts,
+        written=all_with(facts.written),
+        aligned=all_with(facts.aligned),
+        segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
+        offsets=all_with(facts.offsets),
+        by_element=all_with(facts.by_element),
+        arrays=all_with(facts.arrays),
+        scattered=all_with(facts.scattered),
+        streamed=all_with(facts.streamed),
+        deciding=all_with(facts.deciding),
+        volatile=all_with(facts.volatile),
+        volatile_reads=all_with(facts.volatile_reads),
+        rows_fit={p: facts.rows_fit[first] for p, first in enumerate(same) if first in facts.rows_fit},
+        checked_in_loops=all_with(facts.checked_in_loops),
+        part_indices=every(facts.part_indices),
+        volatile_indices=every(facts.volatile_indices),
+        reads_count_as_writes=all_with(facts.reads_count_as_writes),
+        drawn=all_with(facts.drawn),
+        near={p: facts.near[first] for p, first in enumerate(same) if first in facts.near},
+    )

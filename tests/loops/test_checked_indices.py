@@ -174,7 +174,7 @@ def test_what_cannot_be_checked_alone_is_checked_with_all():
 
 def test_remainders_are_below_their_divisor():
     assert not checks_of(remainder, *tables())
-    J, W, x = tables()
+    _, W, x = tables()
     for n, is_checked in ((WIDTH, False), (2, False), (WIDTH + 1, True), (0, True), (-WIDTH, True)):
         assert bool(checks_of(remainder_of_a_scalar, n, W, x)) == is_checked
         run_or_refuse(ROWS, remainder_of_a_scalar, n or 1, W, x)

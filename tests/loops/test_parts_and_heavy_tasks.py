@@ -197,3 +197,37 @@ def test_a_row_used_item_by_item_is_logged_once_and_none_is_copied(monkeypatch):
         assert records.rows.shape == (200, 2)
     async_for(200, game, a, b, strads.dvector(np.zeros(30, PLAYER)), V, threads=2)
     assert not found[-1][0].recorder.scratch
+
+
+def many_of_few(k, A, w):
+    for i in range(100):
+        w[(7 * k + i) % len(w)] += A[k]
+
+
+def all_twice_as_often(k, A, w):
+    """Each task touches few rows."""
+    for i in range(20):
+        w[(7 * k + i) % len(w)] += A[k]
+
+
+@pytest.mark.parametrize(("dtype", "tasks", "rows"), [(float, 3000, 500), (int, 25_000, 200_000)])
+def test_records_much_larger_than_the_tables_are_not_made(dtype, tasks, rows, monkeypatch):
+    """Integers that are only added to are counted in copies."""
+    found = []
+    run = Reconnaissance.run
+    monkeypatch.setattr(Reconnaissance, "run", lambda self, *rest: found.append(run(self, *rest)) or found[-1])
+    A, w = strads.dvector(np.arange(tasks, dtype=dtype) % 5), strads.dvector(np.zeros(rows, dtype))
+    for _ in range(2):
+        plan = async_for(tasks, many_of_few, A, w, threads=2).plan
+    touched = (7 * np.arange(tasks)[:, None] + np.arange(100)) % rows
+    sums = np.bincount(touched.ravel(), np.repeat(A.to_numpy(), 100), minlength=rows)
+    assert (w.to_numpy() == 2 * sums).all()
+    assert all(records.rows.size < 100 * tasks / 2 for records in found)
+    assert (plan.jobs == 1) == (dtype is float)
+    assert ("much more memory" in plan.explain()) == (dtype is float)
+
+
+def test_records_of_light_tasks_are_made_whatever_they_weigh():
+    A, w = strads.dvector(np.arange(9000.0) % 5), strads.dvector.zeros(500)
+    assert run_or_refuse(9000, all_twice_as_often, A, w, threads=2) is None
+    assert "much more memory" not in async_for(9000, all_twice_as_often, A, w, threads=2).plan.explain()

@@ -29,6 +29,8 @@ PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, PLANNED_OTHERWISE = 6.0, 40.0  # of recording and planning one, in a rotation and in other plans
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
 FEW_ACCESSES, WAITING, FETCHED, MOST_AHEAD = 8, 0.3, 300.0, 16  # see `fetched_ahead`
+HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
+FEW_BYTES = 1 << 20  # of records, which take milliseconds
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
 
 
@@ -109,6 +111,18 @@ class PlanningCost:
         For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
         """
         return self.planning > MANY_CALLS * self.alone and self.tasks * self.planning > LONG
+
+
+def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
+    """Whether the records of so many tasks would take more than some `times` the memory of their tables.
+
+    Judged by a sample of the tasks, each of which touches many rows: then tasks are few, and rarely independent.
+    """
+    part = as_sparse(some)
+    if part.tasks == 0 or np.diff(part.offsets).min() <= HEAVY:
+        return False
+    size = sum(table.rows * table.row_bytes for table in part.tables)
+    return len(part.rows) / part.tasks * tasks * RECORD > max(times * size, FEW_BYTES)
 
 
 def fetched_ahead(some: AccessRecords, loop: Loop) -> int:

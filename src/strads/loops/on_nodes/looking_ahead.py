@@ -11,11 +11,12 @@ from strads.dds.shard import complete
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.binding import COMPILING, compiling
+from strads.loops.on_nodes.counting import able_counters
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
-from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost
+from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost, records_outweigh
 from strads.schedule.passes.streaming import empty_lines
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
@@ -23,6 +24,7 @@ from strads.schedule.records.feeding import feeds_forward
 from strads.schedule.records.parts import nothing_recorded
 
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
+_TIMES, _COPIED = 16, 2  # times the tables that records may weigh; if threads can do without, with copies of counters
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         elif spec.is_first and not bound.sums_floats and foresight.is_dear:
             alone = FIRST_CALL
     del middle
+    if may_be_alone and alone is None:
+        alone = _outweighed(spec, tasks)
     memory = _room_for_copies(spec, tasks)
     known = partial(Ahead, tasks, memory, seconds, rejected=rejected, foresight=foresight, checks_in_run=checks_in_run)
     is_same = alone is not None  # with any number of threads, to the last bit
@@ -196,6 +200,14 @@ def _may_leave_rows(spec: LoopSpec, program: LoopProgram) -> bool:
     is_volatile = bool(program.facts.volatile) and not program.facts.guards_roundings and not program.cast.near
     may_be_put_off = spec.options.strategy == "auto" and not spec.options.interpreted
     return is_volatile and may_be_put_off and len(spec.indices) >= SHORT
+
+
+def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> Alone | None:
+    """Return why a loop is not recorded, if its records would be many times as large as its tables."""
+    some = tasks.sample()
+    if some is None or not records_outweigh(some, len(spec.indices), _COPIED if able_counters(spec, tasks) else _TIMES):
+        return None
+    return Alone("records of its many accesses would take much more memory and time than the loop itself")
 
 
 def unplanned(spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool) -> Alone | None:

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -505,3 +506,18 @@ def test_records_that_contradict_themselves_are_refused() -> None:
         build_plan(type(good)(good.tables, good.offsets, good.rows, good.tags + np.uint8(2)), threads=1)
     with pytest.raises(PlanError, match="one column an access"):
         build_plan(type(ratings(1, 1, 1))(good.tables, (0,), (True,), np.zeros((3, 2), np.int32)), threads=1)
+
+
+@pytest.mark.parametrize("tasks", [100_000, 1_000_000])
+def test_tasks_that_stream_through_memory_keep_their_order(tasks):
+    """Running totals by group, written to one row for each task: any other order fetches each line several times."""
+    rng = np.random.default_rng(0)
+    sums, out = TableShape("sums", 1000, 8), TableShape("out", 4_000_000, 8)
+    groups, places = rng.integers(0, 1000, tasks), np.arange(tasks)
+    light = UniformRecords((sums, out), (0, 1), (True, True), np.stack([groups, places], axis=1).astype(np.int32))
+    plan = build_plan(light, threads=2)
+    assert plan.strategy == "sequential"
+    assert "wait for memory" in plan.details.rejected["rotation"]
+    users = TableShape("users", 4_000_000, 256)
+    heavy = UniformRecords((replace(sums, row_bytes=256), users), (0, 1), (True, True), light.rows)
+    assert build_plan(heavy, threads=2).strategy == "rotation"

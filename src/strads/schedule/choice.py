@@ -18,6 +18,7 @@ from strads.schedule.strategies.rotation import ENOUGH_OF_GRID, evidently_rotate
 from strads.schedule.strategies.wavefront import wavefront
 
 RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
+REORDERING = ("rotation", "buckets", "components")  # whose order may leave that of the data
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
@@ -87,12 +88,34 @@ def serves(problem: Problem, strategy: str) -> bool:
     return True
 
 
-def is_evident(problem: Problem) -> bool:
-    """Whether a strategy is good enough that no times need to be estimated."""
-    return serves(problem, "independent") or evidently_rotates(problem)
+def is_evident(problem: Problem, pays: Callable[[str], bool]) -> bool:
+    """Whether a strategy is good enough that no more times need to be estimated; `pays` as for `choose`."""
+    return serves(problem, "independent") or (pays("rotation") and evidently_rotates(problem))
 
 
-def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.0, alone: float | None = None) -> Plan:
+def order_pays(problem: Problem, strategy: str) -> bool:
+    """Whether the order of a strategy costs less than two threads gain, if it applies.
+
+    Tasks that stream through memory and compute little are slower in any other order than theirs.
+    """
+    if problem.near:
+        return True
+    try:
+        plan = STRATEGIES[strategy](replace(problem, copy_in_order=None))  # the copy may overwrite the records
+    except PlanError:
+        return True
+    return problem.pays(plan.order, WORTHWHILE)
+
+
+def choose(
+    problem: Problem,
+    *,
+    in_order: bool,
+    streams: bool,
+    share: float = 1.0,
+    alone: float | None = None,
+    pays: Callable[[str], bool] | None = None,
+) -> Plan:
     """Return the first plan that is good enough, or the best.
 
     Parameters
@@ -105,6 +128,8 @@ def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.
         Fraction of the loop's tasks that the problem contains.
     alone
         Nanoseconds of a task in the order of the loop, if some are missing between those of the problem.
+    pays
+        Whether the order of a strategy pays, as consecutive tasks have shown: see `order_pays`.
     """
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
@@ -115,6 +140,9 @@ def choose(problem: Problem, *, in_order: bool, streams: bool, share: float = 1.
         if strategy == "colouring" and (problem.near or middle_of(problem.tasks)):
             # Otherwise it would have been chosen.
             rejected[strategy] = "tasks from the middle of the loop show that chunks share too many rows"
+            continue
+        if strategy in REORDERING and not (order_pays(problem, strategy) if pays is None else pays(strategy)):
+            rejected[strategy] = "in its order tasks would wait for memory, for longer than two threads gain"
             continue
         try:
             plan = wavefront(problem, WORTHWHILE) if strategy == "wavefront" else STRATEGIES[strategy](problem)

@@ -10,7 +10,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.choice import ALONE, WORTHWHILE, choose, is_evident, middle_of, one_job, serves, spread
+from strads.schedule.choice import (
+    ALONE,
+    WORTHWHILE,
+    choose,
+    is_evident,
+    middle_of,
+    one_job,
+    order_pays,
+    serves,
+    spread,
+)
 from strads.schedule.passes.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords, UniformRecords
@@ -26,7 +36,7 @@ from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import foreseen_chunks
 
 PLANNED = 20.0  # nanoseconds of planning for an access
-ROTATED, PLANNED_OTHERWISE = 6.0, 40.0  # of recording and planning one, in a rotation and in other plans
+ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
 FEW_ACCESSES, WAITING, FETCHED, MOST_AHEAD = 8, 0.3, 300.0, 16  # see `fetched_ahead`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
@@ -94,7 +104,8 @@ class PlanningCost:
         problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
         form = as_uniform(part)
         rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
-        alone, planning = problem.nanoseconds_in(None), each * (ROTATED if rotates else PLANNED_OTHERWISE)
+        of_one = ROTATED if rotates else GROUPED if each <= MOST_ROWS else PLANNED_OTHERWISE
+        alone, planning = problem.nanoseconds_in(None), each * of_one
         if loop.computes:  # then recording a task takes about as long as running it
             planning += alone
         return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2)
@@ -157,6 +168,7 @@ class Foresight:
         self._recorded = middle
         self._loop = loop
         self._record_spread = record_spread
+        self._pays = dict[str, bool]()
 
     @classmethod
     def of(cls, records: AccessRecords, loop: Loop) -> "Foresight | None":
@@ -236,10 +248,17 @@ class Foresight:
         """Note that the whole loop cannot be coloured, although its sampled parts could."""
         self.colourable_chunks = None
 
+    def pays(self, strategy: str) -> bool:
+        """Whether the order of a strategy pays for consecutive tasks, as far as it applies: see `order_pays`."""
+        if strategy not in self._pays:
+            self._pays[strategy] = order_pays(self._loop.problem(as_uniform(self._recorded)), strategy)
+        return self._pays[strategy]
+
     @cached_property
     def one_job(self) -> OneJob | None:
         """Why the loop has to run as one job; None if a plan may win."""
-        if self._accesses <= MOST_ROWS and not self.keeps_order and self._of_spread and is_evident(self._of_spread):
+        may_rotate = self._accesses <= MOST_ROWS and not self.keeps_order and self._of_spread
+        if may_rotate and is_evident(may_rotate, self.pays):
             return None
         plan = _plan_in_order(self._middle, self._loop)
         if plan.strategy != "sequential":
@@ -251,7 +270,8 @@ class Foresight:
         if part is None:
             return None
         share, alone = part.tasks / self._loop.tasks, self._problem.nanoseconds_in(None)
-        plan = choose(part, in_order=False, streams=self._loop.streams, share=share, alone=alone)
+        streams = self._loop.streams
+        plan = choose(part, in_order=False, streams=streams, share=share, alone=alone, pays=self.pays)
         if plan.strategy != "sequential":
             return None
         cause = plan.details.bottleneck or "they share rows"

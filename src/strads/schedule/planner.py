@@ -106,7 +106,8 @@ def build_plan(
     if not in_order and (feeds_forward(records) if found is Feeding.SELDOM else found is Feeding.FORWARD):
         plan = choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
-    return choose(problem, in_order=in_order, streams=streams)
+    pays = None if foresight is None else foresight.pays
+    return choose(problem, in_order=in_order, streams=streams, pays=pays)
 
 
 def _coloured(records: AccessRecords, foresight: Foresight | None) -> Plan | None:

@@ -13,7 +13,16 @@ from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
 from strads.schedule.plan import Details, Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
-from strads.schedule.records.cost import HANDOVER, TASK, Accesses, nanoseconds_per_task, waiting_per_task
+from strads.schedule.records.cost import (
+    BARE,
+    HANDOVER,
+    TASK,
+    Accesses,
+    Estimate,
+    nanoseconds_per_task,
+    transfer_per_task,
+    waiting_per_task,
+)
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
@@ -24,6 +33,8 @@ from strads.schedule.strategies.precedence import Precedence, parallelism
 COUNTED, ONE_IN = 1 << 19, 8  # tasks by which tables of a long loop are cut: at least so many, of which share
 FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
+
+_IN_ORDER = np.empty(0, np.int64)  # the order of the loop
 
 # The tasks of all groups, one group after the other, None if in loop order; and the bounds of the groups among them.
 Groups = tuple[NDArray[np.integer] | None, NDArray[np.int64]]
@@ -127,15 +138,24 @@ class Problem:
     @cached_property
     def nanoseconds_per_task(self) -> float:
         """Estimated lower bound on the time of a task on one thread, from its accesses."""
-        return self._nanoseconds(None, least=True)
+        return self._nanoseconds(_IN_ORDER, Estimate.LEAST)
 
     def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
         """Estimated time of a task if tasks run in an order, by default that of the loop: to compare orders."""
-        return self._nanoseconds(order, least=False)
+        return self._nanoseconds(_IN_ORDER if order is None else order, Estimate.USUAL)
 
-    def _nanoseconds(self, order: NDArray[np.integer] | None, *, least: bool) -> float:
-        order = np.empty(0, np.int64) if order is None else order
-        return max(TASK, self.certain * nanoseconds_per_task(self._accesses, order, least=least))
+    def pays(self, order: NDArray[np.integer], worthwhile: float) -> bool:
+        """Whether two threads that run bare tasks in an order are so many times as fast as one in that of the loop.
+
+        What they fetch from memory in both orders does not count: arithmetic, which is not known, may hide it.
+        """
+        alone, together = (self._nanoseconds(tasks, Estimate.BARE) for tasks in (_IN_ORDER, order))
+        fetched, more = (transfer_per_task(self._accesses, tasks) for tasks in (_IN_ORDER, order))
+        return alone >= worthwhile * max(together / 2, self.certain * (more - fetched))
+
+    def _nanoseconds(self, order: NDArray[np.integer], estimate: Estimate) -> float:
+        least = BARE if estimate is Estimate.BARE else TASK
+        return max(least, self.certain * nanoseconds_per_task(self._accesses, order, estimate))
 
     @property
     def waiting_share(self) -> float:

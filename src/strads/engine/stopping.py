@@ -14,29 +14,20 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from strads.errors import BodyError
-
-INTERRUPTED = "the loop was interrupted"
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop runs too many iterations to be recorded"
 MOST_TURNS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
 MOST_CHOSEN_TURNS = 1 << 14  # where a real run would exit the loop, possibly soon
 
 
-class InterruptedBodyError(BodyError):
-    """A run was stopped, by Ctrl-C or because something else in it has failed."""
-
-    is_consequence = True
-
-
-class InterruptedRunError(RuntimeError):
-    """The same, in a thread of the run."""
+class StoppedError(RuntimeError):
+    """Raised in each thread of a run that is stopped, by Ctrl-C or because another thread has failed."""
 
     is_consequence = True
 
 
 class _Run:
-    """One that can be stopped."""
+    """A run that can be stopped."""
 
     is_asked = False
 
@@ -49,7 +40,7 @@ _requests = 0
 
 @ctypes.CFUNCTYPE(ctypes.c_int64)
 def _is_asked() -> int:
-    """Whether a run that this thread works for is to stop: its context is that of who started the run."""
+    """Whether a run that this thread works for is to stop; the thread has the context in which the run was started."""
     return int(any(run.is_asked for run in _runs.get()))
 
 
@@ -82,14 +73,14 @@ def _is_stopping(typingctx: Any) -> Any:
 
 @register_jitable
 def check_stop() -> None:
-    """Raise RuntimeError if the run is to stop."""
+    """Raise StoppedError if the run is to stop."""
     if _is_stopping():
-        raise RuntimeError(INTERRUPTED)
+        raise StoppedError("the loop was interrupted")
 
 
 @register_jitable
 def check_turn(turns):  # type: ignore[no-untyped-def]
-    """Count an iteration of a `while` loop, and raise RuntimeError if the loop is to stop."""
+    """Count an iteration of a `while` loop, and raise StoppedError if the run is to stop."""
     check_stop()
     return turns + 1
 

@@ -2,7 +2,7 @@
 
 from strads.bodies.functions import plain_function
 from strads.dds.source_location import describe
-from strads.engine.stopping import INTERRUPTED
+from strads.engine.stopping import StoppedError
 from strads.engine.views.indices import INDEX_ERROR, PATTERN_CHANGED
 from strads.engine.views.keyed import NO_SUCH_KEY
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
@@ -19,7 +19,7 @@ def explain_failed_run(
     body = plain_function(program.body)
     where = describe(body.__code__.co_filename, program.facts.volatile_line or body.__code__.co_firstlineno)
     hint = "" if program.facts.volatile else f". {how}"  # the interpreter refuses to run such a loop
-    if isinstance(error, RuntimeError) and error.args == (INTERRUPTED,):
+    if isinstance(error, StoppedError):
         return BodyError(f"{where}\n  the loop was interrupted; {changed}")
     if isinstance(error, RuntimeError) and error.args == (PATTERN_CHANGED,):
         return AccessPatternError(

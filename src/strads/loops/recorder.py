@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.code_cache import is_on_disk
 from strads.dds.ragged import read_only
-from strads.engine.stopping import ENDLESS, INTERRUPTED, MOST_TURNS, InterruptedBodyError
+from strads.engine.stopping import ENDLESS, MOST_TURNS, StoppedError
 from strads.engine.views import recording
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
@@ -137,7 +137,9 @@ class Recorder:
         TaskFailed
             If a task raises.
         BodyError
-            If the loop was interrupted, or a task does not end.
+            If a task does not end.
+        StoppedError
+            If the run was stopped.
         """
         while True:
             storages = self._storages(bound, log, copies)
@@ -146,9 +148,9 @@ class Recorder:
                 return self.compiled(
                     indices.start, indices.step, indices.values, first, tasks, log.state, log.counts, storages
                 )
+            except StoppedError:
+                raise
             except RuntimeError as error:
-                if error.args == (INTERRUPTED,):
-                    raise InterruptedBodyError("the loop was interrupted; no table was changed") from error
                 if error.args == (ENDLESS,):
                     raise BodyError(
                         f"a while loop of the body had not ended after {MOST_TURNS:,} turns, and was given up before "

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from strads import cluster
-from strads.cluster.interrupts import interrupted_later
+from strads.cluster.critical_sections import interrupts_deferred
 from strads.errors import ArgumentError, InputError
 from strads.models._file_contents import Number
 from strads.models._iterative import IterativeEstimator
@@ -87,7 +87,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Context in which a `partial_fit` changes the model: Ctrl-C is deferred, and fitted is what comes out."""
-        with interrupted_later(cluster.current().cluster):
+        with interrupts_deferred(cluster.current().cluster):
             if not self._is_fitted:
                 self.history_, self._iterations = [], 0
             yield

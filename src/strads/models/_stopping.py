@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from strads import cluster
-from strads.cluster.interrupts import interrupted_later
+from strads.cluster.critical_sections import interrupts_deferred
 
 
 def wants_to_stop(answer: object) -> bool:
@@ -37,7 +37,7 @@ class Stopping:
         return self
 
     def _wait(self) -> None:
-        self._has_come = self._calm.enter_context(interrupted_later(cluster.current().cluster))
+        self._has_come = self._calm.enter_context(interrupts_deferred(cluster.current().cluster))
 
     def look(self, record: Any, on_iteration: Callable[[Any], object] | None) -> bool:
         """Handle a deferred Ctrl-C, then call the callback; returns whether to stop. Training must then end."""

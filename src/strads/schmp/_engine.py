@@ -20,7 +20,7 @@ from strads.checkpoints import (
     perform,
 )
 from strads.cluster.cores import check_count, check_threads
-from strads.cluster.interrupts import interrupted_later
+from strads.cluster.critical_sections import interrupts_deferred
 from strads.cluster.messages import encode
 from strads.errors import ArgumentError, CheckpointError, StradsError
 from strads.schedule.nodes.workers import place_workers
@@ -73,7 +73,7 @@ class Engine:
     def _whole(self, what: str) -> Iterator[None]:
         """Context in which the model changes: Ctrl-C is deferred to its end; a failure leaves the model incomplete."""
         self._check_usable()
-        with interrupted_later(self._cluster):
+        with interrupts_deferred(self._cluster):
             try:
                 yield
             except BaseException as error:

@@ -26,7 +26,7 @@ from strads.engine.plans.job_pool import (
     stop,
     take_or_wait,
 )
-from strads.engine.stopping import INTERRUPTED, InterruptedRunError, stoppable
+from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT
 from strads.engine.views.random_numbers import DRAW_STATE
 from strads.engine.views.types import INNER, UNCOUNTED, bind_with, local_counters
@@ -380,10 +380,8 @@ def execute(
                 else:
                     transfers.serve(job)
                     finish_locked(pool, job)
-        except BaseException as error:
+        except BaseException:
             stop(pool)
-            if isinstance(error, RuntimeError) and error.args == (INTERRUPTED,):
-                raise InterruptedRunError(INTERRUPTED) from error
             raise
 
     start = time.perf_counter()

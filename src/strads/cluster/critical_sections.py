@@ -11,7 +11,7 @@ from strads.signals import is_sent_again
 
 
 @contextmanager
-def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
+def interrupts_deferred(cluster: Cluster) -> Iterator[Callable[[], bool]]:
     """Context that defers the first Ctrl-C to its end; a second one interrupts immediately.
 
     Has no effect where Ctrl-C does not have its default handler: in a program with its own handler, and when nested.
@@ -30,10 +30,10 @@ def interrupted_later(cluster: Cluster) -> Iterator[Callable[[], bool]]:
         if came > 1 and not is_sent_again(number):
             raise KeyboardInterrupt
 
-    before = cluster.catch(signal.SIGINT, handle)
+    previous = cluster.catch(signal.SIGINT, handle)
     try:
         yield lambda: came > 0
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
     if came:
         raise KeyboardInterrupt

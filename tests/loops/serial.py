@@ -9,8 +9,8 @@ import numpy as np
 
 import strads
 from strads.rng.numbers import NumbersOfTask, RandomNumbers
+from strads.schedule.details import Pools
 from strads.schedule.plan import Plan
-from strads.schedule.records.pools import Pools
 
 
 class Table(np.ndarray):  # type: ignore[type-arg]

@@ -9,13 +9,14 @@ from plan_check import verify_plan
 
 from strads.errors import PlanError
 from strads.schedule import AccessRecords, build_plan
+from strads.schedule.strategies.lanes import with_lanes
 
 
 @settings(max_examples=100, deadline=None)
 @given(any_loops(), st.integers(1, 5))
 def test_lanes_are_safe_and_closed_by_barriers(records: AccessRecords, lanes: int) -> None:
     plan = build_plan(records, threads=2)
-    laned = plan.with_lanes(lanes)
+    laned = with_lanes(plan, lanes)
     verify_plan(laned, records)
     assert laned.lane is not None
     barrier = laned.lane < 0
@@ -30,7 +31,7 @@ def test_lanes_are_safe_and_closed_by_barriers(records: AccessRecords, lanes: in
 
 def test_lanes_are_balanced_and_deterministic() -> None:
     plan = build_plan(ratings(100_000, 3000, 1000), threads=2)
-    one, other = plan.with_lanes(4), plan.with_lanes(4)
+    one, other = with_lanes(plan, 4), with_lanes(plan, 4)
     assert one.jobs == 32 * 5
     assert one.parallelism > 3.5
     assert np.array_equal(one.order, other.order)
@@ -40,7 +41,7 @@ def test_lanes_are_balanced_and_deterministic() -> None:
 
 def test_lanes_of_a_small_plan_exactly() -> None:
     plan = build_plan(uniform([3], [0], [[0], [1], [2], [0], [0]]), threads=1, strategy="rotation")
-    laned = plan.with_lanes(2)
+    laned = with_lanes(plan, 2)
     assert laned.order.tolist() == [0, 3, 4, 1, 2]
     assert laned.offsets.tolist() == [0, 3, 5, 5]
     assert laned.lane is not None
@@ -52,7 +53,7 @@ def test_lanes_of_a_small_plan_exactly() -> None:
 def test_barriers_of_batches_are_replaced() -> None:
     records = scattered(20_000, 60_000, 9)
     plan = build_plan(records, threads=2)
-    laned = plan.with_lanes(2)
+    laned = with_lanes(plan, 2)
     assert laned.jobs == 3 * plan.details.batches
     verify_plan(laned, records)
 
@@ -60,17 +61,17 @@ def test_barriers_of_batches_are_replaced() -> None:
 def test_locks_move_with_their_tasks() -> None:
     rng = np.random.default_rng(1)
     records = sparse([30], [[(0, int(r), True) for r in rng.integers(0, 30, 6)] for _ in range(500)])
-    verify_plan(build_plan(records, threads=2, strategy="locked").with_lanes(3), records)
+    verify_plan(with_lanes(build_plan(records, threads=2, strategy="locked"), 3), records)
 
 
 def test_lanes_are_refused_when_they_make_no_sense() -> None:
     plan = build_plan(ratings(1000, 30, 30), threads=2)
     with pytest.raises(PlanError, match="at least 1 lane"):
-        plan.with_lanes(0)
+        with_lanes(plan, 0)
     flat = type(plan)(**{**vars(plan), "stage": np.zeros(plan.jobs, np.int32)})
     with pytest.raises(PlanError, match="waits for job"):
-        flat.with_lanes(2)
+        with_lanes(flat, 2)
     batches = build_plan(scattered(20_000, 60_000, 9), threads=2)
     flat = type(plan)(**{**vars(batches), "stage": np.zeros(batches.jobs, np.int32)})
     with pytest.raises(PlanError, match="waits for job"):
-        flat.with_lanes(2)
+        with_lanes(flat, 2)

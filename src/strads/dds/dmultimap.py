@@ -15,6 +15,7 @@ from strads.dds._layout import Layout, concatenated, take
 from strads.dds._placement import Content
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
+from strads.dds.operators.grouping import stored_groups
 from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.errors import ArgumentError, InputError
 
@@ -241,11 +242,6 @@ class dmultimap(KeyedTable):
         row = Layout((0, *(self._row or ())), self.table.dtype)
         first = (" ".join(str(self._values_of(row)).split()) for row in range(min(SHOWN_ROWS, len(self))))
         return self._described(f"{self.size:,} × {kind_of_rows(row)}", first)
-
-
-def stored_groups(rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
-    """Return values, sorted by key, in their stored form: numbers as ragged rows, one per key."""
-    return RaggedArray(rows, offsets) if rows.ndim == 1 and rows.dtype.names is None else rows
 
 
 def _flattened(keys: list[Any], values: list[Any]) -> tuple[list[Any], Any]:

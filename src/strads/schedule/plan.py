@@ -1,18 +1,14 @@
 """A plan: which tasks of a loop run concurrently, in which order, under which conditions (decision 3)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.schedule.details import Details
 from strads.schedule.passes.parallel import index_dtype
-
-if TYPE_CHECKING:
-    from strads.schedule.records.pools import Pools
-    from strads.schedule.strategies.dealing import Deck
 
 
 @dataclass(frozen=True)
@@ -25,57 +21,6 @@ class RowLocks:
     count: int
     offsets: NDArray[np.int64]  # (tasks + 1,)
     ids: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Details:
-    """What else is known about a plan; empty where its strategy does not provide it.
-
-    Attributes
-    ----------
-    work : (jobs,)
-        The planner's estimate of the work of each job.
-    gain
-        Estimated speed-up of two threads over one.
-    bottleneck
-        What keeps jobs from running together.
-    batches
-        Number of random batches of the tasks.
-    ahead
-        Number of tasks by which rows are fetched into the cache before a task needs them; 0 if they are not.
-    blocks, bounds
-        Of tables, by name: the number of blocks that their rows are cut into, and the bounds of these: (blocks + 1,).
-    cells : (jobs, axes)
-        Block of each axis of the grid that a job of a rotation works on.
-    members, axis_of
-        If blocks are dealt: for each axis, the block of each fine block, and the axis of each table, by name. `bounds`
-        are those of the fine blocks.
-    deck
-        What plans of other deals can be made from.
-    is_dealt
-        Whether another deal gives another plan, made from the records.
-    near
-        Rows that jobs draw by `near`, by name of the table.
-    notes, notes_on_near, rejected
-        Lines for `explain`; the last ones by strategy.
-    """
-
-    work: NDArray[np.int64] | None = None
-    gain: float | None = None
-    bottleneck: str = ""
-    batches: int = 1
-    ahead: int = 0
-    blocks: Mapping[str, int] = field(default_factory=dict)
-    bounds: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    cells: NDArray[np.int32] | None = None
-    members: tuple[NDArray[np.int32], ...] = ()
-    axis_of: Mapping[str, int] = field(default_factory=dict)
-    deck: "Deck | None" = None
-    is_dealt: bool = False
-    near: Mapping[str, "Pools"] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    notes_on_near: tuple[str, ...] = ()
-    rejected: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,9 +74,27 @@ class Plan:
 
     def explain(self) -> str:
         """Describe, in several lines, which strategy was chosen, why, and what parallelism it gives."""
-        from strads.schedule.explain import explain
-
-        return explain(self)
+        filled = self.work[np.diff(self.offsets) > 0]
+        barriers = self.jobs - len(filled)
+        stages = len(np.unique(self.stage))
+        lines = [
+            f"strategy: {self.strategy}",
+            f"reason: {self.reason}",
+            f"tasks: {self.tasks:,}",
+            f"jobs: {len(filled):,}" + (f" and {barriers:,} barrier{'s' * (barriers > 1)}" if barriers else ""),
+            f"stages: {stages:,}",
+            f"parallelism: {self.parallelism:.1f}",
+        ]
+        if len(filled):
+            lines.append(f"work of a job: heaviest {filled.max():,}, median {int(np.median(filled)):,}")
+        details = self.details
+        if details.blocks:
+            lines.append("blocks: " + ", ".join(f"{count} of {name}" for name, count in details.blocks.items()))
+        if details.ahead:
+            lines.append(f"rows are fetched into the cache {details.ahead} tasks ahead, as most are not in it")
+        lines += [*_locks(self), *details.notes, *details.notes_on_near]
+        lines += [f"not {strategy}: {why}" for strategy, why in details.rejected.items()]
+        return "\n".join(lines)
 
     def with_details(self, **changes: Any) -> "Plan":
         """Return the same plan with other details."""
@@ -141,22 +104,12 @@ class Plan:
         """Return the same plan with the tasks of all jobs in one list, instead of only the first of each job."""
         return self if self.starts is None else replace(self, permutation=self.order, starts=None)
 
-    def with_lanes(self, lanes: int) -> "Plan":
-        """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
-        For loops with relaxed tables: each lane works on a replica of them, and the replicas are summed at the
-        barriers (decision 4).
-
-        Parameters
-        ----------
-        lanes
-            Replicas of the relaxed tables, at least 1.
-
-        Raises
-        ------
-        PlanError
-            If `lanes` is below 1, or if jobs of one stage wait for each other.
-        """
-        from strads.schedule.strategies.lanes import with_lanes
-
-        return with_lanes(self, lanes)
+def _locks(plan: Plan) -> list[str]:
+    lines = []
+    if plan.lane is not None:
+        lines.append(f"lanes: {int(plan.lane.max(initial=-1)) + 1}")
+    if plan.locks is not None:
+        lines.append(f"locks: {plan.locks.count:,}; the result depends on timing")
+        lines.append("for the same result in every run: strategy='auto', with rng.near(table) for rows drawn at random")
+    return lines

@@ -87,8 +87,6 @@ def group_program(
     node: Node, name: str, new_name: str, columns: GroupedColumns
 ) -> tuple[Keys, NDArray[np.int64], Layout, Bounds]:
     """Store the values of this node's keys; returns these keys, and how many values each has."""
-    from strads.dds.dmultimap import stored_groups
-
     shard: Shard = node.store[name]
     assert isinstance(shard.rows, np.ndarray)
     keys, values = _meet(node, columns.keys(shard.rows), columns.values(shard.rows))
@@ -96,6 +94,11 @@ def group_program(
     assert isinstance(values, np.ndarray)
     layout, bounds = store_rows(node, new_name, stored_groups(values[groups.order], groups.offsets))
     return groups.keys, np.diff(groups.offsets), layout, bounds
+
+
+def stored_groups(rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
+    """Return values, sorted by key, in their stored form: numbers as ragged rows, one per key."""
+    return RaggedArray(rows, offsets) if rows.ndim == 1 and rows.dtype.names is None else rows
 
 
 def _meet(node: Node, keys: Keys, rows: NDArray[Any]) -> tuple[Keys, NDArray[Any]]:

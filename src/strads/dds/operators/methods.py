@@ -182,7 +182,7 @@ class Operators:
         ArgumentError
             If there is no such field, it does not hold integers, or rows have no other field.
         """
-        from strads.dds.dmultimap import dmultimap
+        from strads.dds.dmultimap import dmultimap  # here, as a dmultimap is itself made of a dvector
 
         columns = grouped_columns(self._content.layout, key)
         runtime = current()

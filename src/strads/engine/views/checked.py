@@ -11,7 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from strads.dds import NOT_FOUND, HashIndex, RaggedArray
-from strads.schedule.records.pools import Pools
+from strads.schedule.details import Pools
 
 _INT64 = np.iinfo(np.int64)
 

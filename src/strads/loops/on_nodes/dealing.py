@@ -11,7 +11,7 @@ from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
-from strads.schedule.strategies.dealing import Deal
+from strads.schedule.strategies.dealing import Deal, deal_plan
 
 
 def deal_anew(
@@ -47,7 +47,7 @@ def deal_anew(
 def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan:
     """Return the plan of another deal: from the deck, or from the records."""
     if old.details.deck is not None:
-        return old.details.deck.deal(deal)
+        return deal_plan(old.details.deck, deal)
     assert loop.records is not None
     return build_plan(
         loop.records,

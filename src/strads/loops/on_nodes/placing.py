@@ -46,7 +46,7 @@ def placed_on_nodes(
     assignment = None if size == 1 else _assigned(tasks, plan, records, everything)
     if cast.has_relaxed:
         if assignment is None:
-            plan = plan.with_lanes(lanes)
+            plan = with_lanes(plan, lanes)
         else:
             plan = with_lanes(plan, size * lanes, assignment.node_of, size)
             assignment = renumbered(assignment, original, plan, lanes)

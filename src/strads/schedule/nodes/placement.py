@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.schedule.plan import Details, Plan
+from strads.schedule.details import Details
+from strads.schedule.plan import Plan
 
 EVERYWHERE, NOWHERE = -1, -2  # instead of a node: barriers in which all nodes take part; jobs that no node runs
 _START, _END = -1, -1  # no job before, or none after: from or to the home node of the rows

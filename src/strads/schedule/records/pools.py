@@ -5,14 +5,14 @@ job that runs the loop alone draws from all rows.
 """
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from strads.rng.numbers import fill_aliases, given_weights
+from strads.schedule.details import Pools
 from strads.schedule.nodes.assignment import job_of_task
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
@@ -22,55 +22,6 @@ _WEIGHTLESS = (
     "rng.near(table, weights) draws rows of weight 0 where a job has no others: `explain()` of the plan says how many; "
     "give rows that may be drawn a positive weight, or order='sequential', which draws from all rows"
 )
-
-
-@dataclass(frozen=True)
-class Pools:
-    """Rows to be drawn from the tables of one group.
-
-    Attributes
-    ----------
-    rows
-        The pools, one after the other.
-    low, high : (jobs,)
-        Job j draws from `rows[low[j]:high[j]]`.
-    share, other
-        With weights, for each entry of `rows`: a draw picks an entry of the pool uniformly, and takes it with
-        probability `share`, else the one that is `other` entries from the pool's first. Empty without weights.
-    dealt
-        Whether pools are blocks of a `Deck`.
-    weightless
-        With weights, number of pools whose rows all have weight 0: of these they are drawn equally.
-    """
-
-    rows: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    share: NDArray[np.float64]
-    other: NDArray[np.int64]
-    dealt: bool = False
-    weightless: int = 0
-
-    def of_jobs(self, jobs: NDArray[np.int64]) -> "Pools":
-        """Return the pools of the given jobs, in the given order; −1 denotes a job without tasks."""
-        return replace(self, low=np.append(self.low, 0)[jobs], high=np.append(self.high, 0)[jobs])
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays, in their order."""
-        return self.rows, self.low, self.high, self.share, self.other
-
-    @property
-    def about_weights(self) -> str:
-        """What `explain` says of weights."""
-        if not len(self.share):
-            return ""
-        return " with weights" + (f" (equally where all are 0: {self.weightless:,} pools)" if self.weightless else "")
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each job's pool; shape (jobs,)."""
-        return self.high - self.low
 
 
 def pools(plan: Plan, records: AccessRecords, tables: frozenset[int], weights: NDArray[np.void] | None = None) -> Pools:

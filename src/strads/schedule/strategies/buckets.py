@@ -5,10 +5,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.schedule.details import Details
 from strads.schedule.passes.counting_sort import group_by_key
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Details, Plan
+from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, dealt, generator, most_blocks

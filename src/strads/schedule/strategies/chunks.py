@@ -6,8 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.schedule.details import Details
 from strads.schedule.passes.parallel import index_dtype
-from strads.schedule.plan import Details, Plan
+from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.row_ranges import RowRanges, as_touches, ranges_of
 from strads.schedule.records.touches import Touches, is_write, span

@@ -4,11 +4,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.schedule.details import Details
 from strads.schedule.passes.counting_sort import count_keys, group_by_key
 from strads.schedule.passes.packing import pack
 from strads.schedule.passes.parallel import chunk_bounds, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Details, Plan
+from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
 from strads.schedule.strategies.problem import Problem

@@ -5,13 +5,12 @@ chosen at random. Tasks are grouped by fine blocks once. To deal anew is to put 
 order the jobs: nothing is recorded, counted or sorted by task.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.plan import Details, Plan
+from strads.schedule.details import Deck, Details
+from strads.schedule.plan import Plan
 from strads.schedule.strategies.precedence import chain, parallelism
 
 GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
@@ -21,75 +20,48 @@ ROWS_NEAR, FEWEST_NEAR = 64, 8  # rows of a block, and blocks unless the table h
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
 
 
-@dataclass(frozen=True)
-class Deck:
-    """Tasks grouped by fine blocks, from which plans are dealt.
-
-    Attributes
-    ----------
-    order : (tasks,)
-        Tasks by group.
-    sizes : (groups,)
-        Tasks of each group.
-    cells : (groups, k)
-        Fine block of each axis of the grid.
-    blocks : (k,)
-        Number of blocks of each axis; not dealt if there are as many fine blocks.
-    cuts
-        Name of the first table of each axis → bounds of its fine blocks.
-    axis_of
-        Name of each table → its axis.
-    """
-
-    order: NDArray[np.integer]
-    sizes: NDArray[np.int64]
-    cells: NDArray[np.int32]
-    blocks: tuple[int, ...]
-    cuts: dict[str, NDArray[np.int64]]
-    axis_of: dict[str, int]
-
-    def deal(self, deal: Deal) -> Plan:
-        """Return the plan of one deal."""
-        random = generator(deal)
-        members = tuple(dealt(len(cut) - 1, b, random) for b, cut in zip(self.blocks, self.cuts.values(), strict=True))
-        coarse = np.stack([member[self.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
-        job_key = np.ravel_multi_index(tuple(coarse.T), self.blocks)
-        tasks = np.bincount(job_key, self.sizes, int(np.prod(self.blocks))).astype(np.int64)
-        present = np.flatnonzero(tasks)
-        sizes = tasks[present]
-        cells = np.stack(np.unravel_index(present, self.blocks), axis=1).astype(np.int32)
-        stage = diagonal(cells, max(self.blocks))
-        priority = np.lexsort((present, -sizes, stage))
-        rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
-        rank[present[priority]] = np.arange(len(priority))
-        sequence = np.argsort(rank[job_key], kind="stable")  # of the groups
-        cells, sizes = cells[priority], sizes[priority]
-        first_block = np.concatenate([[0], np.cumsum(self.blocks)]).astype(np.int32)
-        precedence = chain(cells + first_block[:-1], int(first_block[-1]))
-        starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        order = np.empty_like(self.order)
-        _rearrange(self.order, starts, sequence, order)
-        names = list(self.cuts)
-        stages, stage_jobs = np.unique(stage, return_counts=True)
-        return Plan(
-            "rotation",
-            reason_of(names, self.blocks, stage_jobs),
-            order,
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.searchsorted(stages, stage[priority]).astype(np.int32),
-            *precedence,
-            parallelism=parallelism(sizes, precedence),
-            details=Details(
-                blocks=dict(zip(names, self.blocks, strict=True)),
-                bounds=self.cuts,
-                cells=cells,
-                members=members,
-                axis_of=self.axis_of,
-                deck=self,
-                bottleneck=bottleneck(names, self.blocks),
-                work=sizes,
-            ),
-        )
+def deal_plan(deck: Deck, deal: Deal) -> Plan:
+    """Return the plan of one deal."""
+    random = generator(deal)
+    members = tuple(dealt(len(cut) - 1, b, random) for b, cut in zip(deck.blocks, deck.cuts.values(), strict=True))
+    coarse = np.stack([member[deck.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
+    job_key = np.ravel_multi_index(tuple(coarse.T), deck.blocks)
+    tasks = np.bincount(job_key, deck.sizes, int(np.prod(deck.blocks))).astype(np.int64)
+    present = np.flatnonzero(tasks)
+    sizes = tasks[present]
+    cells = np.stack(np.unravel_index(present, deck.blocks), axis=1).astype(np.int32)
+    stage = diagonal(cells, max(deck.blocks))
+    priority = np.lexsort((present, -sizes, stage))
+    rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
+    rank[present[priority]] = np.arange(len(priority))
+    sequence = np.argsort(rank[job_key], kind="stable")  # of the groups
+    cells, sizes = cells[priority], sizes[priority]
+    first_block = np.concatenate([[0], np.cumsum(deck.blocks)]).astype(np.int32)
+    precedence = chain(cells + first_block[:-1], int(first_block[-1]))
+    starts = np.concatenate([[0], np.cumsum(deck.sizes)]).astype(np.int64)
+    order = np.empty_like(deck.order)
+    _rearrange(deck.order, starts, sequence, order)
+    names = list(deck.cuts)
+    stages, stage_jobs = np.unique(stage, return_counts=True)
+    return Plan(
+        "rotation",
+        reason_of(names, deck.blocks, stage_jobs),
+        order,
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.searchsorted(stages, stage[priority]).astype(np.int32),
+        *precedence,
+        parallelism=parallelism(sizes, precedence),
+        details=Details(
+            blocks=dict(zip(names, deck.blocks, strict=True)),
+            bounds=deck.cuts,
+            cells=cells,
+            members=members,
+            axis_of=deck.axis_of,
+            deck=deck,
+            bottleneck=bottleneck(names, deck.blocks),
+            work=sizes,
+        ),
+    )
 
 
 def is_dealt(plan: Plan) -> bool:

@@ -12,12 +12,28 @@ from strads.schedule.strategies.precedence import barriers, parallelism
 
 
 def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
-    """Merge the jobs of each stage into at most `lanes` (see `Plan.with_lanes`).
+    """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
-    The jobs of an independent plan stay in the order of the loop, so that no data need to be copied into another.
+    For loops with relaxed tables: each lane works on a replica of them, and the replicas are summed at the barriers
+    (decision 4). The jobs of an independent plan stay in the order of the loop, so that no data need to be copied into
+    another.
 
-    If the node of each job is given, every node has equally many lanes, numbered across nodes, and jobs stay on
-    their nodes.
+    Parameters
+    ----------
+    plan
+        The plan.
+    lanes
+        Replicas of the relaxed tables, at least 1.
+    node_of : (jobs,), optional
+        The node of each job. Then every node has equally many lanes, numbered across nodes, and jobs stay on their
+        nodes.
+    nodes
+        Number of nodes.
+
+    Raises
+    ------
+    PlanError
+        If `lanes` is below 1, or if jobs of one stage wait for each other.
     """
     if lanes < 1:
         raise PlanError(f"a plan needs at least 1 lane, not {lanes}")

@@ -8,10 +8,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.partition import even_bounds
+from strads.schedule.details import Details
 from strads.schedule.passes.counting_sort import PlanOrderCopy
 from strads.schedule.passes.parallel import Parallel, index_dtype
 from strads.schedule.passes.prefetch import SOON, prefetch
-from strads.schedule.plan import Details, Plan, RowLocks
+from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import (
     BARE,

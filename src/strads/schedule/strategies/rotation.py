@@ -7,12 +7,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.schedule.details import Deck, Details
 from strads.schedule.passes.counting_sort import group_by_key
 from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
-from strads.schedule.plan import Details, Plan
+from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, Deck, bottleneck, diagonal, most_blocks, reason_of
+from strads.schedule.strategies.dealing import GRAIN, bottleneck, deal_plan, diagonal, most_blocks, reason_of
 from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
@@ -71,7 +72,7 @@ def rotation(problem: Problem) -> Plan:
     """
     columns = _one_column_a_table(problem)
     if problem.near:
-        return _deck(problem, columns).deal(problem.deal)
+        return deal_plan(_deck(problem, columns), problem.deal)
     grid = _Grid.of(problem, columns)
     # The copy_in_order may overwrite the records: allowed only if no other strategy will need them.
     copy_in_order = problem.copy_in_order if grid.parallelism >= ENOUGH_OF_GRID else None

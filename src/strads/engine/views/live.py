@@ -78,9 +78,21 @@ class Offsets(NamedTuple):
 
 
 @njit(**UNCOUNTED)
+def dense_data(data):  # type: ignore[no-untyped-def]
+    """Return the array of a dense table."""
+    return data
+
+
+@njit(**UNCOUNTED)
+def ragged_data(data):  # type: ignore[no-untyped-def]
+    """Return the view of a ragged table, given its values and offsets."""
+    return make_ragged((data[0], data[1]))
+
+
+@njit(**UNCOUNTED)
 def ragged_view(storage, context):  # type: ignore[no-untyped-def]
-    """View a ragged table, given its values and offsets."""
-    return make_ragged((storage[0], storage[1]))
+    """View a ragged table."""
+    return ragged_data(storage)
 
 
 @njit(**INLINED)  # Numba takes the array that it returns for a new one
@@ -105,8 +117,8 @@ def _random_view(storage, context):  # type: ignore[no-untyped-def]
     return make_random((storage[0], storage[1], np.uint64(context[INDEX]), context[DRAWN]))
 
 
-def _plain_views(checks: bool | None) -> dict[Role, Any]:
-    """Return the constructors for dense tables; `checks` is True or None."""
+def _views(data_of: Any, checks: bool | None) -> dict[Role, Any]:
+    """Return the constructors for tables, dense or ragged by `data_of`; `checks` is True or None."""
 
     @njit(**UNCOUNTED)
     def checked(storage, context):  # type: ignore[no-untyped-def]
@@ -118,7 +130,7 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
 
     @njit(**UNCOUNTED)
     def aligned(storage, context):  # type: ignore[no-untyped-def]
-        return make_aligned((storage.data, context[PLAN_POSITION], storage.rows, checks))
+        return make_aligned((data_of(storage.data), context[PLAN_POSITION], storage.rows, checks))
 
     @njit(**UNCOUNTED)
     def segmented(storage, context):  # type: ignore[no-untyped-def]
@@ -127,9 +139,8 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
     @njit(**UNCOUNTED)
     def guarded(storage, context):  # type: ignore[no-untyped-def]
         s, job = storage, context[JOB]
-        return make_guarded(
-            (s.data, constant_item(s.low, job), constant_item(s.high, job), s.owner, s.blocks, context[HOLDER], checks)
-        )
+        low, high = constant_item(s.low, job), constant_item(s.high, job)
+        return make_guarded((data_of(s.data), low, high, s.owner, s.blocks, context[HOLDER], checks))
 
     return {
         Role.SCALAR: None,
@@ -147,28 +158,14 @@ def _plain_views(checks: bool | None) -> dict[Role, Any]:
     }
 
 
-def _ragged_views(checks: bool | None) -> dict[Role, Any]:
-    """Return the constructors for ragged tables, whose view always checks row indices."""
-
-    @njit(**UNCOUNTED)
-    def aligned(storage, context):  # type: ignore[no-untyped-def]
-        data = make_ragged((storage.data[0], storage.data[1]))
-        return make_aligned((data, context[PLAN_POSITION], storage.rows, checks))
-
-    @njit(**UNCOUNTED)
-    def guarded(storage, context):  # type: ignore[no-untyped-def]
-        s, job = storage, context[JOB]
-        data = make_ragged((s.data[0], s.data[1]))
-        return make_guarded(
-            (data, constant_item(s.low, job), constant_item(s.high, job), s.owner, s.blocks, context[HOLDER], checks)
-        )
-
-    whole = (Role.READ, Role.CHECKED, Role.WRITTEN)
-    return {**dict.fromkeys(whole, ragged_view), Role.ALIGNED: aligned, Role.GUARDED: guarded}
-
-
-_PLAIN = {True: _plain_views(True), False: _plain_views(None)}
-_RAGGED = {True: _ragged_views(True), False: _ragged_views(None)}
+_PLAIN = {checks: _views(dense_data, checks) for checks in (True, None)}
+_RAGGED = {
+    checks: {
+        **_views(ragged_data, checks),
+        **dict.fromkeys((Role.READ, Role.CHECKED, Role.WRITTEN), ragged_view),  # which always checks row indices
+    }
+    for checks in (True, None)
+}
 
 
 def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False, near: bool = False) -> Any | None:
@@ -176,7 +173,7 @@ def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = F
 
     With `checks`, the second index of `T[i, j]` is checked, too; with `near`, rows of the table can be drawn.
     """
-    constructor = (_RAGGED if ragged else _PLAIN)[checks][role]
+    constructor = (_RAGGED if ragged else _PLAIN)[checks or None][role]
     if near:
         return near_view(constructor, checks or None)
     return keyed_view(constructor) if keyed else constructor

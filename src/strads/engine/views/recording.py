@@ -21,10 +21,9 @@ from strads.engine.views.kinds import (
     make_elements,
     make_ghost,
     make_ignoring,
-    make_ragged,
     make_scratch,
 )
-from strads.engine.views.live import ragged_view
+from strads.engine.views.live import dense_data, ragged_data, ragged_view
 from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import DRAW_STATE, make_random
 from strads.engine.views.roles import Role
@@ -65,16 +64,6 @@ class Scratch(NamedTuple):
 def _ignoring_view(storage, context):  # type: ignore[no-untyped-def]
     """View an accumulator whose `add` does nothing."""
     return make_ignoring((storage,))
-
-
-@njit(**UNCOUNTED)
-def _dense(data):  # type: ignore[no-untyped-def]
-    return data
-
-
-@njit(**UNCOUNTED)
-def _ragged(data):  # type: ignore[no-untyped-def]
-    return make_ragged((data[0], data[1]))
 
 
 @njit(**UNCOUNTED)
@@ -125,10 +114,14 @@ def recording_view(
 ) -> Any | None:
     """Return the constructor of the body's view of argument `number` during reconnaissance, or None."""
     if by_element:
-        return _ghost_view(make_elements, _dense, _loud, number)
+        return _ghost_view(make_elements, dense_data, _loud, number)
     constructor = _recording_view(role, number, ragged=ragged, scratch=scratch)
     if near:
-        silent = _scratch_view(_dense, _silent, number) if scratch else _ghost_view(make_ghost, _dense, _silent, number)
+        silent = (
+            _scratch_view(dense_data, _silent, number)
+            if scratch
+            else _ghost_view(make_ghost, dense_data, _silent, number)
+        )
         return near_recorded_view(constructor, silent)
     return keyed_view(constructor) if keyed else constructor
 
@@ -144,7 +137,7 @@ def _recording_view(role: Role, number: int, *, ragged: bool, scratch: bool) -> 
     if role is Role.ACCUMULATOR:
         return _ignoring_view
     if role.is_recorded or role.is_relaxed:
-        data_of = _ragged if ragged else _dense
+        data_of = ragged_data if ragged else dense_data
         if scratch:
             return _scratch_view(data_of, _silent if role.is_relaxed else _loud, number)
         return _ghost_view(make_ghost, data_of, _silent if role.is_relaxed else _loud, number)

@@ -33,7 +33,17 @@ class SparseValues:
         """Return some of the rows: a slice, a mask or places."""
         places = np.arange(len(self))[which]
         starts, sizes = self.starts[:-1][places], np.diff(self.starts)[places]
-        return SparseValues(*_copy_rows(self.columns, self.values, starts, sizes))
+        return _contiguous(self.columns, self.values, starts, sizes)
+
+
+def _contiguous(
+    columns: NDArray[np.int32], values: NDArray[Any], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> SparseValues:
+    """Return the rows at `starts` in a pool (`columns`, `values`), with `sizes` entries."""
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    found = SparseValues(ends, np.empty(ends[-1], columns.dtype), np.empty(ends[-1], values.dtype))
+    _copy_rows(columns, values, starts, sizes, found.columns, found.values, ends[:-1])
+    return found
 
 
 class SparseResult:
@@ -108,7 +118,7 @@ class SparseRows:
 
     def read(self, places: Places) -> SparseValues:
         """Return rows."""
-        return SparseValues(*_copy_rows(self._columns, self._values, self._starts[places], self._sizes[places]))
+        return _contiguous(self._columns, self._values, self._starts[places], self._sizes[places])
 
     def read_into(self, places: Places, out: SparseResult) -> None:
         """Copy rows to a result; negative places are skipped."""
@@ -148,7 +158,8 @@ class SparseRows:
             self._compact(needed)
         self._room += needed - int(self._rooms[places].sum())
         starts = self._end + np.cumsum(rooms) - rooms
-        _move(self._columns, self._values, self._starts[places], self._sizes[places], starts)
+        pool = self._columns, self._values
+        _copy_rows(*pool, self._starts[places], self._sizes[places], *pool, starts)
         self._starts[places], self._rooms[places] = starts, rooms
         self._end += needed
 
@@ -157,7 +168,7 @@ class SparseRows:
         starts = np.cumsum(self._rooms) - self._rooms
         columns = np.empty(2 * (self._room + needed), np.int32)
         values = np.empty(len(columns), self._values.dtype)
-        _copy_to(self._columns, self._values, self._starts, self._sizes, columns, values, starts)
+        _copy_rows(self._columns, self._values, self._starts, self._sizes, columns, values, starts)
         self._columns, self._values, self._starts, self._end = columns, values, starts, self._room
 
 
@@ -209,39 +220,15 @@ class SparseCoalesced:
 
 
 @njit(nogil=True, cache=True)
-def _copy_rows(columns, values, starts, sizes):  # type: ignore[no-untyped-def]
-    """Return starts, columns and values of the rows at `starts` in a pool, with `sizes` entries, contiguously."""
-    out_starts = np.zeros(len(starts) + 1, np.int64)
-    for i in range(len(starts)):
-        out_starts[i + 1] = out_starts[i] + sizes[i]
-    out_columns = np.empty(out_starts[-1], columns.dtype)
-    out_values = np.empty(out_starts[-1], values.dtype)
-    for i in range(len(starts)):
-        for k in range(sizes[i]):
-            out_columns[out_starts[i] + k] = columns[starts[i] + k]
-            out_values[out_starts[i] + k] = values[starts[i] + k]
-    return out_starts, out_columns, out_values
+def _copy_rows(columns, values, starts, sizes, out_columns, out_values, out_starts):  # type: ignore[no-untyped-def]
+    """Copy the rows at `starts` in a pool (`columns`, `values`), with `sizes` entries, to `out_starts` in another.
 
-
-@njit(nogil=True, cache=True)
-def _copy_to(columns, values, starts, sizes, out_columns, out_values, out_starts):  # type: ignore[no-untyped-def]
-    """Copy the rows at `starts` in a pool (`columns`, `values`), with `sizes` entries, to another one.
-
-    There they begin at `out_starts` in `out_columns` and `out_values`.
+    The two pools may be the same one.
     """
     for i in range(len(starts)):
         for k in range(sizes[i]):
             out_columns[out_starts[i] + k] = columns[starts[i] + k]
             out_values[out_starts[i] + k] = values[starts[i] + k]
-
-
-@njit(nogil=True, cache=True)
-def _move(columns, values, starts, sizes, new_starts):  # type: ignore[no-untyped-def]
-    """Copy the rows at `starts` in a pool, with `sizes` entries, to `new_starts` in the same pool."""
-    for i in range(len(starts)):
-        for k in range(sizes[i]):
-            columns[new_starts[i] + k] = columns[starts[i] + k]
-            values[new_starts[i] + k] = values[starts[i] + k]
 
 
 @njit(nogil=True, cache=True)

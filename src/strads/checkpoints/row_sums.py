@@ -7,6 +7,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.rng.splitmix import FIRST_FACTOR, GAMMA, SECOND_FACTOR
+
 RowSum = tuple[int, int]
 
 _MASK = (1 << 64) - 1
@@ -59,10 +61,10 @@ def _sum(words, first):  # type: ignore[no-untyped-def]
     """Sum two finalizers of a multiplicative hash of each row (Steele et al., OOPSLA 2014: the mixer of SplitMix64)."""
     low = high = np.uint64(0)
     for row in range(words.shape[0]):
-        state = (first + np.uint64(row) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        state = (first + np.uint64(row) + np.uint64(1)) * GAMMA
         for place in range(words.shape[1]):
-            state = (state ^ np.uint64(words[row, place])) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ np.uint64(words[row, place])) * FIRST_FACTOR
             state ^= state >> np.uint64(29)
-        low += (state ^ (state >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+        low += (state ^ (state >> np.uint64(31))) * SECOND_FACTOR
         high += (state ^ (state >> np.uint64(27))) * np.uint64(0xD6E8FEB86659FD93)
     return low, high

@@ -21,8 +21,7 @@ from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, InputError, NodeFailure
 from strads.models._file_contents import Contents, Number, Table, check_contents
 from strads.models._parameters import check_n_jobs, check_seed, check_verbose
-from strads.models._patience import Patience
-from strads.models._stopping import Stopping
+from strads.models._stopping import Patience, Stopping
 from strads.models.model_files import load_model, plain, restored, save_model
 from strads.progress import Shown, showing
 from strads.schmp import StaticEngine

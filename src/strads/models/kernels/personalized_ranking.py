@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from strads.models.kernels.alias_tables import drawn_row
 from strads.rng.philox import random_words
+from strads.rng.splitmix import GAMMA
 
 _BATCH = 128
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: spreads consecutive numbers (Knuth, vol. 3, §6.4)
 _BITS_A_LIKE = 16  # of the filter, where it hashes: one pair in 16 or more is excluded by chance
 _MOST_EXACT_BITS = 1 << 21  # a quarter of a megabyte: fits in a core's cache
 
@@ -60,7 +60,7 @@ def make_filter(users: NDArray[np.int32], rows: NDArray[np.int32], n_users: int,
 def _place(user, row, n_rows, shift):  # type: ignore[no-untyped-def]
     """Number of the bit of the pair (`user`, `row`) in a cell with `n_rows` rows; `shift` is that of its `Filter`."""
     pair = np.uint64(user) * np.uint64(n_rows) + np.uint64(row)
-    return pair if shift == np.uint64(64) else (pair * _GOLDEN) >> shift
+    return pair if shift == np.uint64(64) else (pair * GAMMA) >> shift
 
 
 @njit(nogil=True, cache=True)

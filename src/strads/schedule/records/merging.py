@@ -4,10 +4,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.rng.splitmix import GAMMA
+
 _FEW = 8  # accesses of a task that are compared with each other
 _MANY = 4096  # accesses of a task that are looked up in a hash table; more are kept as they are
 _FEWEST_BITS = 8  # of a hash; a table is at most half full, and no larger than that requires: it stays in the cache
-_HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
@@ -40,7 +41,7 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
                     if rows[earlier] == row and tags[earlier] >> 1 == tag >> 1:
                         known = earlier
             elif counts[task] <= _MANY:
-                slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * _HASH) >> np.uint64(64 - bits)
+                slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * GAMMA) >> np.uint64(64 - bits)
                 while owner[slot] == task and (rows[place[slot]] != row or tags[place[slot]] >> 1 != tag >> 1):
                     slot = (slot + np.uint64(1)) & np.uint64((1 << bits) - 1)
                 if owner[slot] == task:

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.rng.splitmix import GAMMA
 from strads.schedule.passes.parallel import Parallel, chunk_bounds, index_dtype
 from strads.schedule.records.touches import Touches
 
@@ -88,7 +89,7 @@ def _count_columns(
     width = np.uint64(arity)
     for stretch in range(begin // STRETCH, -(-end // STRETCH)):
         group, position = divmod(np.uint64(stretch), np.uint64(every))
-        if (group * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)) % np.uint64(every) != position:
+        if (group * GAMMA >> np.uint64(32)) % np.uint64(every) != position:
             continue
         start, last = np.uint64(max(stretch * STRETCH, begin)), np.uint64(min((stretch + 1) * STRETCH, end))
         for column in columns:

@@ -6,13 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.rng.splitmix import GAMMA
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 
 MOST_LOCKS = 2**16
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: Fibonacci hashing (Knuth, vol. 3, §6.4)
 
 
 @njit(nogil=True, cache=True)
@@ -25,7 +25,7 @@ def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.
         for access in range(first, last):
             row = touches.rows[access]
             if row >= 0:
-                ids[end] = (np.uint64(row) * GOLDEN) >> np.uint64(shift) if hashed else np.uint64(row)
+                ids[end] = (np.uint64(row) * GAMMA) >> np.uint64(shift) if hashed else np.uint64(row)
                 end += 1
         ids[begin:end].sort()
         kept = begin

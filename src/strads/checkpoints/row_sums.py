@@ -11,7 +11,7 @@ from strads.rng.splitmix import FIRST_FACTOR, GAMMA, SECOND_FACTOR
 
 RowSum = tuple[int, int]
 
-_MASK = (1 << 64) - 1
+_MASK = (1 << 64) - 1  # sums are taken modulo 2⁶⁴
 
 
 def row_sum(values: NDArray[Any], first: int) -> RowSum:

@@ -15,7 +15,7 @@ from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Save, Tree
 
 _LATE = 600.0  # seconds after which a node's part is given up
-_WARN_EVERY = 60.0
+_WARN_EVERY = 60.0  # seconds between two warnings
 
 
 class SnapshotSave(Save):

@@ -22,9 +22,9 @@ from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 
 LONGEST_LABEL = 1000  # all labels take the memory of the longest
-_BLOCK_BYTES = 1 << 20
-_PEEKED_LINES = 20
-_LAST_COLUMN = 2**31 - 1
+_BLOCK_BYTES = 1 << 20  # read at a time
+_PEEKED_LINES = 20  # read to guess the format
+_LAST_COLUMN = 2**31 - 1  # column numbers are int32
 
 
 def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, NDArray[np.float64], int]:

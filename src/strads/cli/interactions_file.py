@@ -25,9 +25,9 @@ from strads.models.interactions.interactions import Interactions
 _POSITIONS = ("user", "item", "score", "timestamp")  # of columns in files without a header
 _TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".data", ".dat", ".tab", ""}
 _COMPRESSED_SUFFIXES = {".gz", ".bz2", ".zst", ".lz4", ".zip"}
-_PEEKED_LINES = 100
+_PEEKED_LINES = 100  # read to guess the format
 _FEW = 0.1  # of the ids of a column that are not whole numbers: the others are perhaps meant as such
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20  # read at a time
 _ADVICE = "--columns user=…,item=…,score=…"
 
 

@@ -15,7 +15,7 @@ from strads.dds.files import Part, part_blocks
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 4 << 20  # read at a time
 _IDS = ("user", "item")
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _DTYPES = {"score": np.float32, "timestamp": np.float64}

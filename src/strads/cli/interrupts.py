@@ -9,7 +9,7 @@ from typing import Any, Self
 from strads import cluster
 from strads.signals import is_sent_again
 
-EXIT_CODE = 130
+EXIT_CODE = 130  # 128 + SIGINT, as shells report it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 

@@ -20,11 +20,11 @@ _TOPICS = 40
 _ITERATIONS = 300
 _SHOWN_EVERY = 20  # iterations: each takes some milliseconds
 _ALPHA, _BETA = 0.05, 0.02  # initial values: few topics per docstring, few words per topic
-_LEAST_WORDS = 10
+_LEAST_WORDS = 10  # shorter documents are left out
 _WORKERS = 16
 _WORDS_SHOWN, _DOCUMENTS_SHOWN = 8, 3
 
-_LETTERS = r"(?u)\b[a-z][a-z_]{2,}\b"
+_LETTERS = r"(?u)\b[a-z][a-z_]{2,}\b"  # words of three letters or more
 # Words that are common in docstrings regardless of their subject.
 _OF_ANY_DOCSTRING = frozenset(
     (

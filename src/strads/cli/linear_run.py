@@ -29,8 +29,8 @@ from strads.progress import EpochProgress, Shown, format_figure
 
 _SHOWN = 5  # coefficients that are shown when training ends
 _PATH_TO = 1e-3  # of the largest strength
-_RATIO = 0.1
-_CONCURRENCY = 8
+_RATIO = 0.1  # default of alpha / alpha_max
+_CONCURRENCY = 8  # default number of coefficients updated together
 _STEPS = 50  # of a path that cross-validation chooses from
 
 

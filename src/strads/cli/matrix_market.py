@@ -17,7 +17,7 @@ from strads.dds.csv_parse import RecordFormat, line_of_record, parse_fixed_block
 from strads.dds.files import check_announced, numbered_blocks
 from strads.errors import InputError
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 4 << 20  # read at a time
 _MARK = "%%MatrixMarket"
 _DIALECT = Dialect(WHITESPACE, comment="%")
 _LAYOUTS = ("coordinate", "array")

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _RECORD = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
-_MEAN = 3.5
-_BIAS_SPREAD = 0.3
-_USER_SKEW = 0.25
-_ITEM_EXPONENT = 0.6
+_MEAN = 3.5  # of all scores
+_BIAS_SPREAD = 0.3  # standard deviation of the biases of users and items
+_USER_SKEW = 0.25  # σ of the log-normal distribution of users' activity
+_ITEM_EXPONENT = 0.6  # of the power law of the popularity of items
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from strads.errors import ArgumentError, InputError
 
 Header = bool | Literal["auto"]
 
-_BLOCK_BYTES = 4 << 20
-_SNIFFED_LINES = 100
+_BLOCK_BYTES = 4 << 20  # read at a time
+_SNIFFED_LINES = 100  # read to guess the dialect
 
 
 @dataclass(frozen=True)

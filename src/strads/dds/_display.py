@@ -5,7 +5,7 @@ from typing import Any
 
 from strads.dds._layout import Layout
 
-_WIDTH = 100
+_WIDTH = 100  # characters of a line
 SHOWN_ROWS = 3
 
 

@@ -18,7 +18,7 @@ from strads.dds._layout import take
 from strads.dds.ragged import RaggedArray
 from strads.rng.splitmix import mix
 
-NOT_FOUND = -1
+NOT_FOUND = -1  # row of a key that is missing
 
 
 @dataclass(frozen=True, eq=False)

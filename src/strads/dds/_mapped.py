@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_HUGE_PAGE = 1 << 21
+_HUGE_PAGE = 1 << 21  # bytes
 
 
 def mapped_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from strads.dds._results import Collector, Columns, Shape, Source
 from strads.dds.files import Part, part_blocks
 from strads.errors import InputError
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20  # read at a time
 
 Parser = Callable[[str], Any]
 First = tuple[Shape, int, str]

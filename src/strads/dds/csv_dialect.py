@@ -8,7 +8,7 @@ from strads.errors import InputError
 
 WHITESPACE = " "
 _CANDIDATES = (",", "\t", ";", "::", "|", WHITESPACE)
-_UNIT_SEPARATOR = "\x1f"
+_UNIT_SEPARATOR = "\x1f"  # stands in for delimiters of several bytes, which pyarrow cannot parse
 _QUOTED = re.compile(r'"([^"]|"")*"')
 
 

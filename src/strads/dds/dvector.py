@@ -29,7 +29,7 @@ from strads.dds.operators import Operators
 from strads.dds.ragged import RaggedArray, read_only
 from strads.errors import ArgumentError, InputError, StradsError
 
-_FETCHED_BYTES = 4 << 20
+_FETCHED_BYTES = 4 << 20  # fetched from the nodes at a time by an iteration over rows
 
 
 class dvector(Operators):

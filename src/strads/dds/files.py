@@ -20,7 +20,7 @@ _NOT_TEXT = {
     b"\xfe\xff": "is UTF-16 text: convert it to UTF-8",
 }
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_LINE = 64 << 20
+_LONGEST_LINE = 64 << 20  # bytes
 _UNUSED_PER_ENTRY, _UNUSED_ALLOWED = 50, 10_000_000
 
 

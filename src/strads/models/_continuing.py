@@ -19,7 +19,7 @@ from strads.models._parameters import recorded_seed
 from strads.models.model_files import plain
 from strads.rng.philox import mixed_key
 
-_MOST_RECORDS = 1000
+_MOST_RECORDS = 1000  # latest ones that `history_` keeps
 CALLS = Number(whole=True, least=1)  # of what model files hold
 SEED = Number(whole=True, least=0)
 _CALL = 0xCA11  # purpose of random numbers

@@ -14,7 +14,7 @@ from strads.errors import ArgumentError
 
 MOST = 2**63 - 1  # of whole numbers, which compiled code has in 64 bits
 MOST_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
-_MOST_THREADS = 1 << 16
+_MOST_THREADS = 1 << 16  # far more than any machine has: a guard against typing errors
 
 
 def check_whole_number(name: str, value: Any, *, least: int = 1, what: str = "a whole number") -> None:

@@ -17,7 +17,7 @@ from strads.models.array_files import read_npz
 
 _HEADER = "header"
 _VERSION = 3  # 1 did not hold what models need to go on learning; in 2 ids were the numbers of rows
-_READ = (2, 3)
+_READ = (2, 3)  # versions of the format that can be read
 
 
 def save_model(

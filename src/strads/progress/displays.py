@@ -15,7 +15,7 @@ from strads.progress.figures import format_duration, format_rate
 from strads.progress.state import State
 
 _REFRESHES_PER_SECOND = 8
-_NOTEBOOK_COLUMNS = 100
+_NOTEBOOK_COLUMNS = 100  # characters of a line
 _GAP = "   "  # between figures
 
 

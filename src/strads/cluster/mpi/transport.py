@@ -15,7 +15,7 @@ from strads.cluster.mpi.signals import Guard
 from strads.cluster.mpi.wire import PutTags, pack, unpack
 
 _COUNT = (1 << 31) - 1  # most elements that MPI 3 can count
-_CHUNK = 1 << 30
+_CHUNK = 1 << 30  # bytes: MPI counts with 32-bit integers, so long messages are sent as several such chunks
 _YIELDS = 100  # polls for arrivals, about 3 µs each, before a waiting thread sleeps
 
 

@@ -30,7 +30,7 @@ _LOOK = 0.5  # seconds between timeout checks in a wait
 _START = 120.0  # seconds that the actors may take to start
 _INLINE = 100_000  # bytes up to which Ray sends an argument within the call
 
-_GROUPS = {"programs": 1, "messages": 1, "control": 1}
+_GROUPS = {"programs": 1, "messages": 1, "control": 1}  # threads of each concurrency group
 
 
 def start_ray(nodes: int | None, threads: int | None, timeout: float, address: str | None) -> Cluster:

@@ -14,7 +14,7 @@ from numba.np.numpy_support import from_dtype
 from strads.dds._layout import Layout
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
 
-_REMEMBERED = 256
+_REMEMBERED = 256  # compiled functions that are kept
 
 
 class CompiledFunction:

@@ -11,7 +11,7 @@ from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
 from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable, compile_for_rows
 
-_CHUNKS_A_THREAD = 8
+_CHUNKS_A_THREAD = 8  # so that threads end at about the same time
 _FEWEST_ROWS = 256  # per chunk
 
 

@@ -15,7 +15,7 @@ from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
 _MOST_LOOKED_AT = 64  # ready jobs, of which one at home with a thread is looked for
-_JOB_BITS = 32
+_JOB_BITS = 32  # low bits of a key: the number of the job; the high ones are its rank
 _JOB_MASK = (1 << _JOB_BITS) - 1
 FINISHED = -2  # every job has been finished, or the pool was stopped
 

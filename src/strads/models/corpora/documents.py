@@ -17,7 +17,7 @@ from strads.models.corpora.vocabulary import UnknownWords, check_vocabulary
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
 """Words of two or more letters, digits or underscores, as in scikit-learn."""
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20  # read at a time
 
 
 class NothingGiven(InputError):

@@ -16,8 +16,8 @@ from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
 from strads.models.corpora.documents import read_vocabulary
 
-_BLOCK_BYTES = 4 << 20
-_PEEKED_LINES = 50
+_BLOCK_BYTES = 4 << 20  # read at a time
+_PEEKED_LINES = 50  # read to recognize the format
 _ENTRY = np.dtype([("document", "i4"), ("word", "i4"), ("count", "i4")])
 _HEADER = ("documents", "words", "entries")
 _DIALECT = Dialect(WHITESPACE)

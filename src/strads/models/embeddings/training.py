@@ -17,7 +17,7 @@ from strads.models.embeddings.vocabulary import WordCounts, numbers_of
 from strads.models.kernels.alias_tables import alias_table
 from strads.schmp import Program, StaticEngine
 
-WORKERS = 16
+WORKERS = 16  # most workers by default: independent of the threads, and so is the result
 LEAST_WORDS = 128  # of a block: with fewer, negatives are too often the context itself
 # Places for the pairs of a segment: more take memory, and pairs that are far apart in the text come close in time; with
 # fewer, blocks of vectors travel more often.

@@ -19,7 +19,7 @@ from strads.models.kernels.lda_draw import pick, pick_lane
 from strads.models.kernels.lda_random import uniform
 
 _AHEAD = 4  # tokens between the prefetch of a document's list and its use
-_BELOW_ONE = np.float32(1.0 - 2.0**-24)
+_BELOW_ONE = np.float32(1.0 - 2.0**-24)  # largest float32 below 1
 
 
 class SparseScratch(NamedTuple):

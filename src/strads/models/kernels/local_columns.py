@@ -9,7 +9,7 @@ from numpy import float64, zeros
 
 from strads.models.kernels.columns import column_add, column_dot
 
-_ROWS_AT_A_TIME = 8
+_ROWS_AT_A_TIME = 8  # unrolled
 
 
 @njit(nogil=True, fastmath=True, cache=True)

@@ -15,7 +15,7 @@ from strads.models.kernels.alias_tables import drawn_row
 from strads.rng.philox import random_words
 from strads.rng.splitmix import GAMMA
 
-_BATCH = 128
+_BATCH = 128  # likes
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _BITS_A_LIKE = 16  # of the filter, where it hashes: one pair in 16 or more is excluded by chance
 _MOST_EXACT_BITS = 1 << 21  # a quarter of a megabyte: fits in a core's cache

@@ -34,7 +34,7 @@ MARGIN, LOGISTIC = 0, 1
 _HALF = np.uint64(32)
 _ORDER = np.uint64(1 << 62)  # stream of the order of facts; streams of facts are their numbers
 _NOTHING = np.float32(1e-7)  # weights below this are left out
-_LEAST = np.float32(math.log(0.01))
+_LEAST = np.float32(math.log(0.01))  # exponents below it give a weight of 0
 _FAR = np.float32(1e30)  # distance of an entity that does not count
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 

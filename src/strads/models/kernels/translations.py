@@ -19,7 +19,7 @@ FREE, SPHERE, BALL = 0, 1, 2  # what is done to the norms of entities
 
 # Inlined and without reference counts, which are atomic: on a row of 50 numbers they cost as much as its arithmetic.
 inlined = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)
-_SMALLEST = np.float32(1e-12)
+_SMALLEST = np.float32(1e-12)  # lengths below it are not divided by
 _ONE = np.float32(1.0)
 _FLOAT_BYTES = 4
 

@@ -32,7 +32,7 @@ _INNER_SWEEPS = 10  # over the coefficients of a class, in one of these
 _SETTLED = 1e-4  # change of the last sweep relative to that of the first
 _SHARE_OF_GAP = 0.05  # decrease by a Newton step, relative to the gap, below which another working set is due
 _RIDGE = 1e-9  # relative to the diagonal
-_HALVINGS = 30
+_HALVINGS = 30  # most halvings of a step in a line search
 _ROUNDING = 1e-14  # relative decrease of the objective that means nothing
 _REFITS = 30
 

@@ -11,7 +11,7 @@ from strads.models.arrays import Array
 from strads.models.multinomial.row_blocks import Evaluation, RowBlocks
 from strads.models.regression.centring import NO_SHIFT, Shift
 
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 4096  # so that temporary arrays stay in the cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from strads.models.arrays import Array
 from strads.models.kernels.softmax import dense_rows, sparse_rows
 from strads.schedule.nodes.workers import place_workers
 
-_MOST_BLOCKS = 16
+_MOST_BLOCKS = 16  # of rows, each added up by one thread
 _LEAST_WORK = 1 << 22  # multiplications and additions of a block that are worth a call
 
 

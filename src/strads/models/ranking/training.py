@@ -26,7 +26,7 @@ from strads.rng.philox import mixed_key
 from strads.schmp import StaticEngine
 
 _USERS, _ORDER, _FACTORS = 2, 3, 4  # purposes of random numbers, as is 1 in the program
-_EPOCHS_PER_DEAL = 4
+_EPOCHS_PER_DEAL = 4  # after so many epochs items are dealt to other blocks
 
 
 @dataclass(frozen=True)

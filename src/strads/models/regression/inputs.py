@@ -22,8 +22,8 @@ from strads.models.regression.design import Design
 from strads.models.regression.labels import as_labels
 from strads.models.regression.local_design import DenseDesign, LocalDesign, SparseDesign
 
-_DTYPES = [np.float64, np.float32]
-_ROWS_AT_ONCE = 4096
+_DTYPES = [np.float64, np.float32]  # that are kept; others become the first
+_ROWS_AT_ONCE = 4096  # so that temporary arrays stay in the cache
 _LARGEST = 1e140  # sums of squares of larger numbers may overflow
 _HEAVIEST = 1e100  # sum of weights whose squares, times those of X, still leave room
 

@@ -13,7 +13,7 @@ from strads.models.regression.gram_matrix import GramMatrix
 
 _SMALL = 1 << 16  # entries of a support below which a second thread is not worth waking
 _SWEEPS = 50  # largest number of sweeps between two Newton steps
-_FEWEST_SWEEPS = 5
+_FEWEST_SWEEPS = 5  # smallest number of sweeps between two Newton steps
 _COVARIANCE_SWEEPS = 50  # with few samples, columns are correlated, and these sweeps are cheap
 _COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix processed in the time of one entry of X
 _RIDGE = 1e-11  # relative to the diagonal: keeps the system regular with more columns than samples
@@ -21,7 +21,7 @@ _CRAWL = 8  # steps that do not halve the gap between them
 _ROOT_OF_RIDGE = 1e-13  # in a QR factorization, which has only the root to be above the rounding errors
 _MOST_FILLED = 1 << 20  # elements of sparse columns up to which they are made dense for it
 _CG_TOLERANCE = 0.1  # an inexact step is cheap, and the next one starts where it ended
-_CG_ITERATIONS = 60
+_CG_ITERATIONS = 60  # most iterations of the conjugate gradient method
 _IDLE = 1e-9  # of the gap: a decrease of the objective that leads nowhere
 
 

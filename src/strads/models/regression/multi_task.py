@@ -19,11 +19,11 @@ from strads.models.kernels import block_descent
 from strads.models.kernels.datafits import highest_dual
 from strads.models.regression.solver import Stagnation
 
-_FIRST_SET = 100
+_FIRST_SET = 100  # features of the first working set
 _GROWTH = 2  # ratio of a working set to the support
 _AT_ONCE = 512  # columns of a pass over all
 _SWEEPS = 5  # between two evaluations of the gap of a working set; so many iterates are extrapolated
-_MOST_LOOKS = 100
+_MOST_LOOKS = 100  # most evaluations of the gap
 _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all columns
 
 

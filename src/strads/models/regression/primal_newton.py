@@ -17,7 +17,7 @@ from strads.models.regression.solver import Progress
 from strads.models.regression.support_vectors import DualProblem, DualSolution, SupportVectorDescent
 
 _SUFFICIENT = 1e-4  # of the promised decrease (Armijo's rule)
-_HALVINGS = 40
+_HALVINGS = 40  # most halvings of a step in a line search
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
 _SETTLED = 0.1  # of the gap that smoothing leaves: where the rest of it is less, the loss is smoothed less …
 _FASTEST = 0.1  # … by this factor at most

@@ -22,15 +22,15 @@ from strads.models.regression.least_squares import LeastSquares
 from strads.models.regression.problem import Problem
 from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution, Stagnation
 
-_LARGEST_FIRST_SET = 1000
+_LARGEST_FIRST_SET = 1000  # features
 _GROWTH = 3  # ratio of a working set to the support
 _LONG_LOOK = 1 << 22  # entries from which a pass over all columns is worth avoiding
 _NEAR_SHARE = 8  # one in this many columns is considered near its threshold …
 _NEAR_SETS = 4  # … but at least enough for this many working sets
-_LOOKS_NEAR = 10
+_LOOKS_NEAR = 10  # most working sets of the near columns before all columns are evaluated again
 _SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
 _SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
-_NEWTON_STEPS = 10
+_NEWTON_STEPS = 10  # most steps for one working set
 _LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 

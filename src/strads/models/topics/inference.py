@@ -12,7 +12,7 @@ from strads.models.kernels.lda_tables import Prior, make_prior
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.priors import Priors
 
-_SWEEPS, _BURN_IN = 30, 10
+_SWEEPS, _BURN_IN = 30, 10  # sweeps over a document, and how many of the first ones are not averaged
 _CHUNK = 256  # documents that a thread takes at a time
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError
 
-_LEAST, _MOST = 1e-10, 1e10
+_LEAST, _MOST = 1e-10, 1e10  # possible values of a prior
 _POSSIBLE = f"from {_LEAST:g} to {_MOST:g}"
 
 

@@ -18,9 +18,9 @@ from strads.models.topics.priors import Priors
 from strads.models.topics.program import DocumentPart, WordBlock, WordRotation
 from strads.schmp import StaticEngine
 
-_WORKERS = 16
+_WORKERS = 16  # most workers by default: independent of the threads, and so is the result
 _TOKENS_A_WORKER = 20_000  # of a small batch: sampling them takes 20 times as long as the rounds of an iteration
-_PRIOR_STEPS = 5
+_PRIOR_STEPS = 5  # fixed-point iterations at a time
 _ROUNDS = 4  # rounds between two synchronizations
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.rng.splitmix import GAMMA, mix
 
 _FAN = 8  # children of a node: one cache line of doubles
-_SHIFT = 3
+_SHIFT = 3  # log₂ of _FAN
 LARGEST = 1e200  # largest priority, so that sums stay finite
 
 

@@ -15,7 +15,7 @@ from strads.schedule.dynamic.state import CyclicState, PrioritizedState, RandomS
 
 Proposal = tuple[NDArray[np.int64], NDArray[np.float64]]
 
-_LONGEST_REST = 6
+_LONGEST_REST = 6  # the largest `rest`
 
 
 class DynamicSchedule(ABC):

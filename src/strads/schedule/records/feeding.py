@@ -11,7 +11,7 @@ from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.touches import Touches, span
 
 MANY = 0.25  # of the tasks
-_BACKWARD, _NEVER = -1, -2
+_BACKWARD, _NEVER = -1, -2  # in place of a number of tasks
 
 
 class Feeding(Enum):

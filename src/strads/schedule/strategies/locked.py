@@ -12,7 +12,7 @@ from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 
-MOST_LOCKS = 2**16
+MOST_LOCKS = 2**16  # tables of more rows share locks by a hash of the row
 
 
 @njit(nogil=True, cache=True)
